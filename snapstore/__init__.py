@@ -1,0 +1,47 @@
+"""Undo for coding agents: every turn is a commit in a shadow git repository.
+
+    from snapstore import Store
+    store = Store.open(".", create=True)
+    with store.session("s1").turn("Add a login function") as turn:
+        ...            # edit files; turn.touch(path) if you know them, else it scans
+
+Names are loaded on first use: `import snapstore` alone costs nothing.
+"""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"
+
+_PLACES = {"Store": "snapstore.timeline.store", "Session": "snapstore.timeline.session"}
+_PLACES["Turn"] = _PLACES["Session"]
+_ERRORS = [
+    "SnapstoreError",
+    "Failed",
+    "Usage",
+    "Conflict",
+    "Busy",
+    "Interrupted",
+    "NoStore",
+    "Corrupt",
+    "Unsafe",
+    "Unknown",
+    "Remote",
+    "Secret",
+]
+_PLACES.update(dict.fromkeys(_ERRORS, "snapstore.errors"))
+
+__all__ = ["Session", "Store", "Turn", *_ERRORS]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.errors import *  # noqa: F403
+    from snapstore.timeline.session import Session, Turn
+    from snapstore.timeline.store import Store
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'snapstore' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PLACES[name]), name)

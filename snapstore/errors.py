@@ -1,0 +1,100 @@
+"""Every refusal, as a class with a name, an exit status and what to do next.
+
+SnapstoreError
+├── Usage        2   the request itself makes no sense
+├── Conflict    10   files changed since; nothing was written
+├── Busy        11   a turn is open, or another process holds the store
+├── Interrupted 12   an unfinished move that could not be finished by itself
+├── NoStore     13   this folder has no store
+├── Corrupt     14   integrity or format mismatch; nothing was written
+├── Unsafe      15   a path or name that must not be followed
+├── Unknown     16   no such turn, branch, session, checkpoint or remote
+├── Remote      17   the other side refused or is out of reach
+└── Secret      18   a push that would publish a secret-looking file
+
+A capture that cannot be completed (a full disk, an unreadable root) raises
+Failed, status 1: nothing was recorded, and the files are as they were.
+"""
+
+from __future__ import annotations
+
+
+class SnapstoreError(Exception):
+    """`message` says what is wrong, `hint` what to do next; `details` go into the JSON form."""
+
+    name = "failed"
+    status = 1
+    hint = "Run again with --debug to see where it happened."
+
+    def __init__(self, message: str, hint: str | None = None, **details: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint if hint is not None else type(self).hint
+        self.details = details
+
+    def as_json(self) -> dict[str, object]:
+        return {"error": self.name, "message": self.message, "hint": self.hint, **self.details}
+
+
+class Failed(SnapstoreError):
+    hint = "Nothing was recorded and no file was changed; mend the cause and run it again."
+
+
+class Usage(SnapstoreError):
+    name = "usage"
+    status = 2
+    hint = "See `snapstore --help`."
+
+
+class Conflict(SnapstoreError):
+    name = "conflict"
+    status = 10
+    hint = "Nothing was written."
+
+
+class Busy(SnapstoreError):
+    name = "busy"
+    status = 11
+    hint = "Wait for it to finish, then run this again."
+
+
+class Interrupted(SnapstoreError):
+    name = "interrupted"
+    status = 12
+    hint = "Run `snapstore check` to see what is left to do."
+
+
+class NoStore(SnapstoreError):
+    name = "no-store"
+    status = 13
+    hint = "Run `snapstore init` in the folder to watch over."
+
+
+class Corrupt(SnapstoreError):
+    name = "corrupt"
+    status = 14
+    hint = "Run `snapstore check` for the whole picture."
+
+
+class Unsafe(SnapstoreError):
+    name = "unsafe"
+    status = 15
+    hint = "Choose another path or name."
+
+
+class Unknown(SnapstoreError):
+    name = "unknown"
+    status = 16
+    hint = "Run `snapstore log` to see what there is."
+
+
+class Remote(SnapstoreError):
+    name = "remote"
+    status = 17
+    hint = "Check the address and your access, then try again."
+
+
+class Secret(SnapstoreError):
+    name = "secret"
+    status = 18
+    hint = "Remove the file from what is shared, or name it to share it on purpose."

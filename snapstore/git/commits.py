@@ -1,0 +1,131 @@
+"""Commits: a message for people, trailers for us, an author that makes `git blame` answer "which turn, or was it me"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from snapstore.errors import Corrupt
+from snapstore.git.objects import COMMIT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from snapstore.git.odb import Objects
+
+TRAILER = "Snapstore-"
+SUBJECT_LENGTH = 200
+LISTED_FILES = 50
+_NOT_IN_IDENTITIES = str.maketrans("", "", "<>")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    name: str
+    email: str
+
+    def line(self, seconds: int) -> str:
+        name, email = (one_line(text).translate(_NOT_IN_IDENTITIES) for text in (self.name, self.email))
+        return f"{name.strip() or 'unknown'} <{email.replace(' ', '')}> {seconds} +0000"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    tree: bytes
+    parents: tuple[bytes, ...]
+    author: str
+    seconds: int
+    subject: str
+    body: str
+    trailers: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, name: str) -> int | None:
+        value = self.trailers.get(name, "")
+        return int(value) if value.isdecimal() else None
+
+
+def encode(
+    tree: bytes,
+    parents: Sequence[bytes],
+    author: Identity,
+    committer: Identity,
+    seconds: int,
+    message: str,
+) -> bytes:
+    lines = [f"tree {tree.hex()}"]
+    lines += [f"parent {parent.hex()}" for parent in parents]
+    lines += [f"author {author.line(seconds)}", f"committer {committer.line(seconds)}", "", message]
+    return "\n".join(lines).encode("utf-8", "replace")
+
+
+def read(objects: Objects, oid: bytes) -> Commit:
+    head, _, message = objects.read_kind(oid, COMMIT).decode("utf-8", "replace").partition("\n\n")
+    tree, parents, author, seconds = b"", [], "", 0
+    try:
+        for line in head.split("\n"):
+            key, _, value = line.partition(" ")
+            if key == "tree":
+                tree = bytes.fromhex(value)
+            elif key == "parent":
+                parents.append(bytes.fromhex(value))
+            elif key == "author":
+                who, _, stamp = value.rpartition("> ")
+                author, seconds = f"{who}>", int(stamp.split(" ")[0])
+    except ValueError:
+        tree = b""
+    if len(tree) != 20:
+        raise Corrupt(f"commit {oid.hex()} is damaged", object=oid.hex())
+    text, trailers = split_trailers(message)
+    subject, _, body = text.partition("\n")
+    return Commit(tree, tuple(parents), author, seconds, subject, body.strip("\n"), trailers)
+
+
+def message(subject: str, changes: Sequence[tuple[str, bytes]], trailers: Mapping[str, object]) -> str:
+    """Subject = first line of the prompt, body = the changed files, then our trailers as the last paragraph."""
+    first = next((line for line in subject.splitlines() if one_line(line).strip()), "")
+    first = one_line(first).strip()
+    if len(first) > SUBJECT_LENGTH:
+        first = first[: SUBJECT_LENGTH - 1] + "…"
+    listed = [f"{letter} {quote(path)}" for letter, path in changes[:LISTED_FILES]]
+    if len(changes) > LISTED_FILES:
+        listed.append(f"… and {len(changes) - LISTED_FILES} more")
+    paragraphs = [first or "(no prompt)"]
+    if listed:
+        paragraphs.append("\n".join(listed))
+    paragraphs.append("\n".join(f"{TRAILER}{key}: {one_line(str(value))}" for key, value in trailers.items()))
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def split_trailers(text: str) -> tuple[str, dict[str, str]]:
+    """Only the last paragraph counts, and only when all of it is ours: a prompt cannot forge a trailer."""
+    body, separator, last = text.rstrip("\n").rpartition("\n\n")
+    lines = last.split("\n")
+    if not separator or not all(line.startswith(TRAILER) and ": " in line for line in lines):
+        return text, {}
+    return body, {key: value for key, _, value in (line[len(TRAILER) :].partition(": ") for line in lines)}
+
+
+def quote(path: bytes) -> str:
+    """A path on one line, safe for a terminal: as it is where that is harmless, else C-quoted as git does."""
+    try:
+        text = path.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if text and text.isprintable() and not text.startswith(('"', " ")) and "\\" not in text and not text.endswith(" "):
+        return text
+    special = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
+    out = []
+    for byte in path:
+        if byte in special:
+            out.append("\\" + special[byte])
+        elif 32 <= byte < 127:
+            out.append(chr(byte))
+        else:
+            out.append(f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
+
+
+def one_line(text: str) -> str:
+    """Text without control characters, escape sequences or direction marks: safe in a terminal and in a header."""
+    kept = "".join(c if c.isprintable() else " " for c in text)
+    return kept.encode("utf-8", "replace").decode("utf-8").strip()

@@ -1,0 +1,216 @@
+"""The object store: finds an object wherever it lies, packed or loose, and hands out writers for new ones."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from snapstore.errors import Corrupt
+from snapstore.git.objects import BLOB, CHUNK, Missing, object_id
+from snapstore.git.packs import Pack
+from snapstore.git.packwriter import PackWriter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+# Above this a blob is streamed, not held.
+LARGE = 8 * CHUNK
+
+
+class Objects:
+    """Objects of one bare repository. Alternates are never followed: nothing here creates one."""
+
+    def __init__(self, git_dir: str) -> None:
+        self.folder = f"{git_dir}/objects"
+        self.pack_folder = f"{self.folder}/pack"
+        self._packs: list[Pack] | None = None
+
+    def read(self, oid: bytes) -> tuple[bytes, bytes]:
+        """Kind and data. Raises Missing, or Corrupt where the bytes are damaged."""
+        found = self._locate(oid, lambda pack, at: pack.read(at, self.read), self._read_loose)
+        if found is None:
+            raise Missing(oid)
+        return found
+
+    def read_kind(self, oid: bytes, kind: bytes) -> bytes:
+        found, data = self.read(oid)
+        if found != kind:
+            raise Corrupt(f"object {oid.hex()} is a {found.decode()}, not a {kind.decode()}", object=oid.hex())
+        return data
+
+    def header(self, oid: bytes) -> tuple[bytes, int]:
+        """Kind and size."""
+        found = self._locate(oid, lambda pack, at: pack.header(at, self.header), self._loose_header)
+        if found is None:
+            raise Missing(oid)
+        return found
+
+    def stream(self, oid: bytes) -> Iterator[bytes]:
+        """A blob's data in pieces; memory is bounded unless the blob is stored as a delta."""
+        pieces = self._locate(oid, lambda pack, at: (pack.stream(at),), self._loose_stream)
+        if pieces is None:
+            raise Missing(oid)
+        if pieces[0] is not None:
+            return pieces[0]
+        return iter((self.read_kind(oid, BLOB),))
+
+    def contains(self, oid: bytes, *, fresh: bool = True) -> bool:
+        """Whether the object is here. `fresh=False` may miss what another process packed just now."""
+        if fresh:
+            return (
+                self._locate(oid, lambda pack, at: True, lambda oid: os.path.exists(self._loose(oid)) or None) is True
+            )
+        return any(pack.find(oid) is not None for pack in self.packs()) or os.path.exists(self._loose(oid))
+
+    def verify(self, oid: bytes) -> tuple[bytes, int]:
+        """Reads every byte and compares with the id; large blobs in pieces. Gives kind and size."""
+        kind, size = self.header(oid)
+        if kind == BLOB and size > LARGE:
+            from hashlib import sha1
+
+            digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
+            for piece in self.stream(oid):
+                digest.update(piece)
+            right = digest.digest() == oid
+        else:
+            kind, data = self.read(oid)
+            right = object_id(kind, data) == oid
+        if not right:
+            raise Corrupt(f"object {oid.hex()} does not match its id", object=oid.hex())
+        return kind, size
+
+    def writer(self, *, bulk: bool = False) -> PackWriter:
+        return PackWriter(self.pack_folder, bulk=bulk)
+
+    def added(self, base: str | None) -> None:
+        """A pack was finished: look there first from now on."""
+        if base is not None and self._packs is not None:
+            self._packs.insert(0, Pack(base))
+
+    def packs(self) -> list[Pack]:
+        if self._packs is None:
+            self._packs = self._list_packs({})
+        return self._packs
+
+    def reload(self) -> None:
+        """Forget which packs there are: someone has repacked."""
+        known = {pack.base: pack for pack in self._packs or ()}
+        self._packs = self._list_packs(known)
+
+    def close(self) -> None:
+        for pack in self._packs or ():
+            pack.close()
+        self._packs = None
+
+    def loose_ids(self) -> Iterator[bytes]:
+        for first in range(256):
+            try:
+                names = os.listdir(f"{self.folder}/{first:02x}")
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            for name in names:
+                if len(name) == 38 and not name.startswith("tmp_"):
+                    try:
+                        yield bytes.fromhex(f"{first:02x}{name}")
+                    except ValueError:
+                        continue
+
+    def _list_packs(self, known: dict[str, Pack]) -> list[Pack]:
+        """Newest first: a turn asks for what the turn before it wrote."""
+        found: list[tuple[int, str]] = []
+        try:
+            with os.scandir(self.pack_folder) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".idx"):
+                        try:
+                            found.append((entry.stat().st_mtime_ns, entry.path[:-4]))
+                        except FileNotFoundError:
+                            continue
+        except FileNotFoundError:
+            raise Corrupt("the store has no folder for packs", hint="Restore it from a clone or a backup.") from None
+        found.sort(reverse=True)
+        packs = [known.pop(base) if base in known else Pack(base) for _, base in found]
+        for gone in known.values():
+            gone.close()
+        return packs
+
+    def _locate(self, oid: bytes, packed: Callable[[Pack, int], T], loose: Callable[[bytes], T | None]) -> T | None:
+        for attempt in (0, 1):
+            try:
+                for pack in self.packs():
+                    offset = pack.find(oid)
+                    if offset is not None:
+                        return packed(pack, offset)
+            except FileNotFoundError:  # repacked under our feet
+                pass
+            else:
+                result = loose(oid)
+                if result is not None:
+                    return result
+            if attempt == 0:
+                self.reload()
+        return None
+
+    def _loose(self, oid: bytes) -> str:
+        name = oid.hex()
+        return f"{self.folder}/{name[:2]}/{name[2:]}"
+
+    def _loose_open(self, oid: bytes) -> tuple[bytes, int, Iterator[bytes]] | None:
+        """Kind, size and the data in pieces."""
+        try:
+            fd = os.open(self._loose(oid), os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        pieces = _inflate_file(fd, oid)
+        first = next(pieces, b"")
+        head, separator, rest = first.partition(b"\0")
+        kind, _, size = head.partition(b" ")
+        if not separator or not size.isdigit():
+            raise _damaged(oid)
+
+        def data() -> Iterator[bytes]:
+            seen = len(rest)
+            if rest:
+                yield rest
+            for piece in pieces:
+                seen += len(piece)
+                yield piece
+            if seen != int(size):
+                raise _damaged(oid)
+
+        return kind, int(size), data()
+
+    def _read_loose(self, oid: bytes) -> tuple[bytes, bytes] | None:
+        opened = self._loose_open(oid)
+        return opened and (opened[0], b"".join(opened[2]))
+
+    def _loose_header(self, oid: bytes) -> tuple[bytes, int] | None:
+        opened = self._loose_open(oid)
+        return opened and opened[:2]
+
+    def _loose_stream(self, oid: bytes) -> tuple[Iterator[bytes] | None] | None:
+        opened = self._loose_open(oid)
+        return opened and (opened[2],)
+
+
+def _inflate_file(fd: int, oid: bytes) -> Iterator[bytes]:
+    inflate = zlib.decompressobj()
+    try:
+        while not inflate.eof:
+            waiting = inflate.unconsumed_tail or os.read(fd, CHUNK)
+            if not waiting:
+                raise _damaged(oid)
+            if piece := inflate.decompress(waiting, CHUNK):
+                yield piece
+    except zlib.error:
+        raise _damaged(oid) from None
+    finally:
+        os.close(fd)
+
+
+def _damaged(oid: bytes) -> Corrupt:
+    return Corrupt(f"object {oid.hex()} is damaged", object=oid.hex())

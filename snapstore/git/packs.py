@@ -1,0 +1,262 @@
+"""Reads packs: ours, and those hard-linked from the user's repository, deltas included.
+
+Written here because a turn reads a handful of trees and may not pay 40 ms to import a pack library for it. Data is
+read by position, never mapped, so that streaming a large blob out does not count it all as memory.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+
+from snapstore.errors import Corrupt
+from snapstore.git.objects import CHUNK, KIND_NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+OFFSET_DELTA, REF_DELTA = 6, 7
+SMALL_INDEX = 1 << 20
+
+
+class Pack:
+    """One pack and its index, opened on first use."""
+
+    __slots__ = ("_count", "_fd", "_index", "base")
+
+    def __init__(self, base: str) -> None:
+        self.base = base  # path without suffix
+        self._index: bytes | mmap.mmap | None = None
+        self._count = 0
+        self._fd = -1
+
+    def find(self, oid: bytes) -> int | None:
+        """Where in the pack the object lies."""
+        index = self._index if self._index is not None else self._load()
+        first = oid[0]
+        low = struct.unpack_from(">I", index, 4 + 4 * first)[0] if first else 0
+        high = struct.unpack_from(">I", index, 8 + 4 * first)[0]
+        while low < high:
+            middle = (low + high) // 2
+            at = 1032 + 20 * middle
+            found = index[at : at + 20]
+            if found < oid:
+                low = middle + 1
+            elif found > oid:
+                high = middle
+            else:
+                return self._offset(index, middle)
+        return None
+
+    def ids(self) -> Iterator[bytes]:
+        index = self._index if self._index is not None else self._load()
+        table = index[1032 : 1032 + 20 * self._count]
+        for at in range(0, len(table), 20):
+            yield table[at : at + 20]
+
+    def count(self) -> int:
+        if self._index is None:
+            self._load()
+        return self._count
+
+    def size(self) -> int:
+        return os.fstat(self._open()).st_size
+
+    def read(self, offset: int, lookup: Callable[[bytes], tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+        """The object at `offset`: kind and data, deltas resolved. `lookup` finds a base named by id."""
+        deltas: list[bytes] = []
+        while True:
+            number, size, start, base_offset, base_id = self._header(offset)
+            data = self._inflate(start, size)
+            if number == OFFSET_DELTA:
+                deltas.append(data)
+                offset = base_offset
+                continue
+            if number == REF_DELTA:
+                deltas.append(data)
+                kind, data = lookup(base_id)
+            elif number in KIND_NAMES:
+                kind = KIND_NAMES[number]
+            else:
+                raise self._damaged(f"entry of unknown kind {number} at {offset}")
+            for delta in reversed(deltas):
+                data = apply_delta(data, delta)
+            return kind, data
+
+    def header(self, offset: int, lookup: Callable[[bytes], tuple[bytes, int]]) -> tuple[bytes, int]:
+        """Kind and size of the object at `offset`, without inflating more than its first bytes."""
+        size: int | None = None
+        while True:
+            number, stored, start, base_offset, base_id = self._header(offset)
+            if number in KIND_NAMES:
+                return KIND_NAMES[number], stored if size is None else size
+            if size is None:
+                piece = zlib.decompressobj().decompress(os.pread(self._open(), 256, start), 32)
+                _, at = _varint(piece, 0)
+                size, _ = _varint(piece, at)
+            if number == REF_DELTA:
+                return lookup(base_id)[0], size
+            offset = base_offset
+
+    def stream(self, offset: int) -> Iterator[bytes] | None:
+        """The object's data in pieces, or None where it is a delta and must be read whole."""
+        number, size, start, _, _ = self._header(offset)
+        return self._pieces(start, size) if number in KIND_NAMES else None
+
+    def raw(self, offset: int, end: int) -> bytes:
+        """An entry as it stands, up to where the next begins."""
+        return os.pread(self._open(), end - offset, offset)
+
+    def is_delta(self, offset: int) -> bool:
+        return self._header(offset)[0] not in KIND_NAMES
+
+    def offsets(self) -> dict[bytes, int]:
+        index = self._index if self._index is not None else self._load()
+        return {oid: self._offset(index, at) for at, oid in enumerate(self.ids())}
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if isinstance(self._index, mmap.mmap):
+            self._index.close()
+        self._index = None
+
+    def _load(self) -> bytes | mmap.mmap:
+        fd = os.open(f"{self.base}.idx", os.O_RDONLY)
+        try:
+            size = os.fstat(fd).st_size
+            index: bytes | mmap.mmap
+            if size <= SMALL_INDEX:
+                index = os.read(fd, size + 1)
+            else:
+                index = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+        finally:
+            os.close(fd)
+        if size < 1072 or index[:8] != b"\xfftOc\0\0\0\2":
+            raise self._damaged("its index is not a version 2 index")
+        self._count = struct.unpack_from(">I", index, 1028)[0]
+        if size < 1072 + 28 * self._count:
+            raise self._damaged("its index is cut short")
+        self._index = index
+        return index
+
+    def _offset(self, index: bytes | mmap.mmap, at: int) -> int:
+        table = 1032 + 24 * self._count
+        offset: int = struct.unpack_from(">I", index, table + 4 * at)[0]
+        if offset >> 31:
+            large = table + 4 * self._count + 8 * (offset & 0x7FFFFFFF)
+            offset = struct.unpack_from(">Q", index, large)[0]
+        return offset
+
+    def _open(self) -> int:
+        if self._fd < 0:
+            self._fd = os.open(f"{self.base}.pack", os.O_RDONLY)
+        return self._fd
+
+    def _header(self, offset: int) -> tuple[int, int, int, int, bytes]:
+        """Kind number, stored size, where the deflated data starts, and a delta's base as offset or id."""
+        head = os.pread(self._open(), 64, offset)
+        try:
+            byte = head[0]
+            number, size, shift, at = (byte >> 4) & 7, byte & 15, 4, 1
+            while byte & 0x80:
+                byte = head[at]
+                size |= (byte & 0x7F) << shift
+                shift += 7
+                at += 1
+            if number == OFFSET_DELTA:
+                byte = head[at]
+                at += 1
+                distance = byte & 0x7F
+                while byte & 0x80:
+                    byte = head[at]
+                    at += 1
+                    distance = ((distance + 1) << 7) | (byte & 0x7F)
+                if not 0 < distance < offset:
+                    raise self._damaged(f"delta without a base at {offset}")
+                return number, size, offset + at, offset - distance, b""
+            if number == REF_DELTA:
+                return number, size, offset + at + 20, 0, head[at : at + 20]
+        except IndexError:
+            raise self._damaged(f"cut short at {offset}") from None
+        return number, size, offset + at, 0, b""
+
+    def _inflate(self, start: int, size: int) -> bytes:
+        data = b"".join(self._pieces(start, size))
+        return data
+
+    def _pieces(self, start: int, size: int) -> Iterator[bytes]:
+        fd = self._open()
+        inflate = zlib.decompressobj()
+        seen = 0
+        # Small entries come with one read; never more than a piece ahead, whatever the sizes claim.
+        step = min(CHUNK, max(512, size + 64))
+        waiting = b""
+        try:
+            while not inflate.eof:
+                waiting = inflate.unconsumed_tail
+                if not waiting:
+                    waiting = os.pread(fd, step, start)
+                    start += len(waiting)
+                    if not waiting:
+                        raise self._damaged("cut short")
+                piece = inflate.decompress(waiting, CHUNK)
+                seen += len(piece)
+                if seen > size:
+                    raise self._damaged("an entry is larger than it says")
+                if piece:
+                    yield piece
+        except zlib.error as error:
+            raise self._damaged(str(error)) from None
+        if seen != size:
+            raise self._damaged("an entry is smaller than it says")
+
+    def _damaged(self, why: str) -> Corrupt:
+        name = os.path.basename(self.base)
+        return Corrupt(f"pack {name} is damaged: {why}", pack=name)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return value, at
+
+
+def apply_delta(base: bytes, delta: bytes) -> bytes:
+    try:
+        base_size, at = _varint(delta, 0)
+        size, at = _varint(delta, at)
+        out: list[bytes] = []
+        end = len(delta)
+        while at < end:
+            op = delta[at]
+            at += 1
+            if op & 0x80:
+                offset = length = 0
+                for bit in range(4):
+                    if op & (1 << bit):
+                        offset |= delta[at] << (8 * bit)
+                        at += 1
+                for bit in range(3):
+                    if op & (0x10 << bit):
+                        length |= delta[at] << (8 * bit)
+                        at += 1
+                out.append(base[offset : offset + (length or 0x10000)])
+            else:
+                out.append(delta[at : at + op])
+                at += op
+    except IndexError:
+        raise Corrupt("a delta in the store is cut short") from None
+    data = b"".join(out)
+    if base_size != len(base) or size != len(data):
+        raise Corrupt("a delta in the store does not fit its base")
+    return data

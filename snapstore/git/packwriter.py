@@ -1,0 +1,280 @@
+"""Writes new objects as one pack: a turn's dozen or a first snapshot's sixty thousand.
+
+One pack costs three fsyncs whatever it holds; the same objects loose cost one each. A large file streams through in
+pieces, so memory stays bounded. Readers see nothing until `finish` has put the index in place.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from hashlib import sha1
+from zlib import crc32
+
+from snapstore.errors import Failed
+from snapstore.git.deflate import bulk_compress, compress, compressor
+from snapstore.git.objects import BLOB, CHUNK, KIND_NUMBERS, object_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+FLUSH_AT = 4 * CHUNK
+
+
+class SourceChanged(Exception):
+    """The file did not hold the number of bytes its stat promised."""
+
+
+class PackWriter:
+    """Collects objects; `finish` makes them durable and visible, `abandon` leaves no trace."""
+
+    def __init__(self, folder: str, *, bulk: bool = False) -> None:
+        self._folder = folder
+        self._compress: Callable[[bytes], bytes] = bulk_compress() if bulk else compress
+        self._pending: list[bytes] = []
+        self._pending_size = 0
+        self._position = 12
+        self._entries: dict[bytes, tuple[int, int]] = {}
+        self._fd = -1
+        self._temporary = ""
+
+    def __contains__(self, oid: bytes) -> bool:
+        return oid in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def ids(self) -> Iterable[bytes]:
+        return self._entries.keys()
+
+    def add(self, kind: bytes, data: bytes, oid: bytes | None = None) -> bytes:
+        if oid is None:
+            oid = object_id(kind, data)
+        if oid not in self._entries:
+            body = _entry_header(KIND_NUMBERS[kind], len(data)) + self._compress(data)
+            self._entries[oid] = (self._position, crc32(body))
+            self._append(body)
+        return oid
+
+    def add_packed(self, oid: bytes, body: bytes) -> None:
+        """Takes over an entry as another pack holds it, header and deflated data together."""
+        if oid not in self._entries:
+            self._entries[oid] = (self._position, crc32(body))
+            self._append(body)
+
+    def add_stream(self, read: Callable[[int], bytes], size: int, known: Callable[[bytes], bool]) -> bytes:
+        """Stores a large blob in pieces. One that turns out to be `known` already is taken out again."""
+        self._flush()
+        start = self._position
+        header = _entry_header(KIND_NUMBERS[BLOB], size)
+        digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
+        crc = crc32(header)
+        self._append(header)
+        squeeze = compressor()
+        seen = 0
+        try:
+            while piece := read(CHUNK):
+                seen += len(piece)
+                if seen > size:
+                    break
+                digest.update(piece)
+                packed = squeeze.compress(piece)
+                crc = crc32(packed, crc)
+                self._append(packed)
+            if seen != size:
+                raise SourceChanged
+            packed = squeeze.flush()
+            crc = crc32(packed, crc)
+            self._append(packed)
+        except Failed:
+            raise
+        except BaseException:
+            self._take_back(start)
+            raise
+        oid = digest.digest()
+        if oid in self._entries or known(oid):
+            self._take_back(start)
+        else:
+            self._entries[oid] = (start, crc)
+        return oid
+
+    def finish(self, keep: bool = False) -> str | None:
+        """Makes the pack durable and visible; gives its path without suffix, or None when there is nothing in it.
+
+        With `keep` a `.keep` file stands beside it from before it is visible until the caller removes it: a `git gc`
+        run by anyone between the objects and the refs that will hold them must not take them away.
+        """
+        if not self._entries:
+            self.abandon()
+            return None
+        try:
+            header = b"PACK" + struct.pack(">II", 2, len(self._entries))
+            if self._fd < 0:
+                self._open()
+                body = header + b"".join(self._pending)
+                checksum = sha1(body, usedforsecurity=False).digest()
+                _write_all(self._fd, body + checksum)
+            else:
+                self._flush()
+                os.pwrite(self._fd, header, 0)
+                checksum = self._checksum_of_file()
+                _write_all(self._fd, checksum)
+            os.fsync(self._fd)
+            os.fchmod(self._fd, 0o444)
+            os.close(self._fd)
+            self._fd = -1
+            base = f"{self._folder}/pack-{checksum.hex()}"
+            index = _index(self._entries, checksum)
+            index_temporary = f"{self._folder}/tmp_idx_{os.getpid()}_{os.urandom(6).hex()}"
+            fd = os.open(index_temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+            try:
+                _write_all(fd, index)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            if keep:
+                os.close(os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT, 0o600))
+            os.rename(self._temporary, f"{base}.pack")
+            os.rename(index_temporary, f"{base}.idx")
+            sync_folder(self._folder)
+        except OSError as error:
+            self.abandon()
+            raise _cannot_write(error) from error
+        except BaseException:
+            self.abandon()
+            raise
+        return base
+
+    def abandon(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if self._temporary:
+            try:
+                os.unlink(self._temporary)
+            except FileNotFoundError:
+                pass
+        self._entries.clear()
+        self._pending.clear()
+
+    def _append(self, data: bytes) -> None:
+        self._pending.append(data)
+        self._pending_size += len(data)
+        self._position += len(data)
+        if self._pending_size > FLUSH_AT:
+            self._flush()
+
+    def _flush(self) -> None:
+        try:
+            if self._fd < 0:
+                self._open()
+                self._pending.insert(0, bytes(12))  # the header, once the count is known
+            _write_all(self._fd, b"".join(self._pending))
+        except OSError as error:
+            raise _cannot_write(error) from error
+        self._pending.clear()
+        self._pending_size = 0
+
+    def _take_back(self, position: int) -> None:
+        self._flush()
+        os.ftruncate(self._fd, position)
+        os.lseek(self._fd, position, os.SEEK_SET)
+        self._position = position
+
+    def _open(self) -> None:
+        self._temporary = f"{self._folder}/tmp_pack_{os.getpid()}_{os.urandom(6).hex()}"
+        self._fd = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+
+    def _checksum_of_file(self) -> bytes:
+        digest = sha1(usedforsecurity=False)
+        position = 0
+        while piece := os.pread(self._fd, CHUNK, position):
+            digest.update(piece)
+            position += len(piece)
+        return digest.digest()
+
+
+class ForgetfulWriter(PackWriter):
+    """Knows the ids of what it is given and keeps nothing: for looking at the disk without recording it."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def add(self, kind: bytes, data: bytes, oid: bytes | None = None) -> bytes:
+        return object_id(kind, data) if oid is None else oid
+
+    def add_stream(self, read: Callable[[int], bytes], size: int, known: Callable[[bytes], bool]) -> bytes:
+        digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
+        seen = 0
+        while piece := read(CHUNK):
+            digest.update(piece)
+            seen += len(piece)
+        if seen != size:
+            raise SourceChanged
+        return digest.digest()
+
+
+def sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _cannot_write(error: OSError) -> Failed:
+    """Told apart from an OSError of the file being stored, which only leaves that file out."""
+    return Failed(f"the store cannot be written: {error.strerror}")
+
+
+def _entry_header(number: int, size: int) -> bytes:
+    first = (number << 4) | (size & 15)
+    size >>= 4
+    out = bytearray()
+    while size:
+        out.append(first | 0x80)
+        first = size & 0x7F
+        size >>= 7
+    out.append(first)
+    return bytes(out)
+
+
+def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> bytes:
+    """A version 2 pack index."""
+    ids = sorted(entries)
+    counts = [0] * 256
+    for oid in ids:
+        counts[oid[0]] += 1
+    total, fanout = 0, []
+    for count in counts:
+        total += count
+        fanout.append(total)
+    offsets: list[int] = []
+    large: list[int] = []
+    for oid in ids:
+        offset = entries[oid][0]
+        if offset >= 1 << 31:
+            offsets.append((1 << 31) | len(large))
+            large.append(offset)
+        else:
+            offsets.append(offset)
+    n = len(ids)
+    body = b"".join(
+        (
+            b"\xfftOc\0\0\0\2",
+            struct.pack(">256I", *fanout),
+            b"".join(ids),
+            struct.pack(f">{n}I", *(entries[oid][1] for oid in ids)),
+            struct.pack(f">{n}I", *offsets),
+            struct.pack(f">{len(large)}Q", *large),
+            checksum,
+        )
+    )
+    return body + sha1(body, usedforsecurity=False).digest()

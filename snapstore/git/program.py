@@ -1,0 +1,73 @@
+"""The environment for ordinary git on the shadow repository: ours alone."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from snapstore.errors import Unsafe
+
+# Any of these in a repository's configuration can make git run a program or follow a path; a store's own
+# configuration holds nothing but this list, so anything else was planted or is a mistake.
+_ALLOWED = re.compile(
+    r"^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|bigfilethreshold|ignorecase|precomposeunicode)"
+    r"|(gc|pack|repack|maintenance|color|log|diff|user|blame|receive|transfer|fetch|push)\.[a-z.]+"
+    r"|remote\..*\.(url|fetch|push|pushurl|mirror|tagopt|prune)|branch\..*\.(remote|merge))$"
+)
+_PROGRAMS = re.compile(r"^diff\.(external|.*\.(command|textconv))$|^(gc|maintenance)\..*hook|^color\.pager$")
+
+# Overrides that hold whatever the store's configuration says.
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.quotePath=true",
+    "protocol.ext.allow=never",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+
+
+def environment(git_dir: str) -> dict[str, str]:
+    """No GIT_* of the caller comes through: run inside a git hook or a rebase they would point git at the user's own
+    repository and index. No system or user configuration is read."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    kept.update(
+        GIT_DIR=git_dir,
+        GIT_CONFIG_NOSYSTEM="1",
+        GIT_CONFIG_GLOBAL=os.devnull,
+        GIT_CONFIG_SYSTEM=os.devnull,
+        GIT_ATTR_NOSYSTEM="1",
+        GIT_NO_REPLACE_OBJECTS="1",
+        GIT_OPTIONAL_LOCKS="0",
+        GIT_TERMINAL_PROMPT="0",
+        GIT_CONFIG_COUNT=str(len(_SETTINGS)),
+    )
+    for number, setting in enumerate(_SETTINGS):
+        key, _, value = setting.partition("=")
+        kept[f"GIT_CONFIG_KEY_{number}"] = key
+        kept[f"GIT_CONFIG_VALUE_{number}"] = value
+    return kept
+
+
+def refuse_planted(git_dir: str) -> None:
+    """Raises Unsafe where the store's configuration or object store was given something that is not ours."""
+    from dulwich.config import ConfigFile
+
+    try:
+        config = ConfigFile.from_path(f"{git_dir}/config")
+    except (OSError, ValueError) as error:
+        raise Unsafe(f"the store's git configuration cannot be read: {error}") from None
+    for section in config.sections():
+        for name, _ in config.items(section):
+            key = b".".join((*section, name)).decode("utf-8", "replace").lower()
+            if not _ALLOWED.match(key) or _PROGRAMS.match(key):
+                raise Unsafe(
+                    f"the store's git configuration sets {key}, which snapstore never does",
+                    f"Remove it from {git_dir}/config; it could make git run a program.",
+                    key=key,
+                )
+    for file in ("objects/info/alternates", "objects/info/http-alternates", "commondir"):
+        if os.path.lexists(f"{git_dir}/{file}"):
+            raise Unsafe(f"the store has a planted {file} file", f"Remove {git_dir}/{file}.", file=file)

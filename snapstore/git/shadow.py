@@ -1,0 +1,94 @@
+"""The shadow repository as a whole: made once, opened for every command."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Corrupt
+from snapstore.git import commits, notes
+from snapstore.git.objects import COMMIT
+from snapstore.git.odb import Objects
+from snapstore.git.packwriter import sync_folder
+from snapstore.git.refs import Refs
+from snapstore.git.trees import Trees
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snapstore.git.packwriter import PackWriter
+
+# Files over the threshold are never stored as deltas, so they can always be streamed out again.
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+\tlogallrefupdates = false
+\tbigfilethreshold = 16m
+[gc]
+\tauto = 0
+"""
+
+# Ordinary git on the shadow must not change a byte either.
+_ATTRIBUTES = "* -text -crlf -ident -filter -working-tree-encoding !eol\n"
+
+SNAPSTORE = commits.Identity("snapstore", "snapstore@localhost")
+
+
+class Shadow:
+    """One bare repository: its objects, trees and refs."""
+
+    def __init__(self, git_dir: str) -> None:
+        if not os.path.isdir(f"{git_dir}/objects") or not os.path.isdir(f"{git_dir}/refs"):
+            raise Corrupt(f"{git_dir} is not a git repository", "Restore it from a clone or a backup.")
+        self.git_dir = git_dir
+        self.objects = Objects(git_dir)
+        self.trees = Trees(self.objects)
+        self.refs = Refs(git_dir)
+
+    def commit(self, oid: bytes) -> commits.Commit:
+        return commits.read(self.objects, oid)
+
+    def note(self, commit: bytes) -> bytes | None:
+        """The record kept for a commit."""
+        tip = self.refs.read(notes.REF)
+        return tip and notes.read(self.objects, self.trees, self.commit(tip).tree, commit)
+
+    def add_notes(self, writer: PackWriter, records: Mapping[bytes, bytes], seconds: int) -> tuple[bytes | None, bytes]:
+        """Writes records into a new notes commit; gives where the notes ref stands and where it should go.
+
+        The commit has no parent: records are never changed, so their history says nothing, and `git log --graph --all`
+        would show it as a second line of commits beside the turns.
+        """
+        old = self.refs.read(notes.REF)
+        tree = notes.add(self.trees, writer, old and self.commit(old).tree, records)
+        data = commits.encode(tree, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
+        return old, writer.add(COMMIT, data)
+
+    def close(self) -> None:
+        self.objects.close()
+
+
+def create(git_dir: str, head: str) -> None:
+    """Lays out an empty bare repository. No template folder is read: a user's may hold hooks."""
+    for folder in (
+        "",
+        "/objects",
+        "/objects/info",
+        "/objects/pack",
+        "/refs",
+        "/refs/heads",
+        "/refs/tags",
+        "/info",
+    ):
+        os.mkdir(git_dir + folder, 0o700)
+    for name, text in (("config", _CONFIG), ("info/attributes", _ATTRIBUTES), ("HEAD", f"ref: {head}\n")):
+        fd = os.open(f"{git_dir}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(fd, text.encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    for folder in ("/info", "/objects", "/refs", ""):
+        sync_folder(git_dir + folder)

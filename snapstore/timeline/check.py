@@ -1,0 +1,152 @@
+"""Proof that a store is whole: every ref, every reachable object, every state file; with `read_data` every byte."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from snapstore.errors import SnapstoreError
+from snapstore.git import notes
+from snapstore.git.objects import COMMIT, FOLDER, GITLINK, TREE, Missing
+from snapstore.git.program import refuse_planted
+from snapstore.worktree.names import unsafe_parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from snapstore.timeline.store import Store
+
+
+@dataclass(slots=True)
+class Report:
+    refs: int = 0
+    commits: int = 0
+    trees: int = 0
+    blobs: int = 0
+    read_data: bool = False
+    problems: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class Check:
+    """One check of one store; `run` gives the report. It never stops at the first fault."""
+
+    def __init__(self, store: Store, *, read_data: bool = False, progress: Callable[[int], None] | None = None) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._report = Report(read_data=read_data)
+        self._read_data = read_data
+        self._progress = progress
+        self._seen: set[bytes] = set()
+
+    def run(self) -> Report:
+        self._try("configuration", lambda: refuse_planted(self._shadow.git_dir))
+        self._state()
+        self._refs()
+        return self._report
+
+    def _state(self) -> None:
+        store = self._store
+        self._try("state", store.documents.header)
+        self._try("state", store.documents.open_turns)
+        for name in store.sessions():
+            self._try("state", lambda name=name: store.documents.session(name))  # type: ignore[misc]
+        with store.lock:
+            store.cache.load()
+            if store.cache.coverage is not None and store.cache.tree:
+                self._walk_tree(store.cache.tree, "the tree of the last scan")
+
+    def _refs(self) -> None:
+        try:
+            refs = self._shadow.refs.list("refs/")
+        except SnapstoreError as error:
+            self._problem("refs", error)
+            refs = {}
+            for prefix in ("refs/heads/", "refs/tags/", "refs/notes/", "refs/snapstore/"):
+                self._try("refs", lambda prefix=prefix: refs.update(self._shadow.refs.list(prefix)))  # type: ignore[misc]
+        for name, oid in refs.items():
+            self._report.refs += 1
+            try:
+                kind, _ = self._shadow.objects.header(oid)
+            except SnapstoreError as error:
+                self._problem(name, error)
+                continue
+            if kind == TREE:
+                self._walk_tree(oid, name)
+            elif kind == COMMIT:
+                self._walk_commits(oid, name)
+        head = self._shadow.refs.head()
+        if head is None:
+            self._report.problems.append({"where": "HEAD", "message": "HEAD is missing or damaged"})
+        for session in self._store.sessions():
+            if f"refs/snapstore/cursor/{session}" not in refs:
+                self._report.problems.append({"where": session, "message": f"session {session} has no cursor"})
+
+    def _walk_commits(self, tip: bytes, where: str) -> None:
+        waiting = [tip]
+        while waiting:
+            oid = waiting.pop()
+            if oid in self._seen:
+                continue
+            self._seen.add(oid)
+            self._report.commits += 1
+            self._tick()
+            try:
+                if self._read_data:
+                    self._shadow.objects.verify(oid)
+                commit = self._shadow.commit(oid)
+            except SnapstoreError as error:
+                self._problem(f"{where}, commit {oid.hex()}", error)
+                continue
+            self._walk_tree(commit.tree, f"{where}, commit {oid.hex()[:12]}", names=where != notes.REF)
+            waiting += commit.parents
+
+    def _walk_tree(self, oid: bytes, where: str, prefix: bytes = b"", names: bool = True) -> None:
+        if oid in self._seen:
+            return
+        self._seen.add(oid)
+        self._report.trees += 1
+        self._tick()
+        try:
+            if self._read_data and oid.hex() != "4b825dc642cb6eb9a060e54bf8d69288fbee4904":
+                self._shadow.objects.verify(oid)
+            entries = self._shadow.trees.read(oid)
+        except SnapstoreError as error:
+            self._problem(f"{where}, folder {os.fsdecode(prefix) or '.'}", error)
+            return
+        for name, (mode, child) in entries.items():
+            path = prefix + name
+            if names and (unsafe_parts(name) or b"/" in name):
+                self._report.problems.append(
+                    {"where": where, "message": f"unsafe name {os.fsdecode(path)!r}", "error": "unsafe"}
+                )
+            if mode == FOLDER:
+                self._walk_tree(child, where, path + b"/", names)
+            elif mode != GITLINK and child not in self._seen:
+                self._seen.add(child)
+                self._report.blobs += 1
+                self._tick()
+                try:
+                    if self._read_data:
+                        self._shadow.objects.verify(child)
+                    elif not self._shadow.objects.contains(child):
+                        raise Missing(child)
+                except SnapstoreError as error:
+                    self._problem(f"{where}, file {os.fsdecode(path)!r}", error)
+
+    def _tick(self) -> None:
+        if self._progress is not None and len(self._seen) % 1024 == 0:
+            self._progress(len(self._seen))
+
+    def _try(self, where: str, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except SnapstoreError as error:
+            self._problem(where, error)
+
+    def _problem(self, where: str, error: SnapstoreError) -> None:
+        self._report.problems.append({"where": where, **error.as_json()})

@@ -1,0 +1,141 @@
+"""Making a store: beside its place, with its first snapshot inside, then renamed into it. There is no half-made store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from snapstore.errors import NoStore, Unknown
+from snapstore.git import shadow
+from snapstore.timeline import places
+from snapstore.timeline.documents import DEFAULT_MAX_FILE_SIZE, FORMAT, Documents, Header, encode
+from snapstore.worktree import durable, platform, usergit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BUILDING = ".building-"
+
+
+def create_store(
+    home: str,
+    root: bytes,
+    *,
+    anyway: bool = False,
+    session: str = "shell",
+    max_file_size: int = DEFAULT_MAX_FILE_SIZE,
+    say: Callable[[str], None] | None = None,
+    progress: Callable[[int], None] | None = None,
+    clock: Callable[[], float] = time.time,
+) -> bytes:
+    """Makes the store of a root and takes its baseline. Gives the root."""
+    from snapstore.timeline.session import Session
+    from snapstore.timeline.store import Store, failed
+
+    if not anyway:
+        places.refuse_root(home, root)
+    folder = places.store_folder(home, root)
+    try:
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        _sweep(home)
+        building = f"{home}/{_BUILDING}{os.urandom(8).hex()}"
+        os.mkdir(building, 0o700)
+        lock = os.open(f"{building}/building", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            platform.try_lock(lock)
+            for name in ("state", "state/open", "state/sessions", "log"):
+                os.mkdir(f"{building}/{name}", 0o700)
+            shadow.create(f"{building}/store.git", f"refs/heads/{session}/main")
+            header = Header(
+                format=FORMAT,
+                id=os.urandom(16).hex(),
+                root=os.fsdecode(root),
+                root_hash=places.root_hash(root),
+                max_file_size=max_file_size,
+            )
+            repo = usergit.find_repo(root)
+            who = usergit.user_identity(usergit.user_config(repo, os.fsencode(os.path.expanduser("~"))))
+            if who is not None:
+                header.user_name, header.user_email = who
+            durable.write(f"{building}/state/format", encode(header))
+            with Store(home, root, building, say=say, progress=progress, clock=clock) as store:
+                Session(store, session).take_baseline()
+            os.unlink(f"{building}/building")
+            durable.sync_folder(building)
+            try:
+                os.rename(building, folder)
+            except OSError:
+                if not os.path.isdir(folder):
+                    raise
+                shutil.rmtree(building, ignore_errors=True)  # another process was quicker; its store serves as well
+            else:
+                durable.sync_folder(home)
+                if say is not None:
+                    say(f"watching over {os.fsdecode(root)} from now on")
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
+        finally:
+            os.close(lock)
+    except OSError as error:
+        raise failed(error) from error
+    return root
+
+
+def adopt_store(home: str, root: bytes, former: str | None = None) -> str:
+    """Re-attaches the store of a root that moved here. Gives the former root.
+
+    Without a name, the one store whose root is gone and had the same folder name is taken.
+    """
+    folder = places.store_folder(home, root)
+    if os.path.isdir(folder):
+        raise NoStore(f"{os.fsdecode(root)} has a store of its own", "Nothing needs adopting here.")
+    candidates: list[tuple[str, Header]] = []
+    for name in sorted(os.listdir(home)) if os.path.isdir(home) else []:
+        if name.startswith("."):
+            continue
+        try:
+            header = Documents(f"{home}/{name}/state").header()
+        except Exception:
+            continue
+        if former is not None:
+            if os.path.realpath(header.root) == os.path.realpath(former):
+                candidates.append((f"{home}/{name}", header))
+        elif not os.path.isdir(header.root) and os.path.basename(header.root) == os.fsdecode(os.path.basename(root)):
+            candidates.append((f"{home}/{name}", header))
+    if len(candidates) != 1:
+        found = ", ".join(header.root for _, header in candidates) or "none"
+        raise Unknown(
+            f"cannot tell which store to adopt for {os.fsdecode(root)} (candidates: {found})",
+            "Say where the root was: `snapstore init --adopt --from OLD_PATH`.",
+        )
+    place, header = candidates[0]
+    places.refuse_foreign(place)
+    old_root = header.root
+    header.root, header.root_hash = os.fsdecode(root), places.root_hash(root)
+    # The header first: a kill in between leaves a store that no root finds, and adopting it again mends that.
+    durable.write(f"{place}/state/format", encode(header))
+    os.rename(place, folder)
+    durable.sync_folder(home)
+    return old_root
+
+
+def _sweep(home: str) -> None:
+    """Removes what a killed creation left behind; a living one holds its lock."""
+    for name in os.listdir(home):
+        if not name.startswith(_BUILDING):
+            continue
+        path = f"{home}/{name}"
+        try:
+            fd = os.open(f"{path}/building", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if time.time() - os.stat(path).st_mtime > 60:
+                shutil.rmtree(path, ignore_errors=True)
+            continue
+        try:
+            if platform.try_lock(fd):
+                shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(fd)

@@ -1,0 +1,151 @@
+"""Nodes: what a commit of the tree means to a person or a program."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+
+from snapstore.git import linediff
+from snapstore.git.objects import EMPTY_TREE
+from snapstore.timeline.recorder import letter, timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.git.objects import Entry
+    from snapstore.git.shadow import Shadow
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file's part in a node. Counts are None for binary files, and where nobody asked for them."""
+
+    path: bytes
+    change: str
+    old: Entry | None
+    new: Entry | None
+    added: int | None = None
+    removed: int | None = None
+    binary: bool = False
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            **path_json(self.path),
+            "change": self.change,
+            "added": self.added,
+            "removed": self.removed,
+            "binary": self.binary,
+        }
+
+
+@dataclass(slots=True)
+class Node:
+    """One commit of a session's tree, with its record."""
+
+    seq: int
+    turn: int | None
+    commit: str
+    tree: str
+    parent: str | None
+    kind: str
+    session: str
+    branch: str
+    label: str
+    prompt: str
+    agent: str
+    started_at: str
+    ended_at: str | None
+    status: str
+    undone: bool = False
+    checkpoints: list[str] = field(default_factory=list)
+    files: list[FileChange] = field(default_factory=list)
+    found_by: str | None = None
+    left_out: list[dict[str, str]] = field(default_factory=list)
+    record: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        shown = {name: getattr(self, name) for name in self.__slots__ if name not in ("files", "record", "left_out")}
+        return {
+            **shown,
+            "files": [change.as_json() for change in self.files],
+            "left_out": [{**path_json(os.fsencode(item["path"])), "why": item["why"]} for item in self.left_out],
+            "first_seen": self.record.get("first_seen", []),
+            "user_git": self.record.get("user_git", {}),
+            "exit_status": self.record.get("exit_status"),
+        }
+
+
+def read_node(shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = True, counts: bool = False) -> Node:
+    """The node of a commit. Its files cost a tree comparison, their line counts a look into each."""
+    commit = shadow.commit(oid)
+    note = shadow.note(oid)
+    record: dict[str, Any] = {}
+    if note is not None:
+        try:
+            found = json.loads(note)
+            record = found if isinstance(found, dict) else {}
+        except ValueError:
+            pass  # someone else's note on our commit
+    kind = commit.trailers.get("Kind", "turn")
+    turn = commit.number("Turn")
+    when = timestamp(commit.seconds)
+    label = f"Turn {turn}" if turn is not None else kind.capitalize()
+    return Node(
+        seq=commit.number("Seq") or 0,
+        turn=turn,
+        commit=oid.hex(),
+        tree=commit.tree.hex(),
+        parent=commit.parents[0].hex() if commit.parents else None,
+        kind=kind,
+        session=commit.trailers.get("Session", ""),
+        branch=branch,
+        label=label,
+        prompt=record.get("prompt", commit.subject if kind == "turn" else ""),
+        agent=commit.trailers.get("Agent", ""),
+        started_at=record.get("started_at", when),
+        ended_at=record.get("ended_at", when),
+        status=record.get("status", "done"),
+        found_by=record.get("found_by"),
+        left_out=record.get("left_out", []),
+        files=file_changes(shadow, parent_tree(shadow, commit.parents), commit.tree, counts=counts)
+        if files and kind != "baseline"
+        else [],
+        record=record,
+    )
+
+
+def parent_tree(shadow: Shadow, parents: tuple[bytes, ...]) -> bytes:
+    return shadow.commit(parents[0]).tree if parents else EMPTY_TREE
+
+
+def file_changes(shadow: Shadow, old: bytes, new: bytes, *, counts: bool = False) -> list[FileChange]:
+    changes = []
+    for change in shadow.trees.diff(old, new):
+        path, before, after = change
+        if not counts:
+            changes.append(FileChange(path, letter(change), before, after))
+            continue
+        sizes = [shadow.objects.header(entry[1])[1] if entry else 0 for entry in (before, after)]
+        if max(sizes) > linediff.LARGEST:
+            changes.append(FileChange(path, letter(change), before, after, binary=True))
+            continue
+        a, b = (shadow.objects.read(entry[1])[1] if entry else b"" for entry in (before, after))
+        if linediff.is_binary(a) or linediff.is_binary(b):
+            changes.append(FileChange(path, letter(change), before, after, binary=True))
+        else:
+            changes.append(FileChange(path, letter(change), before, after, *linediff.count(a, b)))
+    return changes
+
+
+def path_json(path: bytes) -> dict[str, str]:
+    """A path as text; one that is not UTF-8 with surrogate escapes, and again in base64."""
+    text = os.fsdecode(path)
+    try:
+        path.decode("utf-8")
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {"path": text, "path_b64": b64encode(path).decode()}
+    return {"path": text}

@@ -1,0 +1,123 @@
+"""Where a store stands, in one look."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from snapstore.timeline.documents import OpenTurn
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import FileChange, Node, path_json
+from snapstore.timeline.recorder import timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.timeline.session import Session
+
+
+@dataclass(slots=True)
+class Status:
+    root: bytes
+    store: str
+    git_dir: str
+    session: str
+    branch: str
+    cursor: Node
+    tip: Node
+    undone_turns: int
+    open_turns: list[OpenTurn]
+    edits: list[FileChange]
+    left_out: list[dict[str, str]]
+    branches: list[str]
+    sessions: list[str]
+    size_bytes: int
+    recovery: str | None
+    pending_fork: bool
+    hook_errors: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "root": os.fsdecode(self.root),
+            "store": self.store,
+            "git_dir": self.git_dir,
+            "session": self.session,
+            "branch": self.branch,
+            "cursor": self.cursor.as_json(),
+            "tip": self.tip.as_json(),
+            "undone_turns": self.undone_turns,
+            "open_turns": [
+                {
+                    "session": turn.session,
+                    "prompt": turn.prompt,
+                    "agent": turn.agent,
+                    "started_at": timestamp(turn.started_at),
+                    "status": "open",
+                }
+                for turn in self.open_turns
+            ],
+            "edits": [path_json(change.path)["path"] for change in self.edits],
+            "left_out": self.left_out,
+            "branches": self.branches,
+            "sessions": self.sessions,
+            "size_bytes": self.size_bytes,
+            "recovery": self.recovery,
+            "pending_fork": self.pending_fork,
+            "hook_errors": self.hook_errors,
+        }
+
+
+def read_status(session: Session, recovery: str | None = None) -> Status:
+    store = session.store
+    history = History(session)
+    assert history.cursor is not None
+    cursor, tip = history.node(history.cursor), history.node(history.tip)
+    edits = history.edits()
+    coverage = store.cache.coverage or {}
+    left: dict[bytes, tuple[str, object]] = coverage.get("left_out", {})  # type: ignore[assignment]
+    heads = store.shadow.refs.list(f"refs/heads/{session.name}/")
+    return Status(
+        root=store.root,
+        store=store.folder,
+        git_dir=store.shadow.git_dir,
+        session=session.name,
+        branch=history.branch,
+        cursor=cursor,
+        tip=tip,
+        undone_turns=0 if cursor.commit == tip.commit else (tip.turn or 0) - (cursor.turn or 0),
+        open_turns=store.documents.open_turns(),
+        edits=edits,
+        left_out=[{**path_json(path), "why": why} for path, (why, _) in sorted(left.items())],
+        branches=sorted(name.rpartition("/")[2] for name in heads),
+        sessions=store.sessions(),
+        size_bytes=folder_size(store.folder),
+        recovery=recovery,
+        pending_fork=False,
+        hook_errors=_hook_errors(f"{store.folder}/log"),
+    )
+
+
+def folder_size(folder: str) -> int:
+    """Bytes on disk that are this store's own: what is hard-linked from elsewhere costs nothing."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                st = os.lstat(os.path.join(path, name))
+            except FileNotFoundError:
+                continue
+            if st.st_nlink == 1:
+                total += st.st_blocks * 512
+    return total
+
+
+def _hook_errors(folder: str) -> list[str]:
+    lines: list[str] = []
+    try:
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                lines += [line.rstrip("\n") for line in file][-10:]
+    except FileNotFoundError:
+        pass
+    return lines[-10:]

@@ -1,0 +1,162 @@
+"""The store of one root: found or made, checked, locked, and asked for its sessions."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+
+from snapstore.errors import Corrupt, NoStore, SnapstoreError
+from snapstore.git.commits import Identity
+from snapstore.git.shadow import Shadow
+from snapstore.timeline import places
+from snapstore.timeline.documents import Documents, Header, check_name, encode
+from snapstore.worktree import durable, usergit
+from snapstore.worktree.journal import Journal
+from snapstore.worktree.lock import StoreLock
+from snapstore.worktree.statcache import StatCache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from snapstore.timeline.session import Session
+
+    Say = Callable[[str], None]
+    Progress = Callable[[int], None]
+
+DEFAULT_SESSION = "shell"
+
+
+class Store:
+    """One root's shadow repository and state. Get one with `Store.open`."""
+
+    def __init__(
+        self,
+        home: str,
+        root: bytes,
+        folder: str,
+        *,
+        say: Say | None = None,
+        progress: Progress | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.home = home
+        self.root = root
+        self.folder = folder
+        self.state = f"{folder}/state"
+        self.say: Say = say or (lambda text: None)
+        self.progress = progress
+        self.clock = clock
+        places.refuse_foreign(folder)
+        self.documents = Documents(self.state)
+        self.header: Header = self.documents.header()
+        self.shadow = Shadow(f"{folder}/store.git")
+        self.cache = StatCache(self.state)
+        self.journal = Journal(self.state, self.shadow.refs)
+        self.lock = StoreLock(f"{self.state}/lock", lambda who: self.say(f"waiting for {who}"))
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] = ".",
+        *,
+        create: bool = False,
+        home: str | None = None,
+        say: Say | None = None,
+        progress: Progress | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Store:
+        """The store that watches over a folder, found by walking up from it. With `create`, one is made when there is
+        none: at the top of the git checkout, or for the folder itself."""
+        home = home or places.home_folder()
+        start = os.fspath(path)
+        root = places.find(home, start)
+        if root is None:
+            if not create:
+                raise NoStore(f"no store watches over {os.path.abspath(start)}")
+            from snapstore.timeline.creation import create_store
+
+            root = create_store(home, places.natural_root(start), say=say, progress=progress, clock=clock)
+        store = cls(home, root, places.store_folder(home, root), say=say, progress=progress, clock=clock)
+        if store.header.root_hash != places.root_hash(root):
+            raise Corrupt(
+                f"the store {store.folder} was made for another folder ({store.header.root})",
+                "If that folder moved here, run `snapstore init --adopt`.",
+            )
+        store.recover()
+        return store
+
+    def session(self, name: str | None = None) -> Session:
+        """A session by name; without one, the session last active here."""
+        from snapstore.timeline.session import Session
+
+        return Session(self, check_name(name) if name is not None else self.active_session())
+
+    def active_session(self) -> str:
+        parts = (self.shadow.refs.head() or "").split("/")
+        return parts[2] if len(parts) == 4 and parts[:2] == ["refs", "heads"] else DEFAULT_SESSION
+
+    def sessions(self) -> list[str]:
+        names = {name.split("/")[2] for name in self.shadow.refs.list("refs/heads/") if name.count("/") >= 3}
+        return sorted(names)
+
+    def recover(self) -> str | None:
+        """Finishes a change that a killed process left half done. Every command does this first."""
+        if not self.journal.pending():
+            return None
+        with self.lock:
+            what = self.journal.recover()
+            if what:
+                self.say(f"finished an interrupted change: {what}")
+            return what
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """The one writer at a time."""
+        try:
+            with self.lock:
+                self.recover()
+                yield
+        except OSError as error:
+            raise failed(error) from error
+
+    def user_repo(self) -> usergit.UserRepo | None:
+        """The user's own git checkout around the root; only ever read."""
+        return usergit.find_repo(self.root)
+
+    @property
+    def user(self) -> Identity:
+        name = self.header.user_name or _login()
+        return Identity(name, self.header.user_email or f"{name}@localhost")
+
+    def configure(self, *, max_file_size: int) -> None:
+        with self.changing():
+            self.header.max_file_size = max_file_size
+            durable.write(f"{self.state}/format", encode(self.header))
+
+    def close(self) -> None:
+        self.shadow.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def failed(error: OSError) -> SnapstoreError:
+    """An error of the system, in the family: nothing was recorded."""
+    from snapstore.errors import Failed
+
+    where = f" ({os.fsdecode(error.filename)})" if error.filename else ""
+    return Failed(f"{error.strerror or error}{where}")
+
+
+def _login() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return "user"

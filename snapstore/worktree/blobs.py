@@ -1,0 +1,130 @@
+"""From a file on disk to a blob in the store: exact bytes, bounded memory, never torn."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from hashlib import sha1
+
+from snapstore.git.objects import BLOB, CHUNK, LINK, Entry, object_id
+from snapstore.git.odb import LARGE
+from snapstore.git.packwriter import SourceChanged
+from snapstore.worktree.platform import READ_FLAGS, file_mode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.git.odb import Objects
+    from snapstore.git.packwriter import PackWriter
+
+TRIES = 3
+
+SPECIAL = "not a file, link or folder"
+UNREADABLE = "cannot be read"
+CHANGING = "kept changing while it was read"
+TOO_LARGE = "larger than max_file_size"
+BAD_NAME = "a name that git cannot hold safely"
+
+
+class LeftOut(Exception):
+    """This file cannot be taken in; the text says why."""
+
+
+class Blobs:
+    """Stores files of one root. Nothing is visible in the store before the writer is finished."""
+
+    def __init__(self, root: bytes, objects: Objects, writer: PackWriter) -> None:
+        self._prefix = root.rstrip(b"/") + b"/"
+        self._objects = objects
+        self._writer = writer
+
+    def take(self, path: bytes, known: bytes | None = None) -> tuple[Entry, os.stat_result] | None:
+        """The file's entry and the stat it was read under; None when there is no file at that path.
+
+        `known` is a blob the caller expects to find and knows to be stored: it is then not looked up again.
+        """
+        full = self._prefix + path
+        for _ in range(TRIES):
+            try:
+                st = os.lstat(full)
+                if stat.S_ISLNK(st.st_mode):
+                    target = os.readlink(full)
+                    if _same(st, os.lstat(full)):
+                        return (LINK, self._store(target, known)), st
+                elif stat.S_ISREG(st.st_mode):
+                    taken = self._read(full, known)
+                    if taken is not None:
+                        return taken
+                elif stat.S_ISDIR(st.st_mode):
+                    return None
+                else:
+                    raise LeftOut(SPECIAL)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except SourceChanged:
+                continue
+            except OSError as error:
+                if error.errno in (errno.EACCES, errno.EPERM):
+                    raise LeftOut(UNREADABLE) from None
+                if error.errno in (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL):
+                    raise LeftOut(f"{UNREADABLE}: {os.strerror(error.errno)}") from None
+                raise
+        raise LeftOut(CHANGING)
+
+    def _read(self, full: bytes, known: bytes | None) -> tuple[Entry, os.stat_result] | None:
+        fd = os.open(full, READ_FLAGS)
+        try:
+            before = os.fstat(fd)
+            if not stat.S_ISREG(before.st_mode):
+                return None  # replaced since the lstat
+            if before.st_size <= LARGE:
+                data = _read_all(fd, before.st_size)
+                oid = None if len(data) != before.st_size else self._store(data, known)
+            else:
+                oid = self._stream(fd, before.st_size, known)
+            if oid is None or not _same(before, os.fstat(fd)):
+                return None
+            return (file_mode(before.st_mode), oid), before
+        finally:
+            os.close(fd)
+
+    def _store(self, data: bytes, known: bytes | None) -> bytes:
+        oid = object_id(BLOB, data)
+        if oid != known and oid not in self._writer and not self._objects.contains(oid, fresh=False):
+            self._writer.add(BLOB, data, oid)
+        return oid
+
+    def _stream(self, fd: int, size: int, known: bytes | None) -> bytes:
+        if known is not None:  # perhaps only its stat changed: reading it costs less than deflating it
+            digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
+            while piece := os.read(fd, CHUNK):
+                digest.update(piece)
+            if digest.digest() == known:
+                return known
+            os.lseek(fd, 0, os.SEEK_SET)
+        return self._writer.add_stream(
+            lambda count: os.read(fd, count), size, lambda oid: self._objects.contains(oid, fresh=False)
+        )
+
+
+def _read_all(fd: int, size: int) -> bytes:
+    data = os.read(fd, size + 1)
+    if len(data) == size:
+        return data
+    pieces = [data]
+    seen = len(data)
+    while data and seen <= size:  # a short read, or a file that grew
+        data = os.read(fd, size + 1 - seen)
+        pieces.append(data)
+        seen += len(data)
+    return b"".join(pieces)
+
+
+def _same(a: os.stat_result, b: os.stat_result) -> bool:
+    return (a.st_size, a.st_mtime_ns, a.st_ctime_ns, a.st_ino, a.st_mode) == (
+        b.st_size,
+        b.st_mtime_ns,
+        b.st_ctime_ns,
+        b.st_ino,
+        b.st_mode,
+    )

@@ -1,0 +1,42 @@
+"""Durable writes of our own small files.
+
+`write` promises: after it returns the file holds all of `data`, also after a power cut, and whatever interrupts it the
+file holds either all of the old or all of the new. It does not promise that two writers are kept apart: the lock does.
+"""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.git.packwriter import sync_folder as sync_folder
+
+
+def write(path: str, data: bytes) -> None:
+    temporary = f"{path}.new"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    except BaseException:
+        os.close(fd)
+        os.unlink(temporary)
+        raise
+    os.close(fd)
+    os.rename(temporary, path)
+    sync_folder(os.path.dirname(path))
+
+
+def remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    sync_folder(os.path.dirname(path))
+
+
+def make_folder(path: str) -> None:
+    if not os.path.isdir(path):
+        os.mkdir(path, 0o700)
+        sync_folder(os.path.dirname(path))

@@ -1,0 +1,76 @@
+"""One writer at a time: a kernel lock on the store, with a word on who holds it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from snapstore.errors import Busy
+from snapstore.worktree import platform
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+PATIENCE = 30.0  # seconds a command waits for another before it gives up
+
+
+class StoreLock:
+    """Hold it around every change. May be entered again by its holder."""
+
+    def __init__(self, path: str, waiting: Callable[[str], None] | None = None) -> None:
+        self._path = path
+        self._waiting = waiting
+        self._fd = -1
+        self._depth = 0
+
+    def __enter__(self) -> StoreLock:
+        if self._depth == 0:
+            self._fd = self._acquire()
+        self._depth += 1
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def held(self) -> bool:
+        return self._depth > 0
+
+    def _acquire(self) -> int:
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            told = False
+            pause, start = 0.002, time.monotonic()
+            while not platform.try_lock(fd):
+                if not told and self._waiting and time.monotonic() - start > 0.5:
+                    self._waiting(self._holder(fd))
+                    told = True
+                if time.monotonic() - start > patience():
+                    raise Busy(f"the store is in use by {self._holder(fd)}")
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.05)
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()} {' '.join(sys.argv[:3])[:200]}".encode("utf-8", "replace"), 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _holder(self, fd: int) -> str:
+        text = os.pread(fd, 300, 0).decode("utf-8", "replace")
+        pid, _, command = text.partition(" ")
+        name = os.path.basename(command.partition(" ")[0]) + command[len(command.partition(" ")[0]) :]
+        return f"process {pid} ({name.strip() or 'unknown'})" if pid.isdecimal() else "another process"
+
+
+def patience() -> float:
+    try:
+        return float(os.environ.get("SNAPSTORE_LOCK_TIMEOUT", PATIENCE))
+    except ValueError:
+        return PATIENCE

@@ -1,0 +1,58 @@
+"""What is particular to a platform: locks, open flags, modes, clocks, processes. Linux and macOS for now."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+
+from snapstore.git.objects import EXECUTABLE, FILE
+
+# Never through a link, never waiting for a fifo's other end.
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+# Two writes closer together than this may leave the same time stamp: the kernel stamps files with the time of its last
+# tick (10 ms at the slowest), some file systems keep whole seconds only, and FAT every second one.
+TICK_NS = 20_000_000
+COARSE_NS = 2_000_000_000
+
+
+def try_lock(fd: int) -> bool:
+    """An exclusive lock that the kernel gives back when its holder dies."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def file_mode(st_mode: int) -> bytes:
+    return EXECUTABLE if st_mode & stat.S_IXUSR else FILE
+
+
+def is_young(st: os.stat_result, now_ns: int) -> bool:
+    """Whether a later write could still leave this very stat behind."""
+    newest = max(st.st_mtime_ns, st.st_ctime_ns)
+    grain = COARSE_NS if st.st_mtime_ns % 1_000_000_000 == 0 and st.st_ctime_ns % 1_000_000_000 == 0 else TICK_NS
+    return newest > now_ns - grain
+
+
+def process_started(pid: int) -> str | None:
+    """A mark that tells this process from a later one with the same number; None when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return None if fields[0] == b"Z" else fields[19].decode()
+    except OSError:
+        pass
+    try:  # no /proc: know at least whether it lives
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return "?" if not os.path.exists("/proc/self/stat") else None
+
+
+def owner() -> int:
+    return os.geteuid()

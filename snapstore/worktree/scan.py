@@ -1,0 +1,316 @@
+"""The scan: what on disk differs from what the stat cache remembers.
+
+Known files are stat-ed one by one; known folders too, and a folder whose stat moved is listed for new names. Only new
+and changed files are read. A change of the ignore rules lists every folder again.
+
+Coverage: absence from the last tree is knowledge only for a path that the last scan could see. `first_seen` holds the
+new paths for which that is not so (formerly ignored, left out, or nobody knows); their state before is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from snapstore.git.objects import Entry
+from snapstore.worktree import blobs as reasons
+from snapstore.worktree.blobs import Blobs, LeftOut
+from snapstore.worktree.names import is_git, unsafe_parts
+from snapstore.worktree.platform import file_mode, is_young
+from snapstore.worktree.statcache import YOUNG, FileStat, FolderStat, StatCache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from snapstore.worktree.ignore import RuleBook
+    from snapstore.worktree.rules import RuleReader
+
+    # What a file's blob is already known to be: given path and stat, its id, or None to read the file.
+    Hint = Callable[[bytes, os.stat_result], bytes | None]
+    Progress = Callable[[int], None]
+
+IGNORE_FILES = (b".gitignore", b".snapstoreignore")
+
+
+class Found:
+    """What a scan found, as changes against the cache's tree and the cache's rows."""
+
+    def __init__(self) -> None:
+        self.changes: dict[bytes, Entry | None] = {}
+        self.files: dict[bytes, FileStat | None] = {}
+        self.folders: dict[bytes, FolderStat | None] = {}
+        self.first_seen: set[bytes] = set()
+        self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}  # path -> why, and a mark of its state
+        self.newly_left_out: dict[bytes, str] = {}  # those that came or changed since the last scan
+        self.coverage: dict[str, object] = {}
+
+
+class Scan:
+    """One scan of one root; `run` does it."""
+
+    def __init__(
+        self,
+        root: bytes,
+        cache: StatCache,
+        blobs: Blobs,
+        rules: RuleReader,
+        *,
+        max_file_size: int,
+        hint: Hint | None = None,
+        tracked: Iterable[bytes] = (),
+        progress: Progress | None = None,
+        skip: bytes | None = None,
+    ) -> None:
+        self._prefix = root.rstrip(b"/") + b"/"
+        self._cache = cache
+        self._blobs = blobs
+        self._rules = rules
+        self._limit = max_file_size
+        self._hint = hint
+        self._tracked = tracked
+        self._progress = progress
+        self._skip = skip  # our own home, where it lies inside the root
+        self._found = Found()
+        coverage = cache.coverage
+        self._blind = coverage is None
+        self._was_left: dict[bytes, tuple[str, tuple[int, ...]]] = coverage["left_out"] if coverage else {}  # type: ignore[assignment]
+        self._taken = 0
+        self._book: RuleBook = rules.book
+        self._old_book: RuleBook | None = None
+
+    def run(self) -> Found:
+        found = self._found
+        self._look_at_files()
+        moved = self._look_at_folders()
+        if self._blind or self._rules.changed() or self._ignore_file_moved(moved):
+            self._old_book = None if self._blind else self._book
+            self._book = self._rules.reread()
+            self._walk([b""], whole=True)
+            for folder in self._cache.folders:  # ignored or gone by now: no longer listed
+                found.folders.setdefault(folder, None)
+        else:
+            self._walk(moved, whole=False)
+        self._look_at_left_out()
+        self._look_at_tracked()
+        for path, (why, mark) in found.left_out.items():
+            if self._was_left.get(path) != (why, mark):
+                found.newly_left_out[path] = why
+        found.coverage = {"left_out": found.left_out, **self._rules.remember(self._book)}
+        return found
+
+    def _look_at_files(self) -> None:
+        """Stats every known file; whatever does not match its row is read."""
+        lstat, prefix = os.lstat, self._prefix
+        moved: list[tuple[bytes, FileStat]] = []
+        gone = self._gone
+        for path, row in self._cache.files.items():
+            try:
+                st = lstat(prefix + path)
+            except (FileNotFoundError, NotADirectoryError):
+                gone(path)
+                continue
+            except OSError as error:
+                self._leave_out(path, f"{reasons.UNREADABLE}: {error.strerror}", ())
+                continue
+            if (
+                st.st_size != row[0]
+                or st.st_mtime_ns != row[1]
+                or st.st_ctime_ns != row[2]
+                or st.st_ino != row[3]
+                or st.st_mode != row[4]
+            ):
+                if stat.S_ISDIR(st.st_mode):
+                    gone(path)
+                else:
+                    moved.append((path, row))
+        for path, row in moved:
+            self._take(path, row)
+
+    def _gone(self, path: bytes) -> None:
+        self._found.changes[path] = None
+        self._found.files[path] = None
+
+    def _look_at_folders(self) -> list[bytes]:
+        """The known folders whose names may have changed."""
+        moved: list[bytes] = []
+        for path, row in self._cache.folders.items():
+            try:
+                st = os.lstat(self._prefix + path)
+            except OSError:
+                self._found.folders[path] = None
+                continue
+            if not stat.S_ISDIR(st.st_mode):
+                self._found.folders[path] = None
+            elif (st.st_mtime_ns, st.st_ctime_ns, st.st_ino) != row:
+                moved.append(path)
+        return moved
+
+    def _ignore_file_moved(self, folders: list[bytes]) -> bool:
+        """Whether a rule file among the captured files or in a folder to be listed came, went or changed."""
+        if any(path.rpartition(b"/")[2] in IGNORE_FILES for path in self._found.changes):
+            return True
+        for folder in folders:
+            for name in IGNORE_FILES:
+                path = folder + b"/" + name if folder else name
+                if path not in self._cache.files and self._rules.unknown(path):
+                    return True
+        return False
+
+    def _walk(self, folders: list[bytes], *, whole: bool) -> None:
+        """Lists folders and those found below them. In a whole walk the known ones below are listed as well."""
+        known_files, known_folders = self._cache.files, self._cache.folders
+        found, prefix = self._found, self._prefix
+        waiting = list(folders)
+        fresh: list[tuple[bytes, os.stat_result]] = []
+        while waiting:
+            folder = waiting.pop()
+            below = folder + b"/" if folder else b""
+            now = time.time_ns()
+            try:
+                st = os.lstat(prefix + folder)
+                if not stat.S_ISDIR(st.st_mode):
+                    continue
+                with os.scandir(prefix + folder) as listing:
+                    entries = list(listing)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                self._leave_out(folder or b".", f"{reasons.UNREADABLE}: {error.strerror}", ())
+                continue
+            found.folders[folder] = (
+                YOUNG if is_young(st, now) else st.st_mtime_ns,
+                st.st_ctime_ns,
+                st.st_ino,
+            )
+            if whole or folder not in known_folders:
+                for entry in entries:
+                    if entry.name in IGNORE_FILES:
+                        self._rules.enter(self._book, folder)
+                        break
+            ignored = self._book.folder(folder).ignored
+            for entry in entries:
+                name = entry.name
+                path = below + name
+                if path in known_files and path not in found.files:
+                    continue
+                try:
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if name == b".git" or path == self._skip:
+                        continue
+                    if not is_folder and path in known_files and found.files.get(path) is not None:
+                        continue
+                    if is_folder and not whole and path in known_folders and found.folders.get(path, ()) is not None:
+                        continue
+                    if ignored(name, is_folder):
+                        continue
+                    if is_git(name):
+                        self._leave_out(path, reasons.BAD_NAME, ())
+                    elif is_folder:
+                        waiting.append(path)
+                    else:
+                        fresh.append((path, entry.stat(follow_symlinks=False)))
+                except FileNotFoundError:
+                    continue
+        for path, st in fresh:
+            self._take_new(path, st)
+
+    def _take_new(self, path: bytes, st: os.stat_result) -> None:
+        self._taken += 1
+        if self._progress is not None and self._taken % 256 == 0:
+            self._progress(self._taken)
+        if self._hint is not None and stat.S_ISREG(st.st_mode):
+            oid = self._hint(path, st)
+            if oid is not None:
+                entry = (file_mode(st.st_mode), oid)
+                self._found.changes[path] = entry
+                self._found.files[path] = _row(st, entry, time.time_ns())
+                return
+        self._take(path, None, st)
+        if self._found.changes.get(path) is not None and not self._was_covered(path):
+            self._found.first_seen.add(path)
+
+    def _was_covered(self, path: bytes) -> bool:
+        """Whether the last scan would have seen a file at this path."""
+        if self._blind or (self._old_book is not None and self._old_book.ignored(path, False)):
+            return False
+        return not self._was_left or not any(part in self._was_left for part in _with_parents(path))
+
+    def _look_at_left_out(self) -> None:
+        """Files left out before are looked at each time: nothing else would notice that one can be taken now."""
+        for path in self._was_left:
+            if path in self._found.left_out or path in self._found.files or path in self._cache.files:
+                continue
+            try:
+                st = os.lstat(self._prefix + path)
+            except OSError:
+                continue
+            if self._book.ignored(path, stat.S_ISDIR(st.st_mode)):
+                continue
+            if stat.S_ISDIR(st.st_mode):
+                self._walk([path], whole=False)
+            elif is_git(path.rpartition(b"/")[2]):
+                self._leave_out(path, reasons.BAD_NAME, ())
+            else:
+                self._take_new(path, st)
+
+    def _look_at_tracked(self) -> None:
+        """Files that the user's git tracks are taken whatever the rules say."""
+        for path in self._tracked:
+            if path in self._found.files or path in self._found.left_out or path in self._cache.files:
+                continue
+            if unsafe_parts(path):
+                continue
+            try:
+                st = os.lstat(self._prefix + path)
+            except OSError:
+                continue
+            if not stat.S_ISDIR(st.st_mode):
+                self._take_new(path, st)
+
+    def _take(self, path: bytes, row: FileStat | None, st: os.stat_result | None = None) -> None:
+        """Reads a new or changed file into the store."""
+        now = time.time_ns()
+        old: Entry | None = row[5:7] if row else None
+        try:
+            if st is None:
+                st = os.lstat(self._prefix + path)
+            if self._limit and stat.S_ISREG(st.st_mode) and st.st_size > self._limit:
+                raise LeftOut(reasons.TOO_LARGE)
+            taken = self._blobs.take(path, old and old[1])
+        except LeftOut as why:
+            self._leave_out(path, str(why), (st.st_size, st.st_mtime_ns, st.st_ino) if st else ())
+            if row is not None and str(why) == reasons.SPECIAL:
+                self._gone(path)  # the file itself is no more
+            return
+        except (FileNotFoundError, NotADirectoryError):
+            taken = None
+        if taken is None:
+            if row is not None:
+                self._gone(path)
+            return
+        entry, st = taken
+        self._found.files[path] = _row(st, entry, now)
+        if entry != old:
+            self._found.changes[path] = entry
+            if row is not None and path in self._was_left:
+                self._found.first_seen.add(path)
+
+    def _leave_out(self, path: bytes, why: str, mark: tuple[int, ...]) -> None:
+        self._found.left_out[path] = (why, mark)
+
+
+def _row(st: os.stat_result, entry: Entry, now: int) -> FileStat:
+    size = YOUNG if is_young(st, now) else st.st_size
+    return (size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino, st.st_mode, entry[0], entry[1])
+
+
+def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:
+    """The cache row for a file just read."""
+    return _row(taken[1], taken[0], now)
+
+
+def _with_parents(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    return [b"/".join(parts[:count]) for count in range(len(parts), 0, -1)]
