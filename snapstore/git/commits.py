@@ -1,4 +1,4 @@
-"""Commits: a message for people, trailers for us, an author that makes `git blame` answer "which turn, or was it me"."""
+"""Commits: a message for people, trailers for us, an author so that `git blame` tells which turn it was, or me."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Objects:
 
     def header(self, oid: bytes) -> tuple[bytes, int]:
         """Kind and size."""
-        found = self._locate(oid, lambda pack, at: pack.header(at, self.header), self._loose_header)
+        found = self._locate(oid, lambda pack, at: pack.header(at, self.header), self.loose_header)
         if found is None:
             raise Missing(oid)
         return found
@@ -188,7 +188,8 @@ class Objects:
         opened = self._loose_open(oid)
         return opened and (opened[0], b"".join(opened[2]))
 
-    def _loose_header(self, oid: bytes) -> tuple[bytes, int] | None:
+    def loose_header(self, oid: bytes) -> tuple[bytes, int] | None:
+        """Kind and size of an object that lies loose."""
         opened = self._loose_open(oid)
         return opened and opened[:2]
 

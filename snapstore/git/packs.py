@@ -25,13 +25,14 @@ SMALL_INDEX = 1 << 20
 class Pack:
     """One pack and its index, opened on first use."""
 
-    __slots__ = ("_count", "_fd", "_index", "base")
+    __slots__ = ("_count", "_fd", "_index", "_map", "base")
 
     def __init__(self, base: str) -> None:
         self.base = base  # path without suffix
         self._index: bytes | mmap.mmap | None = None
         self._count = 0
         self._fd = -1
+        self._map: mmap.mmap | None = None
 
     def find(self, oid: bytes) -> int | None:
         """Where in the pack the object lies."""
@@ -94,7 +95,8 @@ class Pack:
             if number in KIND_NAMES:
                 return KIND_NAMES[number], stored if size is None else size
             if size is None:
-                piece = zlib.decompressobj().decompress(os.pread(self._open(), 256, start), 32)
+                head = self._map[start : start + 64] if self._map is not None else os.pread(self._open(), 64, start)
+                piece = zlib.decompressobj().decompress(head, 32)
                 _, at = _varint(piece, 0)
                 size, _ = _varint(piece, at)
             if number == REF_DELTA:
@@ -114,13 +116,25 @@ class Pack:
         return self._header(offset)[0] not in KIND_NAMES
 
     def offsets(self) -> dict[bytes, int]:
+        """Where each object lies, by id."""
         index = self._index if self._index is not None else self._load()
-        return {oid: self._offset(index, at) for at, oid in enumerate(self.ids())}
+        table = 1032 + 24 * self._count
+        offsets = struct.unpack_from(f">{self._count}I", index, table)
+        if max(offsets, default=0) >> 31:
+            offsets = tuple(self._offset(index, at) for at in range(self._count))
+        return dict(zip(self.ids(), offsets, strict=True))
+
+    def map(self) -> None:
+        """Prepares for looking at very many headers: mapped memory instead of a read for each."""
+        self._map = mmap.mmap(self._open(), 0, access=mmap.ACCESS_READ)
 
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+        if self._map is not None:
+            self._map.close()
+            self._map = None
         if isinstance(self._index, mmap.mmap):
             self._index.close()
         self._index = None
@@ -130,10 +144,7 @@ class Pack:
         try:
             size = os.fstat(fd).st_size
             index: bytes | mmap.mmap
-            if size <= SMALL_INDEX:
-                index = os.read(fd, size + 1)
-            else:
-                index = mmap.mmap(fd, size, access=mmap.ACCESS_READ)
+            index = os.read(fd, size + 1) if size <= SMALL_INDEX else mmap.mmap(fd, size, access=mmap.ACCESS_READ)
         finally:
             os.close(fd)
         if size < 1072 or index[:8] != b"\xfftOc\0\0\0\2":
@@ -159,7 +170,7 @@ class Pack:
 
     def _header(self, offset: int) -> tuple[int, int, int, int, bytes]:
         """Kind number, stored size, where the deflated data starts, and a delta's base as offset or id."""
-        head = os.pread(self._open(), 64, offset)
+        head = self._map[offset : offset + 64] if self._map is not None else os.pread(self._open(), 64, offset)
         try:
             byte = head[0]
             number, size, shift, at = (byte >> 4) & 7, byte & 15, 4, 1
@@ -186,8 +197,7 @@ class Pack:
         return number, size, offset + at, 0, b""
 
     def _inflate(self, start: int, size: int) -> bytes:
-        data = b"".join(self._pieces(start, size))
-        return data
+        return b"".join(self._pieces(start, size))
 
     def _pieces(self, start: int, size: int) -> Iterator[bytes]:
         fd = self._open()

@@ -11,6 +11,7 @@ from snapstore.errors import Unsafe
 # configuration holds nothing but this list, so anything else was planted or is a mistake.
 _ALLOWED = re.compile(
     r"^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|bigfilethreshold|ignorecase|precomposeunicode)"
+    r"|gc\..*\.reflogexpire(unreachable)?"
     r"|(gc|pack|repack|maintenance|color|log|diff|user|blame|receive|transfer|fetch|push)\.[a-z.]+"
     r"|remote\..*\.(url|fetch|push|pushurl|mirror|tagopt|prune)|branch\..*\.(remote|merge))$"
 )

@@ -13,7 +13,13 @@ import time
 from snapstore.errors import Conflict, Corrupt, Unsafe
 from snapstore.git.packwriter import sync_folder
 
+# Refs whose former values hang from nothing else; in the reflog they are no surprise to `git fsck`, and gc ages them.
+_LOGGED = ("refs/notes/", "refs/snapstore/disk")
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
+
+
+# An object id, the name of the ref that a symbolic ref stands for, or None for no ref at all.
+RefValue = bytes | str | None
 
 
 class Refs:
@@ -21,17 +27,29 @@ class Refs:
         self._git_dir = git_dir
         self._packed: dict[str, bytes] = {}
         self._packed_stat: tuple[int, int, int] | None = None
+        self._paths: dict[str, str] = {}
 
     def read(self, name: str) -> bytes | None:
+        """The object a ref leads to, through a symbolic one if need be."""
+        value = self.value(name)
+        return self._oid(value) if isinstance(value, str) else value
+
+    def value(self, name: str) -> RefValue:
+        """What the ref itself holds: an object id, the name of another ref, or None."""
+        path = self._path(name)
         for _ in range(5):
             # Loose first, packed second, and loose again when neither has it: git packs by writing packed-refs and
             # then deleting the loose file, so one of the looks must find it.
-            value = self._read_loose(name) or self._read_packed().get(name)
+            value = self._read_loose(name, path) or self._read_packed().get(name)
             if value is not None:
                 return value
-            if not os.path.lexists(self._path(name)):
+            if not os.path.lexists(path):
                 break
         return None
+
+    def _oid(self, name: str) -> bytes | None:
+        value = self.value(name)
+        return None if isinstance(value, str) else value  # one step only: we never make longer chains
 
     def list(self, prefix: str) -> dict[str, bytes]:
         """Every ref below a prefix such as `refs/heads/`, by full name."""
@@ -41,34 +59,29 @@ class Refs:
             for name in names:
                 if not name.endswith(".lock"):
                     full = f"{folder}/{name}"[len(self._git_dir) + 1 :]
-                    value = self._read_loose(full)
+                    value = self.read(full)
                     if value is not None:
                         found[full] = value
         return found
 
-    def update(self, name: str, old: bytes | None, new: bytes | None) -> None:
+    def update(self, name: str, old: RefValue, new: RefValue) -> None:
         """Moves a ref from `old` to `new` (None: absent), durably. Raises Conflict when it is not at `old`."""
         path = self._path(name)
-        self._make_folder(os.path.dirname(path))
         lock = f"{path}.lock"
         fd = self._lock(lock)
         try:
             try:
-                found = self.read(name)
+                found = self.value(name)
                 if found != old:
-                    raise Conflict(
-                        f"ref {name} moved meanwhile",
-                        "Another program moved it; run the command again.",
-                        ref=name,
-                        expected=old and old.hex(),
-                        found=found and found.hex(),
-                    )
+                    raise moved_meanwhile(name, old, found)
                 if new is not None:
-                    os.write(fd, new.hex().encode() + b"\n")
+                    os.write(fd, spell(new).encode("utf-8", "surrogateescape") + b"\n")
                     os.fsync(fd)
             finally:
                 os.close(fd)
             if new is not None:
+                if name.startswith(_LOGGED):
+                    self._log(name, old, new)
                 os.rename(lock, path)
             else:
                 self._delete(name, path)
@@ -81,38 +94,38 @@ class Refs:
                 pass
             raise
 
-    def head(self) -> str | None:
-        """The ref that HEAD stands for."""
-        try:
-            with open(f"{self._git_dir}/HEAD", encoding="utf-8", errors="surrogateescape") as file:
-                text = file.read()
-        except FileNotFoundError:
-            return None
-        return text[5:].strip() if text.startswith("ref: ") else None
-
-    def set_head(self, name: str) -> None:
-        path = f"{self._git_dir}/HEAD"
-        fd = self._lock(f"{path}.lock")
-        try:
-            os.write(fd, f"ref: {name}\n".encode())
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        os.rename(f"{path}.lock", path)
-        sync_folder(self._git_dir)
+    def _log(self, name: str, old: RefValue, new: RefValue) -> None:
+        """A line in the ref's reflog, as git writes it."""
+        path = f"{self._git_dir}/logs/{name}"
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        before = old.hex() if isinstance(old, bytes) else "0" * 40
+        after = new.hex() if isinstance(new, bytes) else "0" * 40
+        line = f"{before} {after} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\tsnapstore\n"
+        with open(path, "a", encoding="ascii", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            file.write(line)
 
     def _path(self, name: str) -> str:
-        parts = name.split("/")
-        if parts[0] != "refs" or len(parts) < 3 or any(bad_part(part) for part in parts):
-            raise Unsafe(f"{name!r} is not a ref name")
-        return f"{self._git_dir}/{name}"
+        path = self._paths.get(name)
+        if path is None:
+            parts = name.split("/")
+            if name != "HEAD" and (parts[0] != "refs" or len(parts) < 3 or any(bad_part(part) for part in parts)):
+                raise Unsafe(f"{name!r} is not a ref name")
+            path = self._paths[name] = f"{self._git_dir}/{name}"
+        return path
 
-    def _read_loose(self, name: str) -> bytes | None:
+    def _read_loose(self, name: str, path: str) -> RefValue:
         try:
-            with open(self._path(name), "rb") as file:
-                text = file.read(64)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        try:
+            text = os.read(fd, 4096)
+        except IsADirectoryError:
+            return None
+        finally:
+            os.close(fd)
+        if text.startswith(b"ref: "):
+            return text[5:].strip().decode("utf-8", "surrogateescape")
         try:
             oid = bytes.fromhex(text.strip().decode())
         except ValueError:
@@ -203,6 +216,27 @@ class Refs:
             except FileExistsError:
                 pass
             sync_folder(os.path.dirname(folder))
+
+
+def spell(value: bytes | str) -> str:
+    """A ref's value as git writes it."""
+    return value.hex() if isinstance(value, bytes) else f"ref: {value}"
+
+
+def unspell(text: str | None) -> RefValue:
+    if text is None:
+        return None
+    return text[5:] if text.startswith("ref: ") else bytes.fromhex(text)
+
+
+def moved_meanwhile(name: str, old: RefValue, found: RefValue) -> Conflict:
+    return Conflict(
+        f"ref {name} moved meanwhile",
+        "Another program moved it; run the command again.",
+        ref=name,
+        expected=old and spell(old),
+        found=found and spell(found),
+    )
 
 
 def bad_part(part: str) -> bool:

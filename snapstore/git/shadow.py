@@ -28,6 +28,12 @@ _CONFIG = """\
 \tbigfilethreshold = 16m
 [gc]
 \tauto = 0
+[gc "refs/notes/*"]
+\treflogexpire = 1.day
+\treflogexpireunreachable = 1.day
+[gc "refs/snapstore/disk"]
+\treflogexpire = 1.day
+\treflogexpireunreachable = 1.day
 """
 
 # Ordinary git on the shadow must not change a byte either.

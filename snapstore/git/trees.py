@@ -89,23 +89,29 @@ class Trees:
         below: Mapping[bytes, set[bytes]],
     ) -> bytes:
         entries = dict(self.read(base))
+        in_order = True  # while names stay and no file becomes a folder, the base's order is the order
         for name, entry in by_folder.get(folder, {}).items():
+            old = entries.get(name)
             if entry is not None:
+                in_order = in_order and old is not None and old[0] != FOLDER
                 entries[name] = entry
-            elif name in entries and entries[name][0] != FOLDER:
+            elif old is not None and old[0] != FOLDER:
                 del entries[name]
         for child in below.get(folder, ()):
             name = child.rpartition(b"/")[2]
             old = entries.get(name)
-            start = old[1] if old is not None and old[0] == FOLDER else EMPTY_TREE
-            new = self._rewrite(writer, child, start, by_folder, below)
+            was_folder = old is not None and old[0] == FOLDER
+            new = self._rewrite(writer, child, old[1] if old and was_folder else EMPTY_TREE, by_folder, below)
             if new != EMPTY_TREE:
+                in_order = in_order and was_folder
                 entries[name] = (FOLDER, new)
-            elif old is not None and old[0] == FOLDER:
+            elif was_folder:
                 del entries[name]
         if not entries:
             return EMPTY_TREE
-        data = serialise(entries)
+        if not in_order:
+            entries = sort(entries)
+        data = b"".join([b"%s %s\0%s" % (mode, name, oid) for name, (mode, oid) in entries.items()])
         oid = object_id(TREE, data)
         if oid != base:
             writer.add(TREE, data, oid)
@@ -151,7 +157,7 @@ def parse(data: bytes, oid: bytes) -> dict[bytes, Entry]:
     return entries
 
 
-def serialise(entries: Mapping[bytes, Entry]) -> bytes:
-    # git sorts a folder as though its name ended in a slash
-    order = sorted((name + b"/" if entry[0] == FOLDER else name, name) for name, entry in entries.items())
-    return b"".join([b"%s %s\0%s" % (entries[name][0], name, entries[name][1]) for _, name in order])
+def sort(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
+    """In git's order: a folder sorts as though its name ended in a slash."""
+    order = sorted([(name + b"/" if entry[0] == FOLDER else name, name) for name, entry in entries.items()])
+    return {name: entries[name] for _, name in order}

@@ -8,9 +8,10 @@ import time
 from snapstore.git.objects import FOLDER, Entry
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.worktree.blobs import Blobs, LeftOut
+from snapstore.worktree.borrow import Borrow, NotBorrowable
 from snapstore.worktree.names import is_git
 from snapstore.worktree.rules import RuleReader
-from snapstore.worktree.scan import Found, Scan, row_of
+from snapstore.worktree.scan import Found, Scan, row_of, through_link, watch_parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from snapstore.timeline.store import Store
     from snapstore.worktree.statcache import FileStat
+    from snapstore.worktree.usergit import UserRepo
 
 
 class Capture:
@@ -39,21 +41,39 @@ class Capture:
         if cache.coverage is None and reference is not None:
             cache.seed(reference, self._trees.walk(reference))
         home = os.fsencode(os.path.expanduser("~"))
+        repo = store.user_repo()
+        borrow = None
+        if cache.coverage is None and reference is None and repo is not None:
+            try:
+                borrow = Borrow(repo, store.root, home)
+            except NotBorrowable:
+                pass
+        try:
+            return self._scan(repo, home, borrow)
+        except NotBorrowable:  # known only when linking was tried: everything is read after all
+            return self._scan(repo, home, None)
+
+    def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None) -> bytes:
+        store, cache = self._store, self._store.cache
         inside = os.fsencode(store.home)
         skip = inside[len(store.root.rstrip(b"/")) + 1 :] if inside.startswith(store.root.rstrip(b"/") + b"/") else None
         scan = Scan(
             store.root,
             cache,
             self._blobs,
-            RuleReader(store.root, cache, store.user_repo(), home),
+            RuleReader(store.root, cache, repo, home),
             max_file_size=store.header.max_file_size,
+            hint=borrow,
+            tracked=borrow.tracked if borrow is not None else (),
             progress=store.progress,
             skip=skip,
         )
         self.found = scan.run()
-        self.disk = (
-            self._trees.rewrite(self.writer, cache.tree, self.found.changes) if self.found.changes else cache.tree
-        )
+        base, changes = cache.tree, self.found.changes
+        if borrow is not None:
+            base, changes = borrow.base(changes) or (base, changes)
+            borrow.link(store.shadow.objects)
+        self.disk = self._trees.rewrite(self.writer, base, changes) if changes else base
         return self.disk
 
     def look(self, paths: Iterable[bytes], before: bytes) -> dict[bytes, Entry | None]:
@@ -64,11 +84,12 @@ class Capture:
             self._look_at(path, before, states)
         return states
 
-    def apply(self, states: dict[bytes, Entry | None]) -> None:
-        """Named paths are part of what is known of the disk from now on."""
+    def apply(self, states: dict[bytes, Entry | None], base: bytes, result: bytes) -> None:
+        """Named paths are part of what is known of the disk from now on. `result` is what they make of `base`: with
+        one session at work that is the disk's tree too, and nothing is rewritten twice."""
         tree = self._store.cache.load_tree()
         if tree is not None:
-            self.disk = self._trees.rewrite(self.writer, tree, states)
+            self.disk = result if tree == base else self._trees.rewrite(self.writer, tree, states)
 
     def remember(self) -> None:
         """Writes the cache, once the objects it speaks of are held by refs."""
@@ -89,7 +110,7 @@ class Capture:
                     states[below] = None
                     self._look_at_file(below, before, states, now)
         full = self._store.root.rstrip(b"/") + b"/" + path
-        if os.path.isdir(full) and not os.path.islink(full):
+        if os.path.isdir(full) and not os.path.islink(full) and os.path.realpath(full) == full:
             if known is not None and known[0] != FOLDER:
                 states[path] = None
             for folder, folders, names in os.walk(full):
@@ -106,7 +127,11 @@ class Capture:
         known = self._trees.file(before, path)
         row: FileStat | None = None
         try:
-            taken = self._blobs.take(path, known and known[1])
+            hidden = through_link(self._store.root.rstrip(b"/") + b"/", path)
+        except OSError:
+            hidden = True
+        try:
+            taken = None if hidden else self._blobs.take(path, known and known[1])
         except LeftOut as why:
             self.found.newly_left_out[path] = str(why)
             states.pop(path, None)
@@ -114,6 +139,7 @@ class Capture:
         if taken is not None:
             states[path] = taken[0]
             row = row_of(taken, now)
+            self.found.folders.update(watch_parents(path))
         elif known is not None or path in states:
             states[path] = None
         else:

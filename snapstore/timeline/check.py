@@ -52,7 +52,7 @@ class Check:
     def _state(self) -> None:
         store = self._store
         self._try("state", store.documents.header)
-        self._try("state", store.documents.open_turns)
+        self._try("state", store.open_turns)
         for name in store.sessions():
             self._try("state", lambda name=name: store.documents.session(name))  # type: ignore[misc]
         with store.lock:
@@ -79,8 +79,7 @@ class Check:
                 self._walk_tree(oid, name)
             elif kind == COMMIT:
                 self._walk_commits(oid, name)
-        head = self._shadow.refs.head()
-        if head is None:
+        if not isinstance(self._shadow.refs.value("HEAD"), str):
             self._report.problems.append({"where": "HEAD", "message": "HEAD is missing or damaged"})
         for session in self._store.sessions():
             if f"refs/snapstore/cursor/{session}" not in refs:

@@ -1,4 +1,4 @@
-"""Making a store: beside its place, with its first snapshot inside, then renamed into it. There is no half-made store."""
+"""Making a store: beside its place, with its first snapshot inside, then renamed into it. None is ever half made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from snapstore.errors import NoStore, Unknown
 from snapstore.git import shadow
 from snapstore.timeline import places
 from snapstore.timeline.documents import DEFAULT_MAX_FILE_SIZE, FORMAT, Documents, Header, encode
-from snapstore.worktree import durable, platform, usergit
+from snapstore.worktree import durable, gitconfig, platform, usergit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def create_store(
                 max_file_size=max_file_size,
             )
             repo = usergit.find_repo(root)
-            who = usergit.user_identity(usergit.user_config(repo, os.fsencode(os.path.expanduser("~"))))
+            who = gitconfig.user_identity(gitconfig.user_config(repo, os.fsencode(os.path.expanduser("~"))))
             if who is not None:
                 header.user_name, header.user_email = who
             durable.write(f"{building}/state/format", encode(header))

@@ -35,11 +35,14 @@ class Header:
 
 @dataclass(slots=True)
 class SessionState:
-    """What a session remembers beside its refs. Lost, it is read again from them."""
+    """What a session remembers beside its refs. Lost, it is read again from them.
+
+    Written only when the session starts or leaves a branch: while it stays on one, its last commit knows the number.
+    """
 
     session: str
-    branch: str
-    seq: int
+    branch: str  # the one last stood on
+    floor: int  # the highest sequence number of its other branches
 
 
 @dataclass(slots=True)
@@ -87,13 +90,11 @@ class Documents:
         data = self._read(f"open/{name}.json")
         return self._build(OpenTurn, data, f"open/{name}.json") if data is not None else None
 
-    def open_turns(self) -> list[OpenTurn]:
+    def sessions_with_open_turns(self) -> list[str]:
         try:
-            names = sorted(os.listdir(f"{self._state}/open"))
+            return sorted(name[:-5] for name in os.listdir(f"{self._state}/open") if name.endswith(".json"))
         except FileNotFoundError:
             return []
-        found = [self.open_turn(name[:-5]) for name in names if name.endswith(".json")]
-        return [turn for turn in found if turn is not None]
 
     def optional(self, name: str) -> dict[str, Any] | None:
         """A document that only saves work: a damaged one is as good as none."""

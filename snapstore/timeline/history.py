@@ -33,8 +33,9 @@ class History:
                 f"Sessions here: {', '.join(self.store.sessions()) or 'none'}.",
                 session=session.name,
             )
-        state = self.store.documents.session(session.name)
-        self.branch = state.branch if state else "main"
+        value = refs.value(f"refs/snapstore/cursor/{session.name}")
+        state = None if isinstance(value, str) else self.store.documents.session(session.name)
+        self.branch = value.rpartition("/")[2] if isinstance(value, str) else state.branch if state else "main"
         self.tip = refs.read(f"refs/heads/{session.name}/{self.branch}") or self.cursor
 
     def line(self, limit: int | None = None) -> list[bytes]:

@@ -35,11 +35,13 @@ class Recorder:
         self._writer = capture.writer
         self.session = session
         self.cursor_ref = f"refs/snapstore/cursor/{session}"
+        self._cursor_value = self._refs.value(self.cursor_ref)
         self._start = self._refs.read(self.cursor_ref)
         self.cursor = self._start
-        self.tree = store.shadow.commit(self.cursor).tree if self.cursor else None
-        state = store.documents.session(session) or self._state_from_refs()
-        self._state = state
+        start = store.shadow.commit(self._start) if self._start else None
+        self.tree = start.tree if start else None
+        self._state = store.documents.session(session) or self._state_from_refs()
+        self._seq = max(self._state.floor, (start.number("Seq") or 0) if start else -1)
         self._records: dict[bytes, dict[str, Any]] = {}
         self._turn: int | None = None
         self._now = store.clock()
@@ -57,11 +59,11 @@ class Recorder:
         record: dict[str, Any] | None = None,
     ) -> bytes:
         """A commit on top of the line."""
-        self._state.seq += 1
+        self._seq += 1
         trailers: dict[str, object] = {"Kind": kind, "Session": self.session}
         if turn is not None:
             trailers["Turn"] = turn
-        trailers["Seq"] = self._state.seq
+        trailers["Seq"] = self._seq
         if agent:
             trailers["Agent"] = agent
         listed = [(letter(change), change[0]) for change in changes]
@@ -77,7 +79,7 @@ class Recorder:
                 "kind": kind,
                 "session": self.session,
                 "turn": turn,
-                "seq": self._state.seq,
+                "seq": self._seq,
                 **record,
             }
         if turn is not None:
@@ -103,15 +105,21 @@ class Recorder:
         store, writer = self._store, self._writer
         moves: list[RefMove] = []
         disk = self._capture.disk
+        branch = self._cursor_value if isinstance(self._cursor_value, str) else None
         if self.cursor != self._start:
-            branch = self._branch()
-            moves.append((branch, self._refs.read(branch), self.cursor))
-            moves.append((self.cursor_ref, self._start, self.cursor))
+            if branch is not None:
+                moves.append((branch, self._start, self.cursor))
+            else:
+                branch = self._new_branch()
+                moves += [(branch, None, self.cursor), (self.cursor_ref, self._cursor_value, branch)]
+                files[f"sessions/{self.session}.json"] = encode(self._state)
             if self._records:
                 encoded = {oid: json.dumps(record).encode() for oid, record in self._records.items()}
                 old, new = store.shadow.add_notes(writer, encoded, max(0, int(self._now)))
                 moves.append((notes.REF, old, new))
-            files[f"sessions/{self.session}.json"] = encode(self._state)
+        head = self._refs.value("HEAD")
+        if branch is not None and head != branch:
+            moves.append(("HEAD", head, branch))
         if disk is not None and disk != self.tree:
             # Part of the disk belongs to no commit yet (another session's open turn): a ref keeps it from any gc.
             held = self._refs.read(DISK_REF)
@@ -120,32 +128,32 @@ class Recorder:
         pack = writer.finish(keep=True)
         store.shadow.objects.added(pack)
         try:
-            head = f"refs/heads/{self.session}/{self._state.branch}"
-            if moves or files or self._refs.head() != head:
-                store.journal.carry_out(moves, files, head=head, what=what)
+            if moves or files:
+                store.journal.carry_out(moves, files, what=what)
         finally:
             if pack is not None:
                 os.unlink(f"{pack}.keep")
         self._capture.remember()
 
-    def _branch(self) -> str:
-        """The branch this line ends in. A line that goes on from before its tip gets a branch of its own."""
-        ref = f"refs/heads/{self.session}/{self._state.branch}"
-        if self._refs.read(ref) == self._start:
-            return ref
+    def _new_branch(self) -> str:
+        """A branch for a line that does not go on from a tip: the session's first, or one of its own."""
         taken = self._refs.list(f"refs/heads/{self.session}/")
-        number = 2
-        while f"refs/heads/{self.session}/{MAIN}-{number}" in taken:
+        name, number = MAIN, 1
+        while f"refs/heads/{self.session}/{name}" in taken:
             number += 1
-        self._state.branch = f"{MAIN}-{number}"
-        return f"refs/heads/{self.session}/{self._state.branch}"
+            name = f"{MAIN}-{number}"
+        self._state.branch, self._state.floor = name, self._highest_seq()
+        return f"refs/heads/{self.session}/{name}"
 
     def _state_from_refs(self) -> SessionState:
         """The session's document was lost or never written: its refs know as much."""
-        tips = self._refs.list(f"refs/heads/{self.session}/")
-        seq = max((self._store.shadow.commit(tip).number("Seq") or 0 for tip in tips.values()), default=-1)
-        branch = next((name.split("/")[3] for name, tip in tips.items() if tip == self._start), MAIN)
-        return SessionState(self.session, branch, seq)
+        value = self._cursor_value
+        branch = value.rpartition("/")[2] if isinstance(value, str) else MAIN
+        return SessionState(self.session, branch, self._highest_seq())
+
+    def _highest_seq(self) -> int:
+        tips = self._refs.list(f"refs/heads/{self.session}/").values()
+        return max((self._store.shadow.commit(tip).number("Seq") or 0 for tip in tips), default=-1)
 
 
 def letter(change: Change) -> str:

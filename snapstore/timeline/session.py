@@ -43,7 +43,7 @@ class Session:
         """
         store = self.store
         with store.changing():
-            left = store.documents.open_turn(self.name)
+            left = store.open_turn(self.name)
             if left is not None and _held(left):
                 raise Busy(
                     f"a turn of session {self.name} is open in process {left.owner and left.owner[0]}",
@@ -102,7 +102,7 @@ class Session:
 
     def open_turn(self) -> Turn:
         """The turn that is open in this session, whoever began it."""
-        if self.store.documents.open_turn(self.name) is None:
+        if self.store.open_turn(self.name) is None:
             raise self._nothing_open()
         return Turn(self)
 
@@ -124,8 +124,11 @@ class Session:
                 states = capture.look(fresh, recorder.tree)
                 others_made = self._made_by_others(turn, capture, recorder.tree, states, after)
                 if others_made:
-                    capture.apply(others_made)
-                    self._record_edits(recorder, capture, self._put(capture, recorder.tree, others_made))
+                    result = self._put(capture, recorder.tree, others_made)
+                    capture.apply(others_made, recorder.tree, result)
+                    self._record_edits(recorder, capture, result)
+                assert recorder.cursor is not None
+                turn.before = recorder.cursor.hex()
                 turn.named += [os.fsdecode(path) for path in fresh]
                 turn.left_out.update({os.fsdecode(path): why for path, why in capture.found.newly_left_out.items()})
                 turn.shell = turn.shell or shell
@@ -193,7 +196,7 @@ class Session:
         before = self._put(capture, before, settled)
         if found_by == NAMED:
             after = self._put(capture, before, states)
-            capture.apply(states)
+            capture.apply(states, before, after)
             changes = list(trees.diff(before, after))
         else:
             assert capture.disk is not None
@@ -314,10 +317,10 @@ class Session:
         return self.store.shadow.trees.rewrite(capture.writer, tree, states) if states else tree
 
     def _others(self) -> list[OpenTurn]:
-        return [turn for turn in self.store.documents.open_turns() if turn.session != self.name]
+        return [turn for turn in self.store.open_turns() if turn.session != self.name]
 
     def _opened(self) -> OpenTurn:
-        turn = self.store.documents.open_turn(self.name)
+        turn = self.store.open_turn(self.name)
         if turn is None:
             raise self._nothing_open()
         return turn

@@ -86,7 +86,7 @@ def read_status(session: Session, recovery: str | None = None) -> Status:
         cursor=cursor,
         tip=tip,
         undone_turns=0 if cursor.commit == tip.commit else (tip.turn or 0) - (cursor.turn or 0),
-        open_turns=store.documents.open_turns(),
+        open_turns=store.open_turns(),
         edits=edits,
         left_out=[{**path_json(path), "why": why} for path, (why, _) in sorted(left.items())],
         branches=sorted(name.rpartition("/")[2] for name in heads),

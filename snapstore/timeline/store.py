@@ -10,7 +10,7 @@ from snapstore.errors import Corrupt, NoStore, SnapstoreError
 from snapstore.git.commits import Identity
 from snapstore.git.shadow import Shadow
 from snapstore.timeline import places
-from snapstore.timeline.documents import Documents, Header, check_name, encode
+from snapstore.timeline.documents import Documents, Header, OpenTurn, check_name, encode
 from snapstore.worktree import durable, usergit
 from snapstore.worktree.journal import Journal
 from snapstore.worktree.lock import StoreLock
@@ -94,12 +94,25 @@ class Store:
         return Session(self, check_name(name) if name is not None else self.active_session())
 
     def active_session(self) -> str:
-        parts = (self.shadow.refs.head() or "").split("/")
+        head = self.shadow.refs.value("HEAD")
+        parts = head.split("/") if isinstance(head, str) else []
         return parts[2] if len(parts) == 4 and parts[:2] == ["refs", "heads"] else DEFAULT_SESSION
 
     def sessions(self) -> list[str]:
         names = {name.split("/")[2] for name in self.shadow.refs.list("refs/heads/") if name.count("/") >= 3}
         return sorted(names)
+
+    def open_turn(self, session: str) -> OpenTurn | None:
+        """The session's open turn. A document whose session has moved on is a leftover of a turn that is over."""
+        turn = self.documents.open_turn(session)
+        if turn is None:
+            return None
+        cursor = self.shadow.refs.read(f"refs/snapstore/cursor/{session}")
+        return turn if cursor is not None and cursor.hex() == turn.before else None
+
+    def open_turns(self) -> list[OpenTurn]:
+        found = [self.open_turn(name) for name in self.documents.sessions_with_open_turns()]
+        return [turn for turn in found if turn is not None]
 
     def recover(self) -> str | None:
         """Finishes a change that a killed process left half done. Every command does this first."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 import hashlib
 import os
 
-from .usergit import DOUBT, UserRepo, read_text, truthy, user_file
+from snapstore.worktree.gitconfig import DOUBT, read_text, truthy, user_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    from snapstore.worktree.usergit import UserRepo
 
 CONVERTING = frozenset((b"text", b"crlf", b"eol", b"ident", b"filter", b"working-tree-encoding"))
 SYSTEM_ATTRIBUTES = (

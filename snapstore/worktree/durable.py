@@ -29,14 +29,8 @@ def write(path: str, data: bytes) -> None:
 
 
 def remove(path: str) -> None:
+    """Not synced: after a power cut the file may be back. Callers must be able to tell that it is stale."""
     try:
         os.unlink(path)
     except FileNotFoundError:
-        return
-    sync_folder(os.path.dirname(path))
-
-
-def make_folder(path: str) -> None:
-    if not os.path.isdir(path):
-        os.mkdir(path, 0o700)
-        sync_folder(os.path.dirname(path))
+        pass

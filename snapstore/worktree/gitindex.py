@@ -271,10 +271,9 @@ def _join_shared(raw: _Raw, link: bytes, path: bytes, hash_size: int) -> _Raw:
     if len(link) > hash_size:
         deleted, pos = _bitmap(link, hash_size, size)
         replaced, pos = _bitmap(link, pos, size)
-        if pos != len(link):
+        if pos != len(link) or not set(deleted).isdisjoint(replaced):
             raise IndexUnreadable("the link to the shared index is damaged")
-    dropped = set(deleted)
-    gone = dropped.union(replaced)
+    gone = {*deleted, *replaced}
     found = [
         (shared.names[at], shared.stage(at), shared.heads[at], shared.flags.get(at, 0))
         for at in range(size)
@@ -284,8 +283,6 @@ def _join_shared(raw: _Raw, link: bytes, path: bytes, hash_size: int) -> _Raw:
         if at < len(replaced):  # comes without its name: that of the entry it replaces
             if name:
                 raise IndexUnreadable("the link to the shared index is damaged")
-            if replaced[at] in dropped:
-                continue
             name = shared.names[replaced[at]]
             head = head[:-2] + bytes((head[-2] | min(len(name), 0xFFF) >> 8, min(len(name), 0xFFF) & 0xFF))
         elif not name:

@@ -11,14 +11,15 @@ import json
 import os
 from hashlib import sha1
 
-from snapstore.errors import Conflict, Corrupt, Interrupted
+from snapstore.errors import Corrupt, Interrupted
+from snapstore.git.refs import RefValue, moved_meanwhile, spell, unspell
 from snapstore.worktree import durable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.git.refs import Refs
 
-RefMove = tuple[str, bytes | None, bytes | None]
+RefMove = tuple[str, RefValue, RefValue]
 
 
 class Journal:
@@ -30,29 +31,22 @@ class Journal:
     def pending(self) -> bool:
         return os.path.exists(self._path)
 
-    def carry_out(
-        self,
-        refs: list[RefMove],
-        files: dict[str, bytes | None],
-        *,
-        head: str | None = None,
-        what: str,
-    ) -> None:
+    def carry_out(self, refs: list[RefMove], files: dict[str, bytes | None], *, what: str) -> None:
         """Moves refs and replaces (None: removes) state files, all or nothing. Objects must be durable already."""
+        for name, old, _ in refs:
+            found = self._refs.value(name)
+            if found != old:
+                raise moved_meanwhile(name, old, found)
         body = {
             "what": what,
-            "pid": os.getpid(),
-            "refs": [[name, old and old.hex(), new and new.hex()] for name, old, new in refs],
+            "refs": [[name, old and spell(old), new and spell(new)] for name, old, new in refs],
             "files": {name: data and data.decode("utf-8") for name, data in files.items()},
-            "head": head,
         }
         text = json.dumps(body)
-        for name, old, _ in refs:
-            found = self._refs.read(name)
-            if found != old:
-                raise Conflict(f"ref {name} moved meanwhile", "Run the command again.", ref=name)
         durable.write(self._path, f"{_checksum(text)}\n{text}\n".encode())
-        self._apply(body)
+        for name, old, new in refs:
+            self._refs.update(name, old, new)
+        self._finish(body["files"])  # type: ignore[arg-type]
 
     def recover(self) -> str | None:
         """Finishes what a killed process had begun; says what that was. Call under the lock."""
@@ -71,35 +65,29 @@ class Journal:
                 file="journal",
             )
         body = json.loads(text)
-        self._apply(body)
-        return str(body["what"])
-
-    def _apply(self, body: dict[str, object]) -> None:
-        moves: list[list[str | None]] = body["refs"]  # type: ignore[assignment]
-        for name, old, new in moves:
-            assert name is not None
-            want = bytes.fromhex(new) if new else None
-            found = self._refs.read(name)
+        for name, old, new in body["refs"]:
+            found, want = self._refs.value(name), unspell(new)
             if found == want:
                 continue
-            if found != (bytes.fromhex(old) if old else None):
+            if found != unspell(old):
                 raise Interrupted(
                     f"an unfinished change ({body['what']}) wants to move {name}, but something else moved it",
                     f"Put {name} back to {old or 'absent'}, or on to {new or 'absent'}, then run any command.",
                     ref=name,
                 )
             self._refs.update(name, found, want)
-        files: dict[str, str | None] = body["files"]  # type: ignore[assignment]
+        self._finish(body["files"])
+        return str(body["what"])
+
+    def _finish(self, files: dict[str, str | None]) -> None:
+        """The removals need not be durable: a journal that comes back is carried out again to the same end, and an
+        open turn that comes back is known to be over by its cursor."""
         for name, text in files.items():
             path = f"{self._state}/{name}"
             if text is None:
                 durable.remove(path)
             else:
-                durable.make_folder(os.path.dirname(path))
                 durable.write(path, text.encode("utf-8"))
-        head = body.get("head")
-        if isinstance(head, str) and self._refs.head() != head:
-            self._refs.set_head(head)
         durable.remove(self._path)
 
 

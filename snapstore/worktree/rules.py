@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from snapstore.worktree import usergit
+from snapstore.worktree import gitconfig, usergit
 from snapstore.worktree.ignore import MACHINE_MADE, RuleBook
 from snapstore.worktree.platform import READ_FLAGS
 
@@ -75,8 +75,8 @@ class RuleReader:
         )
         if not ruled:
             texts.append(MACHINE_MADE)
-        config = usergit.user_config(self._repo, self._home)
-        for path in usergit.ignore_sources(self._repo, config, self._home):
+        config = gitconfig.user_config(self._repo, self._home)
+        for path in gitconfig.ignore_sources(self._repo, config, self._home):
             text = _read_text(path, follow=True)
             if text is not None:
                 texts.append(text)

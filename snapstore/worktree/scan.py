@@ -18,17 +18,22 @@ from snapstore.worktree import blobs as reasons
 from snapstore.worktree.blobs import Blobs, LeftOut
 from snapstore.worktree.names import is_git, unsafe_parts
 from snapstore.worktree.platform import file_mode, is_young
-from snapstore.worktree.statcache import YOUNG, FileStat, FolderStat, StatCache
+from snapstore.worktree.statcache import UNLISTED, YOUNG, FileStat, FolderStat, StatCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Protocol
 
     from snapstore.worktree.ignore import RuleBook
     from snapstore.worktree.rules import RuleReader
 
-    # What a file's blob is already known to be: given path and stat, its id, or None to read the file.
-    Hint = Callable[[bytes, os.stat_result], bytes | None]
+    class Hint(Protocol):
+        """Someone who may know a file's blob without reading it."""
+
+        def prepare(self, folders_with_attributes: Iterable[bytes]) -> None: ...
+        def __call__(self, path: bytes, st: os.stat_result) -> bytes | None: ...
+
     Progress = Callable[[int], None]
 
 IGNORE_FILES = (b".gitignore", b".snapstoreignore")
@@ -82,8 +87,8 @@ class Scan:
 
     def run(self) -> Found:
         found = self._found
-        self._look_at_files()
         moved = self._look_at_folders()
+        self._look_at_files()
         if self._blind or self._rules.changed() or self._ignore_file_moved(moved):
             self._old_book = None if self._blind else self._book
             self._book = self._rules.reread()
@@ -105,7 +110,10 @@ class Scan:
         lstat, prefix = os.lstat, self._prefix
         moved: list[tuple[bytes, FileStat]] = []
         gone = self._gone
+        hidden = self._found.files  # below a folder that is gone
         for path, row in self._cache.files.items():
+            if hidden and path in hidden:
+                continue
             try:
                 st = lstat(prefix + path)
             except (FileNotFoundError, NotADirectoryError):
@@ -133,18 +141,29 @@ class Scan:
         self._found.files[path] = None
 
     def _look_at_folders(self) -> list[bytes]:
-        """The known folders whose names may have changed."""
+        """The known folders whose names may have changed. What lies below one that is no folder any more is gone,
+        even if a link in its place leads to files that look the same."""
         moved: list[bytes] = []
+        replaced: list[bytes] = []
         for path, row in self._cache.folders.items():
             try:
-                st = os.lstat(self._prefix + path)
+                st = os.lstat(self._prefix + path.rstrip(b"/"))
             except OSError:
                 self._found.folders[path] = None
                 continue
             if not stat.S_ISDIR(st.st_mode):
-                self._found.folders[path] = None
-            elif (st.st_mtime_ns, st.st_ctime_ns, st.st_ino) != row:
+                replaced.append(path.rstrip(b"/") + b"/")
+            elif row != UNLISTED and (st.st_mtime_ns, st.st_ctime_ns, st.st_ino) != row:
                 moved.append(path)
+        if replaced:
+            tops = tuple(replaced)
+            for path in self._cache.folders:
+                if (path + b"/").startswith(tops):
+                    self._found.folders[path] = None
+            for path in self._cache.files:
+                if path.startswith(tops):
+                    self._gone(path)
+            moved = [path for path in moved if not (path + b"/").startswith(tops)]
         return moved
 
     def _ignore_file_moved(self, folders: list[bytes]) -> bool:
@@ -164,6 +183,7 @@ class Scan:
         found, prefix = self._found, self._prefix
         waiting = list(folders)
         fresh: list[tuple[bytes, os.stat_result]] = []
+        attributes: list[bytes] = []
         while waiting:
             folder = waiting.pop()
             below = folder + b"/" if folder else b""
@@ -185,10 +205,11 @@ class Scan:
                 st.st_ino,
             )
             if whole or folder not in known_folders:
-                for entry in entries:
-                    if entry.name in IGNORE_FILES:
-                        self._rules.enter(self._book, folder)
-                        break
+                names = [entry.name for entry in entries]
+                if IGNORE_FILES[0] in names or IGNORE_FILES[1] in names:
+                    self._rules.enter(self._book, folder)
+                if b".gitattributes" in names:
+                    attributes.append(folder)
             ignored = self._book.folder(folder).ignored
             for entry in entries:
                 name = entry.name
@@ -213,6 +234,8 @@ class Scan:
                         fresh.append((path, entry.stat(follow_symlinks=False)))
                 except FileNotFoundError:
                     continue
+        if self._hint is not None:
+            self._hint.prepare(attributes)
         for path, st in fresh:
             self._take_new(path, st)
 
@@ -266,8 +289,9 @@ class Scan:
                 st = os.lstat(self._prefix + path)
             except OSError:
                 continue
-            if not stat.S_ISDIR(st.st_mode):
+            if not stat.S_ISDIR(st.st_mode) and not through_link(self._prefix, path):
                 self._take_new(path, st)
+                self._found.folders.update(watch_parents(path))
 
     def _take(self, path: bytes, row: FileStat | None, st: os.stat_result | None = None) -> None:
         """Reads a new or changed file into the store."""
@@ -309,6 +333,16 @@ def _row(st: os.stat_result, entry: Entry, now: int) -> FileStat:
 def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:
     """The cache row for a file just read."""
     return _row(taken[1], taken[0], now)
+
+
+def watch_parents(path: bytes) -> dict[bytes, FolderStat]:
+    """Rows for the folders above a file that no listing shows: only whether they are folders still is looked at."""
+    return {parent + b"/": UNLISTED for parent in _with_parents(path)[1:]}
+
+
+def through_link(prefix: bytes, path: bytes) -> bool:
+    """Whether a folder of the path is a link (or no folder at all): then there is no such file of ours."""
+    return any(not stat.S_ISDIR(os.lstat(prefix + parent).st_mode) for parent in _with_parents(path)[1:])
 
 
 def _with_parents(path: bytes) -> list[bytes]:

@@ -37,6 +37,8 @@ FolderStat = tuple[int, int, int]
 _MAGIC = b"snapstore stat 1 " + f"{sys.implementation.cache_tag}\n".encode()
 FOLD_LOG_AT = 1 << 18
 YOUNG = -1
+# The row of a folder that is not listed for new names; its key ends in a slash, beside the row of a listed one.
+UNLISTED: FolderStat = (-2, 0, 0)
 
 
 class StatCache:
