@@ -463,9 +463,9 @@ def test_includes_are_followed_where_git_would(desk: Desk) -> None:
 
 def test_a_condition_that_is_not_evaluated_can_only_add_caution(desk: Desk) -> None:
     folder = desk.repo()
-    gitconfig = desk.home / ".gitconfig"
+    settings_file = desk.home / ".gitconfig"
     maybe = desk.home / "maybe"
-    gitconfig.write_text(
+    settings_file.write_text(
         '[core]\n\tautocrlf = true\n[includeIf "onbranch:main"]\n\tpath = maybe\n'
         '[includeIf "gitdir:**/r*po/"]\n\tpath = maybe\n'
     )

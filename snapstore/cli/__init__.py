@@ -1,0 +1,33 @@
+"""The command line: one file a command, each a description (its options, its operands) and a function.
+
+`import click` costs three interpreter starts, and `turn` runs inside an agent's hooks, so a small parser reads the
+descriptions first. What it does not understand (a mistake, `--help`, a shell asking for completions) goes to click,
+which is built from the same descriptions and knows how to explain.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script. Gives the exit status."""
+    gc.set_threshold(100_000)  # a hook is over before there is garbage: looking for it was a tenth of its time
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if "_SNAPSTORE_COMPLETE" not in os.environ:
+        from snapstore.cli.parser import parse
+
+        request = parse(arguments)
+        if request is not None:
+            from snapstore.cli.context import carry_out
+
+            return carry_out(*request)
+    from snapstore.cli.app import run
+
+    return run(arguments)

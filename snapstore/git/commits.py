@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from snapstore.errors import Corrupt
 from snapstore.git.objects import COMMIT
 
@@ -19,25 +17,42 @@ LISTED_FILES = 50
 _NOT_IN_IDENTITIES = str.maketrans("", "", "<>")
 
 
-@dataclass(frozen=True, slots=True)
 class Identity:
-    name: str
-    email: str
+    """Who wrote a commit."""
+
+    __slots__ = ("email", "name")
+
+    def __init__(self, name: str, email: str) -> None:
+        self.name = name
+        self.email = email
 
     def line(self, seconds: int) -> str:
         name, email = (one_line(text).translate(_NOT_IN_IDENTITIES) for text in (self.name, self.email))
         return f"{name.strip() or 'unknown'} <{email.replace(' ', '')}> {seconds} +0000"
 
 
-@dataclass(frozen=True, slots=True)
 class Commit:
-    tree: bytes
-    parents: tuple[bytes, ...]
-    author: str
-    seconds: int
-    subject: str
-    body: str
-    trailers: Mapping[str, str] = field(default_factory=dict)
+    """A commit as read. Its trailers are ours alone: see `split_trailers`."""
+
+    __slots__ = ("author", "body", "parents", "seconds", "subject", "trailers", "tree")
+
+    def __init__(
+        self,
+        tree: bytes,
+        parents: tuple[bytes, ...],
+        author: str,
+        seconds: int,
+        subject: str,
+        body: str,
+        trailers: Mapping[str, str],
+    ) -> None:
+        self.tree = tree
+        self.parents = parents
+        self.author = author
+        self.seconds = seconds
+        self.subject = subject
+        self.body = body
+        self.trailers = trailers
 
     def number(self, name: str) -> int | None:
         value = self.trailers.get(name, "")

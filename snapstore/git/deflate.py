@@ -1,7 +1,7 @@
 """Compression for what we store.
 
-Small objects go through zlib level 1. From 16 KB on isal does the work: it compresses like zlib 1 at a quarter of the
-time, but its import (2.4 ms) is more than a small turn's whole deflating.
+Isal compresses like zlib 1 at a quarter of the time, but its import (2.4 ms) is more than a small turn's whole
+deflating. So it is imported for the first object of 16 KB, and serves all from then on.
 """
 
 from __future__ import annotations
@@ -15,28 +15,25 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_isal: Any = None
+
+
 def compress(data: bytes) -> bytes:
-    if len(data) < ISAL_FROM:
+    if _isal is None and len(data) < ISAL_FROM:
         return zlib.compress(data, 1)
-    try:
-        from isal import isal_zlib
-    except ImportError:  # a platform without a wheel: slower, the same format
-        return zlib.compress(data, 1)
-    return bytes(isal_zlib.compress(data, 1))
+    return (_isal or load()).compress(data, 1)  # type: ignore[no-any-return]
 
 
 def compressor() -> Any:
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        return zlib.compressobj(1)
-    return isal_zlib.compressobj(1)
+    return load().compressobj(1)
 
 
-def bulk_compress() -> Any:
-    """One function for thousands of objects in a row, where the import has long paid for itself."""
-    try:
-        from isal import isal_zlib
-    except ImportError:
-        return lambda data: zlib.compress(data, 1)
-    return lambda data: isal_zlib.compress(data, 1)
+def load() -> Any:
+    """The faster library; zlib itself on a platform without a wheel of it: slower, the same format."""
+    global _isal
+    if _isal is None:
+        try:
+            from isal import isal_zlib as _isal
+        except ImportError:
+            _isal = zlib
+    return _isal

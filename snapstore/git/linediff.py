@@ -95,7 +95,7 @@ def _hunks(a: list[bytes], b: list[bytes]) -> Iterator[bytes]:
         if groups[-1]:
             keep = min(CONTEXT, a2 - a1)
             groups[-1].append((tag, a1, a1 + keep, b1, b1 + keep))
-            if a2 - a1 <= 2 * CONTEXT and a2 != len(a):
+            if a2 - a1 <= 2 * CONTEXT and (a2, b2) != (len(a), len(b)):
                 groups[-1][-1] = (tag, a1, a2, b1, b2)
                 continue
             groups.append([])

@@ -28,6 +28,7 @@ class Objects:
         self.folder = f"{git_dir}/objects"
         self.pack_folder = f"{self.folder}/pack"
         self._packs: list[Pack] | None = None
+        self._seen: tuple[int, int] = (0, 0)  # the pack folder's stamp when it was listed
 
     def read(self, oid: bytes) -> tuple[bytes, bytes]:
         """Kind and data. Raises Missing, or Corrupt where the bytes are damaged."""
@@ -60,11 +61,12 @@ class Objects:
 
     def contains(self, oid: bytes, *, fresh: bool = True) -> bool:
         """Whether the object is here. `fresh=False` may miss what another process packed just now."""
-        if fresh:
-            return (
-                self._locate(oid, lambda pack, at: True, lambda oid: os.path.exists(self._loose(oid)) or None) is True
-            )
-        return any(pack.find(oid) is not None for pack in self.packs()) or os.path.exists(self._loose(oid))
+        if not fresh:
+            try:
+                return any(pack.find(oid) is not None for pack in self.packs()) or os.path.exists(self._loose(oid))
+            except FileNotFoundError:  # repacked under our feet
+                pass
+        return self._locate(oid, lambda pack, at: True, lambda oid: os.path.exists(self._loose(oid)) or None) is True
 
     def verify(self, oid: bytes) -> tuple[bytes, int]:
         """Reads every byte and compares with the id; large blobs in pieces. Gives kind and size."""
@@ -83,13 +85,35 @@ class Objects:
             raise Corrupt(f"object {oid.hex()} does not match its id", object=oid.hex())
         return kind, size
 
-    def writer(self, *, bulk: bool = False) -> PackWriter:
-        return PackWriter(self.pack_folder, bulk=bulk)
+    def writer(self) -> PackWriter:
+        return PackWriter(self.pack_folder)
 
-    def added(self, base: str | None) -> None:
-        """A pack was finished: look there first from now on."""
-        if base is not None and self._packs is not None:
-            self._packs.insert(0, Pack(base))
+    def refresh(self) -> None:
+        """Looks once whether packs came or went: an object of a pack that someone's gc removed must not count as
+        stored, though its index is in our memory still."""
+        if self._packs is not None and self._stamp() != self._seen:
+            self.reload()
+
+    def finish(self, writer: PackWriter) -> str | None:
+        """Makes a writer's pack visible, kept from any gc until `release`; looks there first from now on."""
+        unchanged = self._packs is not None and self._stamp() == self._seen
+        base = writer.finish(keep=True)
+        if base is not None and unchanged:
+            self.packs().insert(0, Pack(base))
+            self._seen = self._stamp()
+        return base
+
+    def release(self, base: str | None) -> None:
+        """The pack's objects are held by refs now."""
+        if base is not None:
+            unchanged = self._stamp() == self._seen
+            os.unlink(f"{base}.keep")
+            if unchanged:
+                self._seen = self._stamp()
+
+    def _stamp(self) -> tuple[int, int]:
+        st = os.stat(self.pack_folder)
+        return st.st_mtime_ns, st.st_ctime_ns
 
     def packs(self) -> list[Pack]:
         if self._packs is None:
@@ -123,6 +147,7 @@ class Objects:
         """Newest first: a turn asks for what the turn before it wrote."""
         found: list[tuple[int, str]] = []
         try:
+            self._seen = self._stamp()
             with os.scandir(self.pack_folder) as entries:
                 for entry in entries:
                     if entry.name.endswith(".idx"):
@@ -133,10 +158,8 @@ class Objects:
         except FileNotFoundError:
             raise Corrupt("the store has no folder for packs", hint="Restore it from a clone or a backup.") from None
         found.sort(reverse=True)
-        packs = [known.pop(base) if base in known else Pack(base) for _, base in found]
-        for gone in known.values():
-            gone.close()
-        return packs
+        # One that is gone is not closed here: someone may be reading from it still.
+        return [known[base] if base in known else Pack(base) for _, base in found]
 
     def _locate(self, oid: bytes, packed: Callable[[Pack, int], T], loose: Callable[[bytes], T | None]) -> T | None:
         for attempt in (0, 1):

@@ -12,7 +12,7 @@ import struct
 import zlib
 
 from snapstore.errors import Corrupt
-from snapstore.git.objects import CHUNK, KIND_NAMES
+from snapstore.git.objects import BLOB, CHUNK, KIND_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +103,24 @@ class Pack:
                 return lookup(base_id)[0], size
             offset = base_offset
 
+    def holds_blob(self, offset: int, size: int, lookup: Callable[[bytes], tuple[bytes, int]]) -> bool:
+        """Whether a blob of this size is at `offset`. Asked for every file of a first snapshot, hence the short way
+        for a blob that is no delta."""
+        data = self._map
+        if data is None or data[offset] & 0x70 != 0x30:
+            try:
+                return self.header(offset, lookup) == (BLOB, size)
+            except (Corrupt, zlib.error, IndexError):
+                return False
+        byte = data[offset]
+        found, shift = byte & 15, 4
+        while byte & 0x80:
+            offset += 1
+            byte = data[offset]
+            found |= (byte & 0x7F) << shift
+            shift += 7
+        return found == size
+
     def stream(self, offset: int) -> Iterator[bytes] | None:
         """The object's data in pieces, or None where it is a delta and must be read whole."""
         number, size, start, _, _ = self._header(offset)
@@ -127,6 +145,9 @@ class Pack:
     def map(self) -> None:
         """Prepares for looking at very many headers: mapped memory instead of a read for each."""
         self._map = mmap.mmap(self._open(), 0, access=mmap.ACCESS_READ)
+
+    def __del__(self) -> None:
+        self.close()
 
     def close(self) -> None:
         if self._fd >= 0:

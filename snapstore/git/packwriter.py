@@ -12,13 +12,15 @@ from hashlib import sha1
 from zlib import crc32
 
 from snapstore.errors import Failed
-from snapstore.git.deflate import bulk_compress, compress, compressor
+from snapstore.git.deflate import compress, compressor
 from snapstore.git.objects import BLOB, CHUNK, KIND_NUMBERS, object_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+# Not git's own `tmp_`: `git gc --prune=now` removes those from under a living writer.
+TEMPORARY = "snapstore_"
 FLUSH_AT = 4 * CHUNK
 
 
@@ -29,9 +31,8 @@ class SourceChanged(Exception):
 class PackWriter:
     """Collects objects; `finish` makes them durable and visible, `abandon` leaves no trace."""
 
-    def __init__(self, folder: str, *, bulk: bool = False) -> None:
+    def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._compress: Callable[[bytes], bytes] = bulk_compress() if bulk else compress
         self._pending: list[bytes] = []
         self._pending_size = 0
         self._position = 12
@@ -52,7 +53,7 @@ class PackWriter:
         if oid is None:
             oid = object_id(kind, data)
         if oid not in self._entries:
-            body = _entry_header(KIND_NUMBERS[kind], len(data)) + self._compress(data)
+            body = _entry_header(KIND_NUMBERS[kind], len(data)) + compress(data)
             self._entries[oid] = (self._position, crc32(body))
             self._append(body)
         return oid
@@ -126,7 +127,7 @@ class PackWriter:
             self._fd = -1
             base = f"{self._folder}/pack-{checksum.hex()}"
             index = _index(self._entries, checksum)
-            index_temporary = f"{self._folder}/tmp_idx_{os.getpid()}_{os.urandom(6).hex()}"
+            index_temporary = f"{self._folder}/{TEMPORARY}{os.getpid()}_{os.urandom(6).hex()}.index"
             fd = os.open(index_temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
             try:
                 _write_all(fd, index)
@@ -183,7 +184,7 @@ class PackWriter:
         self._position = position
 
     def _open(self) -> None:
-        self._temporary = f"{self._folder}/tmp_pack_{os.getpid()}_{os.urandom(6).hex()}"
+        self._temporary = f"{self._folder}/{TEMPORARY}{os.getpid()}_{os.urandom(6).hex()}.part"
         self._fd = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
 
     def _checksum_of_file(self) -> bytes:

@@ -97,7 +97,7 @@ class Refs:
     def _log(self, name: str, old: RefValue, new: RefValue) -> None:
         """A line in the ref's reflog, as git writes it."""
         path = f"{self._git_dir}/logs/{name}"
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        self._make_folder(os.path.dirname(path))
         before = old.hex() if isinstance(old, bytes) else "0" * 40
         after = new.hex() if isinstance(new, bytes) else "0" * 40
         line = f"{before} {after} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\tsnapstore\n"

@@ -39,6 +39,8 @@ _CONFIG = """\
 # Ordinary git on the shadow must not change a byte either.
 _ATTRIBUTES = "* -text -crlf -ident -filter -working-tree-encoding !eol\n"
 
+_CACHED_COMMITS = 4096
+
 SNAPSTORE = commits.Identity("snapstore", "snapstore@localhost")
 
 
@@ -52,9 +54,15 @@ class Shadow:
         self.objects = Objects(git_dir)
         self.trees = Trees(self.objects)
         self.refs = Refs(git_dir)
+        self._commits: dict[bytes, commits.Commit] = {}
 
     def commit(self, oid: bytes) -> commits.Commit:
-        return commits.read(self.objects, oid)
+        found = self._commits.get(oid)
+        if found is None:
+            if len(self._commits) >= _CACHED_COMMITS:
+                self._commits.clear()
+            found = self._commits[oid] = commits.read(self.objects, oid)
+        return found
 
     def note(self, commit: bytes) -> bytes | None:
         """The record kept for a commit."""

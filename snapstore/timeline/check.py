@@ -81,9 +81,6 @@ class Check:
                 self._walk_commits(oid, name)
         if not isinstance(self._shadow.refs.value("HEAD"), str):
             self._report.problems.append({"where": "HEAD", "message": "HEAD is missing or damaged"})
-        for session in self._store.sessions():
-            if f"refs/snapstore/cursor/{session}" not in refs:
-                self._report.problems.append({"where": session, "message": f"session {session} has no cursor"})
 
     def _walk_commits(self, tip: bytes, where: str) -> None:
         waiting = [tip]

@@ -42,9 +42,11 @@ def create_store(
         _sweep(home)
         building = f"{home}/{_BUILDING}{os.urandom(8).hex()}"
         os.mkdir(building, 0o700)
-        lock = os.open(f"{building}/building", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # Locked before it has its name: another creation takes an unlocked `building` for a dead one's.
+        lock = os.open(f"{building}/starting", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             platform.try_lock(lock)
+            os.rename(f"{building}/starting", f"{building}/building")
             for name in ("state", "state/open", "state/sessions", "log"):
                 os.mkdir(f"{building}/{name}", 0o700)
             shadow.create(f"{building}/store.git", f"refs/heads/{session}/main")
@@ -100,7 +102,9 @@ def adopt_store(home: str, root: bytes, former: str | None = None) -> str:
             header = Documents(f"{home}/{name}/state").header()
         except Exception:
             continue
-        if former is not None:
+        if header.root_hash == places.root_hash(root):
+            candidates.append((f"{home}/{name}", header))  # an adoption that was killed half way
+        elif former is not None:
             if os.path.realpath(header.root) == os.path.realpath(former):
                 candidates.append((f"{home}/{name}", header))
         elif not os.path.isdir(header.root) and os.path.basename(header.root) == os.fsdecode(os.path.basename(root)):

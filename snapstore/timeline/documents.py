@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+import time
+
+from xxhash import xxh3_64_hexdigest
 
 from snapstore.errors import Corrupt, Unsafe
 from snapstore.git.refs import bad_part
@@ -18,49 +20,97 @@ if TYPE_CHECKING:
 FORMAT = 1
 DEFAULT_MAX_FILE_SIZE = 100 * 1000 * 1000
 LONGEST_NAME = 200
+_CHECK = "check"
 
 
-@dataclass(slots=True)
+# Plain classes on purpose: `import dataclasses` and making these with it cost a turn two interpreter starts (20 ms).
+
+
 class Header:
     """What a store is for. Checked on every opening."""
 
-    format: int
-    id: str
-    root: str
-    root_hash: str
-    max_file_size: int = DEFAULT_MAX_FILE_SIZE
-    user_name: str = ""
-    user_email: str = ""
+    __slots__ = ("format", "id", "max_file_size", "root", "root_hash", "user_email", "user_name")
+
+    def __init__(
+        self,
+        *,
+        format: int,
+        id: str,
+        root: str,
+        root_hash: str,
+        max_file_size: int = DEFAULT_MAX_FILE_SIZE,
+        user_name: str = "",
+        user_email: str = "",
+    ) -> None:
+        self.format = format
+        self.id = id
+        self.root = root
+        self.root_hash = root_hash
+        self.max_file_size = max_file_size
+        self.user_name = user_name
+        self.user_email = user_email
 
 
-@dataclass(slots=True)
 class SessionState:
     """What a session remembers beside its refs. Lost, it is read again from them.
 
     Written only when the session starts or leaves a branch: while it stays on one, its last commit knows the number.
     """
 
-    session: str
-    branch: str  # the one last stood on
-    floor: int  # the highest sequence number of its other branches
+    __slots__ = ("branch", "floor", "session")
+
+    def __init__(self, *, session: str, branch: str, floor: int) -> None:
+        self.session = session
+        self.branch = branch  # the one last stood on
+        self.floor = floor  # the highest sequence number of its other branches
 
 
-@dataclass(slots=True)
 class OpenTurn:
     """A turn between its begin and its end. It outlives the process that began it."""
 
-    session: str
-    prompt: str
-    agent: str
-    started_at: float
-    before: str  # the commit it started from
-    owner: list[Any] | None = None  # process number and start mark, when one process holds the turn open
-    shell: bool = False  # something ran that may have changed any file
-    named: list[str] = field(default_factory=list)
-    captured_by_others: list[str] = field(default_factory=list)  # turns of other sessions that ended meanwhile
-    first_seen: list[str] = field(default_factory=list)  # paths whose state before this turn nobody knows
-    left_out: dict[str, str] = field(default_factory=dict)
-    user_git: dict[str, Any] | None = None
+    __slots__ = (
+        "agent",
+        "before",
+        "captured_by_others",
+        "first_seen",
+        "left_out",
+        "named",
+        "owner",
+        "prompt",
+        "session",
+        "shell",
+        "started_at",
+        "user_git",
+    )
+
+    def __init__(
+        self,
+        *,
+        session: str,
+        prompt: str,
+        agent: str,
+        started_at: float,
+        before: str,
+        owner: list[Any] | None = None,
+        shell: bool = False,
+        named: list[str] | None = None,
+        captured_by_others: list[str] | None = None,
+        first_seen: list[str] | None = None,
+        left_out: dict[str, str] | None = None,
+        user_git: dict[str, Any] | None = None,
+    ) -> None:
+        self.session = session
+        self.prompt = prompt
+        self.agent = agent
+        self.started_at = started_at
+        self.before = before  # the commit it started from
+        self.owner = owner  # process number and start mark, when one process holds the turn open
+        self.shell = shell  # something ran that may have changed any file
+        self.named = named or []
+        self.captured_by_others = captured_by_others or []  # turns of other sessions that ended meanwhile
+        self.first_seen = first_seen or []  # paths whose state before this turn nobody knows
+        self.left_out = left_out or {}
+        self.user_git = user_git
 
 
 class Documents:
@@ -70,7 +120,7 @@ class Documents:
         self._state = state
 
     def header(self) -> Header:
-        data = self._read("format")
+        data = self._read("format", checked=False)
         if data is None:
             raise self._damaged("format", "it is missing")
         number = data.get("format")
@@ -80,7 +130,7 @@ class Documents:
                 "Update snapstore; nothing was written.",
                 format=number,
             )
-        return self._build(Header, data, "format")
+        return self._build(Header, self._check(data, "format"), "format")
 
     def session(self, name: str) -> SessionState | None:
         data = self._read(f"sessions/{name}.json")
@@ -99,11 +149,11 @@ class Documents:
     def optional(self, name: str) -> dict[str, Any] | None:
         """A document that only saves work: a damaged one is as good as none."""
         try:
-            return self._read(name)
+            return self._read(name, checked=False)
         except Corrupt:
             return None
 
-    def _read(self, name: str) -> dict[str, Any] | None:
+    def _read(self, name: str, checked: bool = True) -> dict[str, Any] | None:
         try:
             with open(f"{self._state}/{name}", "rb") as file:
                 data = json.loads(file.read())
@@ -113,12 +163,17 @@ class Documents:
             raise self._damaged(name, "it is not JSON") from None
         if not isinstance(data, dict):
             raise self._damaged(name, "it is not an object")
+        return self._check(data, name) if checked else data
+
+    def _check(self, data: dict[str, Any], name: str) -> dict[str, Any]:
+        if data.pop(_CHECK, None) != _checksum(data):
+            raise self._damaged(name, "it does not match its checksum")
         return data
 
     def _build(self, kind: type[T], data: dict[str, Any], name: str) -> T:
         try:
             # A later version may have added fields; those are not ours to judge.
-            fields = kind.__dataclass_fields__  # type: ignore[attr-defined]
+            fields: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
             return kind(**{key: value for key, value in data.items() if key in fields})
         except TypeError as error:
             raise self._damaged(name, str(error)) from None
@@ -133,7 +188,12 @@ class Documents:
 
 
 def encode(document: Header | SessionState | OpenTurn) -> bytes:
-    return json.dumps(asdict(document)).encode()
+    fields = {name: getattr(document, name) for name in document.__slots__}
+    return json.dumps({**fields, _CHECK: _checksum(fields)}).encode()
+
+
+def _checksum(fields: dict[str, Any]) -> str:
+    return xxh3_64_hexdigest(json.dumps(fields, sort_keys=True).encode())
 
 
 def check_name(name: str, what: str = "session") -> str:
@@ -145,3 +205,9 @@ def check_name(name: str, what: str = "session") -> str:
             f"Use letters, digits, `.`, `_` and `-`, at most {LONGEST_NAME}, not starting with `.` or `-`.",
         )
     return name
+
+
+def timestamp(seconds: float) -> str:
+    """UTC, to the millisecond."""
+    whole = int(seconds // 1)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((seconds - whole) * 1000):03d}Z"

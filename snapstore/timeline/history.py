@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Unknown
-from snapstore.git import linediff
 from snapstore.git.objects import LINK
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.nodes import FileChange, Node, file_changes, read_node
@@ -112,6 +111,9 @@ class History:
         return file_changes(self._shadow, self._shadow.commit(self.cursor).tree, self.disk())
 
     def patch(self, changes: list[FileChange]) -> Iterator[bytes]:
+        """The changes as a patch that git can apply."""
+        from snapstore.git import linediff
+
         for change in changes:
             yield from linediff.patch(
                 change.path,
@@ -122,6 +124,8 @@ class History:
             )
 
     def _data(self, change: FileChange, entry: tuple[bytes, bytes] | None) -> bytes:
+        from snapstore.git import linediff
+
         if entry is None:
             return b""
         if self._shadow.objects.contains(entry[1], fresh=False):

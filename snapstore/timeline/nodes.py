@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
 
-from snapstore.git import linediff
 from snapstore.git.objects import EMPTY_TREE
-from snapstore.timeline.recorder import letter, timestamp
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.recorder import letter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +17,28 @@ if TYPE_CHECKING:
     from snapstore.git.shadow import Shadow
 
 
-@dataclass(frozen=True, slots=True)
 class FileChange:
     """One file's part in a node. Counts are None for binary files, and where nobody asked for them."""
 
-    path: bytes
-    change: str
-    old: Entry | None
-    new: Entry | None
-    added: int | None = None
-    removed: int | None = None
-    binary: bool = False
+    __slots__ = ("added", "binary", "change", "new", "old", "path", "removed")
+
+    def __init__(
+        self,
+        path: bytes,
+        change: str,
+        old: Entry | None,
+        new: Entry | None,
+        added: int | None = None,
+        removed: int | None = None,
+        binary: bool = False,
+    ) -> None:
+        self.path = path
+        self.change = change
+        self.old = old
+        self.new = new
+        self.added = added
+        self.removed = removed
+        self.binary = binary
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -40,10 +50,31 @@ class FileChange:
         }
 
 
-@dataclass(slots=True)
 class Node:
-    """One commit of a session's tree, with its record."""
+    """One commit of a session's tree, with its record. The fields are those of the JSON form, in its order."""
 
+    __slots__ = (
+        "agent",
+        "branch",
+        "checkpoints",
+        "commit",
+        "ended_at",
+        "files",
+        "found_by",
+        "kind",
+        "label",
+        "left_out",
+        "parent",
+        "prompt",
+        "record",
+        "seq",
+        "session",
+        "started_at",
+        "status",
+        "tree",
+        "turn",
+        "undone",
+    )
     seq: int
     turn: int | None
     commit: str
@@ -58,17 +89,21 @@ class Node:
     started_at: str
     ended_at: str | None
     status: str
-    undone: bool = False
-    checkpoints: list[str] = field(default_factory=list)
-    files: list[FileChange] = field(default_factory=list)
-    found_by: str | None = None
-    left_out: list[dict[str, str]] = field(default_factory=list)
-    record: dict[str, Any] = field(default_factory=dict)
+    undone: bool
+    checkpoints: list[str]
+    files: list[FileChange]
+    found_by: str | None
+    left_out: list[dict[str, str]]
+    record: dict[str, Any]
+
+    def __init__(self, **fields: Any) -> None:
+        for name in self.__slots__:
+            setattr(self, name, fields[name])
 
     def as_json(self) -> dict[str, Any]:
-        shown = {name: getattr(self, name) for name in self.__slots__ if name not in ("files", "record", "left_out")}
+        plain = {name: getattr(self, name) for name in self.__slots__ if name != "record"}
         return {
-            **shown,
+            **plain,
             "files": [change.as_json() for change in self.files],
             "left_out": [{**path_json(os.fsencode(item["path"])), "why": item["why"]} for item in self.left_out],
             "first_seen": self.record.get("first_seen", []),
@@ -107,6 +142,8 @@ def read_node(shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = Tru
         started_at=record.get("started_at", when),
         ended_at=record.get("ended_at", when),
         status=record.get("status", "done"),
+        undone=False,
+        checkpoints=[],
         found_by=record.get("found_by"),
         left_out=record.get("left_out", []),
         files=file_changes(shadow, parent_tree(shadow, commit.parents), commit.tree, counts=counts)
@@ -121,12 +158,15 @@ def parent_tree(shadow: Shadow, parents: tuple[bytes, ...]) -> bytes:
 
 
 def file_changes(shadow: Shadow, old: bytes, new: bytes, *, counts: bool = False) -> list[FileChange]:
+    """What differs between two trees; with `counts` how many lines of it."""
+    found = shadow.trees.diff(old, new)
+    if not counts:
+        return [FileChange(change[0], letter(change), change[1], change[2]) for change in found]
+    from snapstore.git import linediff
+
     changes = []
-    for change in shadow.trees.diff(old, new):
+    for change in found:
         path, before, after = change
-        if not counts:
-            changes.append(FileChange(path, letter(change), before, after))
-            continue
         sizes = [shadow.objects.header(entry[1])[1] if entry else 0 for entry in (before, after)]
         if max(sizes) > linediff.LARGEST:
             changes.append(FileChange(path, letter(change), before, after, binary=True))

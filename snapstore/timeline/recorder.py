@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 
-from snapstore.git import commits, notes
-from snapstore.git.objects import COMMIT
+from snapstore.errors import SnapstoreError
+from snapstore.git import commits, housekeeping, notes
+from snapstore.git.objects import COMMIT, EMPTY_TREE, TREE
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.documents import SessionState, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from snapstore.git.trees import Change
@@ -35,13 +34,16 @@ class Recorder:
         self._writer = capture.writer
         self.session = session
         self.cursor_ref = f"refs/snapstore/cursor/{session}"
-        self._cursor_value = self._refs.value(self.cursor_ref)
-        self._start = self._refs.read(self.cursor_ref)
+        value = self._cursor_value = self._refs.value(self.cursor_ref)
+        self._start = self._refs.read(value) if isinstance(value, str) else value
         self.cursor = self._start
         start = store.shadow.commit(self._start) if self._start else None
         self.tree = start.tree if start else None
         self._state = store.documents.session(session) or self._state_from_refs()
-        self._seq = max(self._state.floor, (start.number("Seq") or 0) if start else -1)
+        if start is None or isinstance(value, str):
+            self._seq = max(self._state.floor, (start.number("Seq") or 0) if start else -1)
+        else:  # the line goes on from before a tip: its own last number is not the highest
+            self._seq = self._highest_seq()
         self._records: dict[bytes, dict[str, Any]] = {}
         self._turn: int | None = None
         self._now = store.clock()
@@ -59,6 +61,8 @@ class Recorder:
         record: dict[str, Any] | None = None,
     ) -> bytes:
         """A commit on top of the line."""
+        if tree == EMPTY_TREE:
+            self._writer.add(TREE, b"")  # known to every git without being there, but `git fsck` wants to see it
         self._seq += 1
         trailers: dict[str, object] = {"Kind": kind, "Session": self.session}
         if turn is not None:
@@ -125,15 +129,21 @@ class Recorder:
             held = self._refs.read(DISK_REF)
             if held != disk:
                 moves.append((DISK_REF, held, disk))
-        pack = writer.finish(keep=True)
-        store.shadow.objects.added(pack)
+        pack = store.shadow.objects.finish(writer)
         try:
             if moves or files:
                 store.journal.carry_out(moves, files, what=what)
         finally:
-            if pack is not None:
-                os.unlink(f"{pack}.keep")
-        self._capture.remember()
+            self._afterwards(lambda: store.shadow.objects.release(pack))
+        self._afterwards(self._capture.remember)
+        self._afterwards(lambda: housekeeping.tidy(store.shadow.objects))
+
+    def _afterwards(self, work: Callable[[], object]) -> None:
+        """What only saves time later must not make a recorded turn look failed: a full disk is met here first."""
+        try:
+            work()
+        except (OSError, SnapstoreError) as error:
+            self._store.log(f"after recording: {error}")
 
     def _new_branch(self) -> str:
         """A branch for a line that does not go on from a tip: the session's first, or one of its own."""
@@ -149,7 +159,7 @@ class Recorder:
         """The session's document was lost or never written: its refs know as much."""
         value = self._cursor_value
         branch = value.rpartition("/")[2] if isinstance(value, str) else MAIN
-        return SessionState(self.session, branch, self._highest_seq())
+        return SessionState(session=self.session, branch=branch, floor=self._highest_seq())
 
     def _highest_seq(self) -> int:
         tips = self._refs.list(f"refs/heads/{self.session}/").values()
@@ -163,9 +173,3 @@ def letter(change: Change) -> str:
     if new is None:
         return "D"
     return "T" if old[0][:2] != new[0][:2] else "M"
-
-
-def timestamp(seconds: float) -> str:
-    """UTC, to the millisecond."""
-    whole = int(seconds // 1)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((seconds - whole) * 1000):03d}Z"

@@ -8,8 +8,8 @@ import os
 from snapstore.errors import Busy, Unknown, Unsafe
 from snapstore.git.commits import Identity
 from snapstore.timeline.capture import Capture
-from snapstore.timeline.documents import OpenTurn, encode
-from snapstore.timeline.recorder import Recorder, timestamp
+from snapstore.timeline.documents import OpenTurn, encode, timestamp
+from snapstore.timeline.recorder import Recorder
 from snapstore.worktree import platform, usergit
 from snapstore.worktree.names import unsafe_parts
 
@@ -87,7 +87,7 @@ class Session:
     def take_baseline(self) -> None:
         """The session's root node: the tree when its tracking began."""
         with self.store.changing():
-            capture = Capture(self.store, bulk=True)
+            capture = Capture(self.store)
             try:
                 recorder = Recorder(self.store, self.name, capture)
                 self._record_edits(recorder, capture, capture.scan(recorder.tree))
@@ -317,7 +317,7 @@ class Session:
         return self.store.shadow.trees.rewrite(capture.writer, tree, states) if states else tree
 
     def _others(self) -> list[OpenTurn]:
-        return [turn for turn in self.store.open_turns() if turn.session != self.name]
+        return self.store.open_turns(besides=self.name)
 
     def _opened(self) -> OpenTurn:
         turn = self.store.open_turn(self.name)

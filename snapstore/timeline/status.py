@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from snapstore.timeline.documents import OpenTurn
+from snapstore.timeline.documents import OpenTurn, timestamp
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange, Node, path_json
-from snapstore.timeline.recorder import timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from snapstore.errors import Corrupt, NoStore, SnapstoreError
 from snapstore.git.commits import Identity
 from snapstore.git.shadow import Shadow
 from snapstore.timeline import places
-from snapstore.timeline.documents import Documents, Header, OpenTurn, check_name, encode
+from snapstore.timeline.documents import Documents, Header, OpenTurn, check_name, encode, timestamp
 from snapstore.worktree import durable, usergit
 from snapstore.worktree.journal import Journal
 from snapstore.worktree.lock import StoreLock
@@ -48,6 +48,7 @@ class Store:
         self.say: Say = say or (lambda text: None)
         self.progress = progress
         self.clock = clock
+        self.recovered: str | None = None  # the change that an opening finished for a killed process
         places.refuse_foreign(folder)
         self.documents = Documents(self.state)
         self.header: Header = self.documents.header()
@@ -62,22 +63,39 @@ class Store:
         path: str | os.PathLike[str] = ".",
         *,
         create: bool = False,
+        session: str = DEFAULT_SESSION,
         home: str | None = None,
         say: Say | None = None,
         progress: Progress | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Store:
         """The store that watches over a folder, found by walking up from it. With `create`, one is made when there is
-        none: at the top of the git checkout, or for the folder itself."""
-        home = home or places.home_folder()
-        start = os.fspath(path)
+        none: at the top of the git checkout, or for the folder itself, with its baseline in `session`."""
+        try:
+            home = home or places.home_folder()
+            return cls._open(home, os.fspath(path), create, session, say, progress, clock)
+        except OSError as error:
+            raise failed(error) from error
+
+    @classmethod
+    def _open(
+        cls,
+        home: str,
+        start: str,
+        create: bool,
+        session: str,
+        say: Say | None,
+        progress: Progress | None,
+        clock: Callable[[], float],
+    ) -> Store:
         root = places.find(home, start)
         if root is None:
             if not create:
                 raise NoStore(f"no store watches over {os.path.abspath(start)}")
             from snapstore.timeline.creation import create_store
 
-            root = create_store(home, places.natural_root(start), say=say, progress=progress, clock=clock)
+            top = places.natural_root(start)
+            root = create_store(home, top, session=session, say=say, progress=progress, clock=clock)
         store = cls(home, root, places.store_folder(home, root), say=say, progress=progress, clock=clock)
         if store.header.root_hash != places.root_hash(root):
             raise Corrupt(
@@ -99,8 +117,8 @@ class Store:
         return parts[2] if len(parts) == 4 and parts[:2] == ["refs", "heads"] else DEFAULT_SESSION
 
     def sessions(self) -> list[str]:
-        names = {name.split("/")[2] for name in self.shadow.refs.list("refs/heads/") if name.count("/") >= 3}
-        return sorted(names)
+        """Every session that has recorded something here. A branch without a cursor is somebody's own."""
+        return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list("refs/snapstore/cursor/"))
 
     def open_turn(self, session: str) -> OpenTurn | None:
         """The session's open turn. A document whose session has moved on is a leftover of a turn that is over."""
@@ -110,8 +128,9 @@ class Store:
         cursor = self.shadow.refs.read(f"refs/snapstore/cursor/{session}")
         return turn if cursor is not None and cursor.hex() == turn.before else None
 
-    def open_turns(self) -> list[OpenTurn]:
-        found = [self.open_turn(name) for name in self.documents.sessions_with_open_turns()]
+    def open_turns(self, *, besides: str | None = None) -> list[OpenTurn]:
+        names = self.documents.sessions_with_open_turns()
+        found = [self.open_turn(name) for name in names if name != besides]
         return [turn for turn in found if turn is not None]
 
     def recover(self) -> str | None:
@@ -121,6 +140,7 @@ class Store:
         with self.lock:
             what = self.journal.recover()
             if what:
+                self.recovered = what
                 self.say(f"finished an interrupted change: {what}")
             return what
 
@@ -133,6 +153,18 @@ class Store:
                 yield
         except OSError as error:
             raise failed(error) from error
+
+    def log(self, text: str) -> None:
+        """Notes what could not be said aloud; `status` shows it."""
+        line = f"{timestamp(self.clock())} {text}\n".replace("\0", " ")
+        try:
+            fd = os.open(f"{self.folder}/log/errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, line.encode("utf-8", "replace"))
+            finally:
+                os.close(fd)
+        except OSError:
+            pass  # the disk that is full is most likely this one
 
     def user_repo(self) -> usergit.UserRepo | None:
         """The user's own git checkout around the root; only ever read."""

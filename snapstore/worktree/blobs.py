@@ -7,6 +7,7 @@ import os
 import stat
 from hashlib import sha1
 
+from snapstore.errors import Failed
 from snapstore.git.objects import BLOB, CHUNK, LINK, Entry, object_id
 from snapstore.git.odb import LARGE
 from snapstore.git.packwriter import SourceChanged
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
     from snapstore.git.packwriter import PackWriter
 
 TRIES = 3
+_FILE_ERRORS = (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL)
 
 SPECIAL = "not a file, link or folder"
 UNREADABLE = "cannot be read"
 CHANGING = "kept changing while it was read"
 TOO_LARGE = "larger than max_file_size"
 BAD_NAME = "a name that git cannot hold safely"
+
+
+class Streamed(bytes):
+    """The id of a blob that went into the store while it was read."""
 
 
 class LeftOut(Exception):
@@ -46,19 +52,7 @@ class Blobs:
         full = self._prefix + path
         for _ in range(TRIES):
             try:
-                st = os.lstat(full)
-                if stat.S_ISLNK(st.st_mode):
-                    target = os.readlink(full)
-                    if _same(st, os.lstat(full)):
-                        return (LINK, self._store(target, known)), st
-                elif stat.S_ISREG(st.st_mode):
-                    taken = self._read(full, known)
-                    if taken is not None:
-                        return taken
-                elif stat.S_ISDIR(st.st_mode):
-                    return None
-                else:
-                    raise LeftOut(SPECIAL)
+                read = self._read(full, known)
             except (FileNotFoundError, NotADirectoryError):
                 return None
             except SourceChanged:
@@ -66,25 +60,43 @@ class Blobs:
             except OSError as error:
                 if error.errno in (errno.EACCES, errno.EPERM):
                     raise LeftOut(UNREADABLE) from None
-                if error.errno in (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL):
+                if error.errno in _FILE_ERRORS:
                     raise LeftOut(f"{UNREADABLE}: {os.strerror(error.errno)}") from None
                 raise
+            if read is None:
+                return None
+            mode, content, st = read
+            # Outside the try: an error of the store is not one of the file, which would merely be passed over.
+            oid = content if isinstance(content, Streamed) else self._store(content, known)
+            return (mode, bytes(oid)), st
         raise LeftOut(CHANGING)
 
-    def _read(self, full: bytes, known: bytes | None) -> tuple[Entry, os.stat_result] | None:
+    def _read(self, full: bytes, known: bytes | None) -> tuple[bytes, bytes, os.stat_result] | None:
+        """Mode, content (or for a large file the blob it was streamed into) and stat; None for a folder."""
+        st = os.lstat(full)
+        if stat.S_ISLNK(st.st_mode):
+            target = os.readlink(full)
+            if not _same(st, os.lstat(full)):
+                raise SourceChanged
+            return LINK, target, st
+        if stat.S_ISDIR(st.st_mode):
+            return None
+        if not stat.S_ISREG(st.st_mode):
+            raise LeftOut(SPECIAL)
         fd = os.open(full, READ_FLAGS)
         try:
-            before = os.fstat(fd)
-            if not stat.S_ISREG(before.st_mode):
-                return None  # replaced since the lstat
-            if before.st_size <= LARGE:
-                data = _read_all(fd, before.st_size)
-                oid = None if len(data) != before.st_size else self._store(data, known)
+            st = os.fstat(fd)
+            if not stat.S_ISREG(st.st_mode):
+                raise SourceChanged  # replaced since the lstat
+            if st.st_size > LARGE:
+                content: bytes = Streamed(self._stream(fd, st.st_size, known))
             else:
-                oid = self._stream(fd, before.st_size, known)
-            if oid is None or not _same(before, os.fstat(fd)):
-                return None
-            return (file_mode(before.st_mode), oid), before
+                content = _read_all(fd, st.st_size)
+                if len(content) != st.st_size:
+                    raise SourceChanged
+            if not _same(st, os.fstat(fd)):
+                raise SourceChanged
+            return file_mode(st.st_mode), content, st
         finally:
             os.close(fd)
 
@@ -102,9 +114,13 @@ class Blobs:
             if digest.digest() == known:
                 return known
             os.lseek(fd, 0, os.SEEK_SET)
-        return self._writer.add_stream(
-            lambda count: os.read(fd, count), size, lambda oid: self._objects.contains(oid, fresh=False)
-        )
+        return self._writer.add_stream(lambda count: os.read(fd, count), size, self._stored)
+
+    def _stored(self, oid: bytes) -> bool:
+        try:
+            return self._objects.contains(oid, fresh=False)
+        except OSError as error:
+            raise Failed(f"the store cannot be read: {error.strerror}") from error
 
 
 def _read_all(fd: int, size: int) -> bytes:

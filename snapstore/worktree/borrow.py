@@ -13,25 +13,29 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from struct import Struct
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.objects import BLOB, Entry
+from snapstore.git.objects import BLOB, EXECUTABLE, FILE, LINK, Entry
 from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import sync_folder
 from snapstore.worktree import gitconfig, usergit
 from snapstore.worktree.conversions import read_conversions
 from snapstore.worktree.gitindex import IndexUnreadable, read_index
-from snapstore.worktree.platform import COARSE_NS, TICK_NS
+from snapstore.worktree.platform import COARSE_NS, TICK_NS, is_young
+from snapstore.worktree.statcache import YOUNG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from snapstore.worktree.conversions import Conversions
+    from snapstore.worktree.statcache import FileStat
 
 _STAT = Struct(">10I")
+_MODES = {b"\0\0\x81\xa4": FILE, b"\0\0\x81\xed": EXECUTABLE, b"\0\0\xa0\0": LINK}
 _MANY = 8  # a pack with this many objects for each file is searched, not read into memory
 
 
@@ -57,8 +61,8 @@ class Borrow:
         self._sources = [_Source(folder) for folder in _object_folders(os.path.join(repo.common_dir, b"objects"))]
         for source in self._sources:
             source.prepare(len(self._index.entries))
-        self._clean: set[bytes] = set()
-        self._conversions: Conversions | None = None
+        self.expected = len(self._index.entries)
+        self._trees: set[bytes] = set()
 
     @property
     def tracked(self) -> Iterable[bytes]:
@@ -67,8 +71,43 @@ class Borrow:
             return self._index.entries
         return [path[len(self._prefix) :] for path in self._index.entries if path.startswith(self._prefix)]
 
-    def prepare(self, folders_with_attributes: Iterable[bytes]) -> None:
-        """Told which folders hold a .gitattributes file, before the first question."""
+    def rows(
+        self, files: list[tuple[bytes, os.stat_result]], folders_with_attributes: list[bytes], limit: int
+    ) -> dict[bytes, FileStat]:
+        """Cache rows for those files that need not be read. A tight loop: it sees every file of the checkout."""
+        suspect = self._read_conversions(folders_with_attributes).suspect
+        entries, prefix, newest, unpack = self._index.entries, self._prefix, self._newest, _STAT.unpack_from
+        now = time.time_ns()
+        settled = now - COARSE_NS  # older than any clock's grain
+        rows: dict[bytes, FileStat] = {}
+        for path, st in files:
+            head = entries.get(prefix + path)
+            if head is None:
+                continue
+            ctime_s, ctime_ns, mtime_s, mtime_ns, _, inode, mode, _, _, size = unpack(head)
+            mtime, ctime, st_mode = st.st_mtime_ns, st.st_ctime_ns, st.st_mode
+            if (
+                size != st.st_size
+                or mtime_s * 1_000_000_000 + mtime_ns != mtime
+                or ctime_s * 1_000_000_000 + ctime_ns != ctime
+                or inode != st.st_ino & 0xFFFFFFFF
+                or mtime >= newest  # racy: it may have changed after git looked, within the same tick
+                or mode >> 12 != 8  # a regular file
+                or st_mode >> 12 != 8
+                or (limit and size > limit)
+                or suspect(prefix + path)
+            ):
+                continue
+            oid = head[40:60]
+            for source in self._sources:
+                if source.lends(oid, size):
+                    young = (mtime > settled or ctime > settled) and is_young(st, now)
+                    kind = EXECUTABLE if st_mode & 0o100 else FILE
+                    rows[path] = (YOUNG if young else size, mtime, ctime, st.st_ino, st_mode, kind, oid)
+                    break
+        return rows
+
+    def _read_conversions(self, folders_with_attributes: list[bytes]) -> Conversions:
         texts: dict[bytes, bytes] = {}
         folders = {(self._prefix + folder).rstrip(b"/") for folder in folders_with_attributes}
         above = self._prefix.rstrip(b"/")
@@ -80,31 +119,7 @@ class Borrow:
             if text is not None:
                 texts[folder] = text
         config = gitconfig.user_config(self._repo, self._home)
-        self._conversions = read_conversions(self._repo, config, texts, self._home, self._index.entries)
-
-    def __call__(self, path: bytes, st: os.stat_result) -> bytes | None:
-        """The blob of a file, or None where it must be read."""
-        head = self._index.entries.get(self._prefix + path)
-        if head is None or self._conversions is None:
-            return None
-        ctime, ctime_ns, mtime, mtime_ns, _, inode, mode, _, _, size = _STAT.unpack_from(head)
-        if (
-            size != st.st_size
-            or mtime * 1_000_000_000 + mtime_ns != st.st_mtime_ns
-            or ctime * 1_000_000_000 + ctime_ns != st.st_ctime_ns
-            or inode != st.st_ino & 0xFFFFFFFF
-            or st.st_mtime_ns >= self._newest  # racy: it may have changed after git looked, within the same tick
-            or not stat.S_ISREG(mode)
-            or self._conversions.suspect(self._prefix + path)
-        ):
-            return None
-        oid = head[40:60]
-        for source in self._sources:
-            if source.lends(oid, size):
-                if mode & 0o777 == 0o755 if st.st_mode & stat.S_IXUSR else mode & 0o777 == 0o644:
-                    self._clean.add(path)
-                return oid
-        return None
+        return read_conversions(self._repo, config, texts, self._home, self._index.entries)
 
     def base(self, changes: Mapping[bytes, Entry | None]) -> tuple[bytes, dict[bytes, Entry | None]] | None:
         """A whole tree of the user's to start from, and what on disk differs from it. None: there is none."""
@@ -115,20 +130,32 @@ class Borrow:
         staged = [path[at:] for path in (*self._index.entries, *self._index.gitlinks) if path.startswith(self._prefix)]
         if found[0] != len(staged):  # a sparse index: the tree has files that are not checked out
             return None
-        for folder, (_, oid) in self._index.trees.items():
-            below = not top or folder == top or folder.startswith(self._prefix)
-            if below and not any(source.lends_tree(oid) for source in self._sources):
-                return None
-        rest: dict[bytes, Entry | None] = {path: entry for path, entry in changes.items() if path not in self._clean}
-        rest.update(dict.fromkeys([path for path in staged if path not in changes]))
+        trees = {
+            oid
+            for folder, (_, oid) in self._index.trees.items()
+            if not top or folder == top or folder.startswith(self._prefix)
+        }
+        if not all(any(source.has(oid) for source in self._sources) for oid in trees):
+            return None
+        self._trees = trees
+        rest: dict[bytes, Entry | None] = dict.fromkeys([path for path in staged if path not in changes])
+        prefix, entries = self._prefix, self._index.entries
+        for path, entry in changes.items():
+            head = entries.get(prefix + path)
+            if head is None or entry is None or head[40:60] != entry[1] or _MODES.get(head[24:28]) != entry[0]:
+                rest[path] = entry
         return found[1], rest
 
-    def link(self, objects: Objects) -> None:
-        """Hard-links the packs and loose objects that were used. All or nothing: NotBorrowable if one cannot be."""
+    def link(self, objects: Objects, blobs: set[bytes]) -> None:
+        """Hard-links the packs and loose objects that hold these blobs and the trees of `base`. All or nothing:
+        NotBorrowable if one is missing or cannot be linked."""
         made: list[str] = []
+        wanted = blobs | self._trees
         try:
             for source in self._sources:
-                source.link(objects, made)
+                wanted = source.link(wanted, objects, made)
+            if wanted:
+                raise FileNotFoundError(f"{len(wanted)} objects are missing")
             sync_folder(objects.pack_folder)
         except OSError as error:
             for path in made:
@@ -151,8 +178,6 @@ class _Source:
         self._objects = Objects(os.path.dirname(self._folder))
         self._objects.folder, self._objects.pack_folder = self._folder, f"{self._folder}/pack"
         self._tables: list[tuple[Pack, Callable[[bytes], int | None]]] = []
-        self._used: set[str] = set()
-        self._used_loose: set[bytes] = set()
 
     def prepare(self, wanted: int) -> None:
         """Reads the pack indexes, those of moderate size as a table: one look-up instead of a search in each."""
@@ -160,65 +185,60 @@ class _Source:
             return
         try:
             for pack in self._objects.packs():
-                if pack.count() <= _MANY * wanted + 1000:
-                    self._tables.append((pack, pack.offsets().get))
-                else:
-                    self._tables.append((pack, pack.find))
+                small = pack.count() <= _MANY * wanted + 1000
+                self._tables.append((pack, pack.offsets().get if small else pack.find))
                 pack.map()
         except (SnapstoreError, OSError, ValueError) as error:
             raise NotBorrowable(str(error)) from None
 
     def lends(self, oid: bytes, size: int) -> bool:
         """Whether a blob of this size is here."""
-        try:
-            for pack, find in self._tables:
-                offset = find(oid)
-                if offset is not None:
-                    if pack.header(offset, self._objects.header) != (BLOB, size):
-                        return False
-                    self._used.add(pack.base)
-                    return True
-            if oid in self._used_loose:
-                return True
-            loose = self._objects.loose_header(oid)
-            if loose == (BLOB, size):
-                self._used_loose.add(oid)
-                return True
-        except (SnapstoreError, OSError, ValueError, IndexError):
-            pass
-        return False
-
-    def lends_tree(self, oid: bytes) -> bool:
         for pack, find in self._tables:
-            if find(oid) is not None:
-                self._used.add(pack.base)
-                return True
-        if self._objects.loose_header(oid) is None:
-            return False
-        self._used_loose.add(oid)
-        return True
+            offset = find(oid)
+            if offset is not None:
+                return pack.holds_blob(offset, size, self._objects.header)
+        return self._loose(oid) == (BLOB, size)
 
-    def link(self, objects: Objects, made: list[str]) -> None:
-        for base in self._used:
-            target = f"{objects.pack_folder}/{os.path.basename(base)}"
-            # The index last: only with it does a pack count. `.keep` spares it any repacking.
-            os.close(os.open(f"{target}.keep", os.O_WRONLY | os.O_CREAT, 0o600))
-            made.append(f"{target}.keep")
-            for suffix in (".pack", ".idx"):
-                _link(base + suffix, target + suffix)
-                made.append(target + suffix)
-        for oid in self._used_loose:
+    def has(self, oid: bytes) -> bool:
+        return any(find(oid) is not None for _, find in self._tables) or self._loose(oid) is not None
+
+    def link(self, wanted: set[bytes], objects: Objects, made: list[str]) -> set[bytes]:
+        """Links whatever holds some of the wanted objects; gives those that are not here."""
+        for pack, find in self._tables:
+            missing = {oid for oid in wanted if find(oid) is None}
+            if len(missing) < len(wanted):
+                self._link_pack(pack.base, objects, made)
+            wanted = missing
+        loose = {oid for oid in wanted if self._loose(oid) is not None}
+        for oid in loose:
             name = oid.hex()
             folder = f"{objects.folder}/{name[:2]}"
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            path = f"{folder}/{name[2:]}"
-            if not os.path.exists(path):
-                _link(f"{self._folder}/{name[:2]}/{name[2:]}", path)
-                made.append(path)
-        for folder in {f"{objects.folder}/{oid.hex()[:2]}" for oid in self._used_loose}:
-            sync_folder(folder)
-        if self._used_loose:
+            if not os.path.isdir(folder):
+                os.mkdir(folder, 0o700)
+            if not os.path.exists(f"{folder}/{name[2:]}"):
+                _link(f"{self._folder}/{name[:2]}/{name[2:]}", f"{folder}/{name[2:]}")
+                made.append(f"{folder}/{name[2:]}")
+        for first in {oid[:1].hex() for oid in loose}:
+            sync_folder(f"{objects.folder}/{first}")
+        if loose:
             sync_folder(objects.folder)
+        return wanted - loose
+
+    def _link_pack(self, base: str, objects: Objects, made: list[str]) -> None:
+        target = f"{objects.pack_folder}/{os.path.basename(base)}"
+        # The index last: only with it does a pack count. `.keep` spares it any repacking.
+        with open(f"{target}.keep", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write("borrowed from the user's repository\n")
+        made.append(f"{target}.keep")
+        for suffix in (".pack", ".idx"):
+            _link(base + suffix, target + suffix)
+            made.append(target + suffix)
+
+    def _loose(self, oid: bytes) -> tuple[bytes, int] | None:
+        try:
+            return self._objects.loose_header(oid)
+        except (SnapstoreError, OSError):
+            return None
 
     def close(self) -> None:
         self._objects.close()

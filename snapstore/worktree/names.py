@@ -6,10 +6,14 @@ from __future__ import annotations
 _HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF], None)
 
 
+# First bytes of every such name: most names are told apart by one look.
+GIT_BEGINNINGS = frozenset(b".gG\xe2\xef")
+
+
 def is_git(name: bytes) -> bool:
     """Whether a name means `.git` on any file system: other case, trailing dots and spaces, a short name, an NTFS
     stream, or code points that are not compared."""
-    if name[:1] not in b".gG\xe2\xef" or len(name) < 4:
+    if len(name) < 4 or name[0] not in GIT_BEGINNINGS:
         return False
     plain = name.split(b":", 1)[0].rstrip(b" .").lower()
     if plain in (b".git", b"git~1"):

@@ -9,6 +9,7 @@ new paths for which that is not so (formerly ignored, left out, or nobody knows)
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -16,13 +17,14 @@ import time
 from snapstore.git.objects import Entry
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.blobs import Blobs, LeftOut
-from snapstore.worktree.names import is_git, unsafe_parts
-from snapstore.worktree.platform import file_mode, is_young
+from snapstore.worktree.names import GIT_BEGINNINGS, is_git, unsafe_parts
+from snapstore.worktree.parallel import WORTH_IT, in_two
+from snapstore.worktree.platform import is_young
 from snapstore.worktree.statcache import UNLISTED, YOUNG, FileStat, FolderStat, StatCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Protocol
 
     from snapstore.worktree.ignore import RuleBook
@@ -31,12 +33,38 @@ if TYPE_CHECKING:
     class Hint(Protocol):
         """Someone who may know a file's blob without reading it."""
 
-        def prepare(self, folders_with_attributes: Iterable[bytes]) -> None: ...
-        def __call__(self, path: bytes, st: os.stat_result) -> bytes | None: ...
+        expected: int  # files, roughly
+
+        def rows(
+            self, files: list[tuple[bytes, os.stat_result]], folders_with_attributes: list[bytes], limit: int
+        ) -> dict[bytes, FileStat]: ...
 
     Progress = Callable[[int], None]
 
+# What a walk hands over: rows of files whose blobs are known, rows of folders, what was left out, folders with rules,
+# and the other files.
+Sorted = tuple[
+    dict[bytes, FileStat],
+    dict[bytes, FolderStat],
+    dict[bytes, tuple[str, tuple[int, ...]]],
+    list[bytes],
+    list[bytes],
+]
+# Errors that say something of a file or folder; any other (no descriptors, no memory) says that we cannot look.
+FOLDER_ERRORS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG)
+SPREAD = 64  # folders to hand out before a walk is shared
 IGNORE_FILES = (b".gitignore", b".snapstoreignore")
+
+
+class Listing:
+    """What a walk came across: files not known yet, the folders listed, and those that hold rules or attributes."""
+
+    def __init__(self, attributes: Sequence[bytes] = ()) -> None:
+        self.fresh: list[tuple[bytes, os.stat_result]] = []
+        self.folders: dict[bytes, FolderStat] = {}
+        self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}
+        self.texts: list[bytes] = []
+        self.attributes = list(attributes)
 
 
 class Found:
@@ -87,6 +115,7 @@ class Scan:
 
     def run(self) -> Found:
         found = self._found
+        self._look_at_root()
         moved = self._look_at_folders()
         self._look_at_files()
         if self._blind or self._rules.changed() or self._ignore_file_moved(moved):
@@ -105,22 +134,46 @@ class Scan:
         found.coverage = {"left_out": found.left_out, **self._rules.remember(self._book)}
         return found
 
+    def _look_at_root(self) -> None:
+        """A root that is gone or cannot be listed is no empty root: nothing may be recorded of it."""
+        root = self._prefix.rstrip(b"/") or b"/"
+        if not stat.S_ISDIR(os.lstat(root).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), root)
+        with os.scandir(root) as names:
+            next(names, None)
+        if not os.access(root, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), root)
+
     def _look_at_files(self) -> None:
         """Stats every known file; whatever does not match its row is read."""
-        lstat, prefix = os.lstat, self._prefix
-        moved: list[tuple[bytes, FileStat]] = []
-        gone = self._gone
         hidden = self._found.files  # below a folder that is gone
-        for path, row in self._cache.files.items():
-            if hidden and path in hidden:
-                continue
+        paths = [path for path in self._cache.files if path not in hidden] if hidden else list(self._cache.files)
+        parts = in_two(self._stat_files, paths) if len(paths) >= WORTH_IT else [self._stat_files(paths)]
+        for gone, moved, unreadable in parts:
+            for path in gone:
+                self._gone(path)
+            for path, why in unreadable:
+                self._leave_out(path, why, ())
+            for path in moved:
+                self._take(path, self._cache.files[path])
+
+    def _stat_files(self, paths: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[tuple[bytes, str]]]:
+        """Which of the known files are gone, which are not as their row says, which cannot be looked at."""
+        lstat, prefix, rows = os.lstat, self._prefix, self._cache.files
+        gone: list[bytes] = []
+        moved: list[bytes] = []
+        unreadable: list[tuple[bytes, str]] = []
+        for path in paths:
+            row = rows[path]
             try:
                 st = lstat(prefix + path)
             except (FileNotFoundError, NotADirectoryError):
-                gone(path)
+                gone.append(path)
                 continue
             except OSError as error:
-                self._leave_out(path, f"{reasons.UNREADABLE}: {error.strerror}", ())
+                if error.errno not in FOLDER_ERRORS:
+                    raise
+                unreadable.append((path, f"{reasons.UNREADABLE}: {error.strerror}"))
                 continue
             if (
                 st.st_size != row[0]
@@ -129,12 +182,8 @@ class Scan:
                 or st.st_ino != row[3]
                 or st.st_mode != row[4]
             ):
-                if stat.S_ISDIR(st.st_mode):
-                    gone(path)
-                else:
-                    moved.append((path, row))
-        for path, row in moved:
-            self._take(path, row)
+                (gone if stat.S_ISDIR(st.st_mode) else moved).append(path)
+        return gone, moved, unreadable
 
     def _gone(self, path: bytes) -> None:
         self._found.changes[path] = None
@@ -148,8 +197,12 @@ class Scan:
         for path, row in self._cache.folders.items():
             try:
                 st = os.lstat(self._prefix + path.rstrip(b"/"))
-            except OSError:
+            except (FileNotFoundError, NotADirectoryError):
                 self._found.folders[path] = None
+                continue
+            except OSError as error:
+                if error.errno not in FOLDER_ERRORS:
+                    raise
                 continue
             if not stat.S_ISDIR(st.st_mode):
                 replaced.append(path.rstrip(b"/") + b"/")
@@ -178,12 +231,39 @@ class Scan:
         return False
 
     def _walk(self, folders: list[bytes], *, whole: bool) -> None:
-        """Lists folders and those found below them. In a whole walk the known ones below are listed as well."""
+        """Lists folders and those found below them; in a whole walk the known ones below as well. Takes what is new."""
+        if self._hint is not None and self._hint.expected >= WORTH_IT:
+            top = Listing()
+            while folders and len(folders) < SPREAD:
+                folders = self._list(folders, top, whole=whole, deep=False)
+
+            def part(some: Sequence[bytes]) -> Sorted:
+                listing = Listing(top.attributes)
+                self._list(list(some), listing, whole=whole, deep=True)
+                return self._sort_out(listing)
+
+            # Every other folder: neighbours are alike in size.
+            parts = [self._sort_out(top), *in_two(part, folders[::2] + folders[1::2])]
+        else:
+            listing = Listing()
+            self._list(folders, listing, whole=whole, deep=True)
+            parts = [self._sort_out(listing)]
+        for rows, folder_rows, left_out, texts, others in parts:
+            self._found.folders.update(folder_rows)
+            self._found.left_out.update(left_out)
+            for folder in texts:
+                self._rules.enter(self._book, folder)
+            self._found.files.update(rows)
+            self._found.changes.update({path: row[5:7] for path, row in rows.items()})
+            for path in others:
+                self._take_new(path)
+
+    def _list(self, folders: list[bytes], listing: Listing, *, whole: bool, deep: bool) -> list[bytes]:
+        """Reads folders and (`deep`) those below them; gives the folders that were found and not read."""
         known_files, known_folders = self._cache.files, self._cache.folders
         found, prefix = self._found, self._prefix
-        waiting = list(folders)
-        fresh: list[tuple[bytes, os.stat_result]] = []
-        attributes: list[bytes] = []
+        waiting = folders
+        below_waiting: list[bytes] = waiting if deep else []
         while waiting:
             folder = waiting.pop()
             below = folder + b"/" if folder else b""
@@ -192,65 +272,60 @@ class Scan:
                 st = os.lstat(prefix + folder)
                 if not stat.S_ISDIR(st.st_mode):
                     continue
-                with os.scandir(prefix + folder) as listing:
-                    entries = list(listing)
+                with os.scandir(prefix + folder) as names:
+                    entries = list(names)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                self._leave_out(folder or b".", f"{reasons.UNREADABLE}: {error.strerror}", ())
+                if error.errno not in FOLDER_ERRORS:
+                    raise
+                listing.left_out[folder] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
                 continue
-            found.folders[folder] = (
-                YOUNG if is_young(st, now) else st.st_mtime_ns,
-                st.st_ctime_ns,
-                st.st_ino,
-            )
+            mtime = YOUNG if is_young(st, now) else st.st_mtime_ns
+            listing.folders[folder] = (mtime, st.st_ctime_ns, st.st_ino)
             if whole or folder not in known_folders:
-                names = [entry.name for entry in entries]
-                if IGNORE_FILES[0] in names or IGNORE_FILES[1] in names:
+                listed = [entry.name for entry in entries]
+                if IGNORE_FILES[0] in listed or IGNORE_FILES[1] in listed:
                     self._rules.enter(self._book, folder)
-                if b".gitattributes" in names:
-                    attributes.append(folder)
+                    listing.texts.append(folder)
+                if b".gitattributes" in listed:
+                    listing.attributes.append(folder)
             ignored = self._book.folder(folder).ignored
             for entry in entries:
                 name = entry.name
                 path = below + name
-                if path in known_files and path not in found.files:
+                if path in known_files and found.files.get(path, ()) is not None:
                     continue
                 try:
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    if name == b".git" or path == self._skip:
-                        continue
-                    if not is_folder and path in known_files and found.files.get(path) is not None:
-                        continue
                     if is_folder and not whole and path in known_folders and found.folders.get(path, ()) is not None:
                         continue
-                    if ignored(name, is_folder):
+                    if ignored(name, is_folder) or path == self._skip:
                         continue
-                    if is_git(name):
-                        self._leave_out(path, reasons.BAD_NAME, ())
+                    if name[0] in GIT_BEGINNINGS and is_git(name):
+                        if name != b".git":
+                            listing.left_out[path] = (reasons.BAD_NAME, ())
                     elif is_folder:
-                        waiting.append(path)
+                        below_waiting.append(path)
                     else:
-                        fresh.append((path, entry.stat(follow_symlinks=False)))
+                        listing.fresh.append((path, entry.stat(follow_symlinks=False)))
                 except FileNotFoundError:
                     continue
-        if self._hint is not None:
-            self._hint.prepare(attributes)
-        for path, st in fresh:
-            self._take_new(path, st)
+        return below_waiting
 
-    def _take_new(self, path: bytes, st: os.stat_result) -> None:
+    def _sort_out(self, listing: Listing) -> Sorted:
+        """A listing as plain data: rows of the files whose blobs are known already, then the rest of it."""
+        rows: dict[bytes, FileStat] = {}
+        if self._hint is not None:
+            rows = self._hint.rows(listing.fresh, listing.attributes, self._limit)
+        others = [path for path, _ in listing.fresh if path not in rows]
+        return rows, listing.folders, listing.left_out, listing.texts, others
+
+    def _take_new(self, path: bytes) -> None:
         self._taken += 1
         if self._progress is not None and self._taken % 256 == 0:
             self._progress(self._taken)
-        if self._hint is not None and stat.S_ISREG(st.st_mode):
-            oid = self._hint(path, st)
-            if oid is not None:
-                entry = (file_mode(st.st_mode), oid)
-                self._found.changes[path] = entry
-                self._found.files[path] = _row(st, entry, time.time_ns())
-                return
-        self._take(path, None, st)
+        self._take(path, None)
         if self._found.changes.get(path) is not None and not self._was_covered(path):
             self._found.first_seen.add(path)
 
@@ -276,7 +351,7 @@ class Scan:
             elif is_git(path.rpartition(b"/")[2]):
                 self._leave_out(path, reasons.BAD_NAME, ())
             else:
-                self._take_new(path, st)
+                self._take_new(path)
 
     def _look_at_tracked(self) -> None:
         """Files that the user's git tracks are taken whatever the rules say."""
@@ -290,16 +365,16 @@ class Scan:
             except OSError:
                 continue
             if not stat.S_ISDIR(st.st_mode) and not through_link(self._prefix, path):
-                self._take_new(path, st)
+                self._take_new(path)
                 self._found.folders.update(watch_parents(path))
 
-    def _take(self, path: bytes, row: FileStat | None, st: os.stat_result | None = None) -> None:
+    def _take(self, path: bytes, row: FileStat | None) -> None:
         """Reads a new or changed file into the store."""
         now = time.time_ns()
         old: Entry | None = row[5:7] if row else None
+        st: os.stat_result | None = None
         try:
-            if st is None:
-                st = os.lstat(self._prefix + path)
+            st = os.lstat(self._prefix + path)
             if self._limit and stat.S_ISREG(st.st_mode) and st.st_size > self._limit:
                 raise LeftOut(reasons.TOO_LARGE)
             taken = self._blobs.take(path, old and old[1])
@@ -314,8 +389,8 @@ class Scan:
             if row is not None:
                 self._gone(path)
             return
-        entry, st = taken
-        self._found.files[path] = _row(st, entry, now)
+        entry = taken[0]
+        self._found.files[path] = row_of(taken, now)
         if entry != old:
             self._found.changes[path] = entry
             if row is not None and path in self._was_left:
@@ -325,14 +400,11 @@ class Scan:
         self._found.left_out[path] = (why, mark)
 
 
-def _row(st: os.stat_result, entry: Entry, now: int) -> FileStat:
-    size = YOUNG if is_young(st, now) else st.st_size
-    return (size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino, st.st_mode, entry[0], entry[1])
-
-
 def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:
     """The cache row for a file just read."""
-    return _row(taken[1], taken[0], now)
+    entry, st = taken
+    size = YOUNG if is_young(st, now) else st.st_size
+    return (size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino, st.st_mode, entry[0], entry[1])
 
 
 def watch_parents(path: bytes) -> dict[bytes, FolderStat]:

@@ -82,6 +82,7 @@ class StatCache:
         """Only the tree: what a turn of named files needs. None when there is no valid cache."""
         if self._whole and self._signature() == self._seen:
             return self.tree if self.coverage is not None else None
+        self._forget()  # another process went on from here
         if self._read_base(header_only=True) is None:
             return None
         records = self._read_log()
@@ -104,13 +105,25 @@ class StatCache:
             _merge(self.folders, folders)
         if coverage is not None:
             self.coverage = coverage
-        record = marshal.dumps((tree, dict(files), dict(folders), coverage))
-        if whole and (not self._generation or self._log_size() + len(record) > max(FOLD_LOG_AT, len(self.files))):
-            self._write_base()
-        else:
-            self._append(record)
+        try:
+            self._save(whole, files, folders, coverage)
+        except BaseException:
+            self._forget()  # memory and disk may differ now; the disk is right, if older
+            raise
         if whole:
             self._seen = self._signature()
+
+    def _save(
+        self,
+        whole: bool,
+        files: Mapping[bytes, FileStat | None],
+        folders: Mapping[bytes, FolderStat | None],
+        coverage: dict[str, object] | None,
+    ) -> None:
+        if whole and (not self._generation or self._log_size() + 200 * len(files) > max(FOLD_LOG_AT, len(self.files))):
+            self._write_base()
+        else:
+            self._append(marshal.dumps((self.tree, dict(files), dict(folders), coverage)))
 
     def seed(self, tree: bytes, entries: Iterable[tuple[bytes, Entry]]) -> None:
         """Starts from a tree whose files were not looked at yet: each will be compared by content."""

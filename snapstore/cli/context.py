@@ -1,0 +1,110 @@
+"""What a command is given to work with: where, for whom, and how to speak."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from snapstore.cli.errors import guarded
+from snapstore.cli.output import DIM, Output, safe
+from snapstore.errors import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.cli.options import Command
+    from snapstore.cli.parser import Values
+    from snapstore.cli.progress import Progress
+    from snapstore.timeline.session import Session
+    from snapstore.timeline.store import Store
+
+RECOVERED = "finished an interrupted change: "
+
+
+class Context:
+    """One run of one command."""
+
+    def __init__(self, *, json: bool = False, debug: bool = False, session: str | None = None) -> None:
+        self.json = json
+        self.debug = debug
+        self.session = session if session is not None else os.environ.get("SNAPSTORE_SESSION") or None
+        self.out = Output(sys.stdout)
+        self.err = Output(sys.stderr)
+        self.quiet = False
+        self.recovered: str | None = None
+
+    def say(self, text: str) -> None:
+        """A word beside the result. The library speaks through this too, in the middle of a change, so a closed
+        stream must not disturb it."""
+        if text.startswith(RECOVERED):
+            self.recovered = text.removeprefix(RECOVERED)
+        if self.quiet:
+            return
+        try:
+            self.err.line(f"snapstore: {safe(text)}", DIM)
+            self.err.flush()
+        except OSError:
+            pass
+
+    def document(self, data: dict[str, Any]) -> None:
+        self.out.document(data)
+
+    def store(self) -> Store:
+        from snapstore.timeline.store import Store
+
+        return Store.open(".", say=self.say)
+
+    def reading(self) -> Session:
+        """The session a reading command is about: the one named, else the one last active here."""
+        return self.store().session(self.session)
+
+    def recording(self, *, create: bool = False) -> Session:
+        """The session a turn belongs to. With `create` its store is made when there is none."""
+        from snapstore.timeline.documents import check_name
+        from snapstore.timeline.store import DEFAULT_SESSION
+
+        name = check_name(self.session or DEFAULT_SESSION)
+        if create:
+            self._create(name)
+        return self.store().session(name)
+
+    def progress(self, what: str) -> Progress:
+        from snapstore.cli.progress import Progress
+
+        return Progress(what, self.err)
+
+    def _create(self, session: str) -> None:
+        from snapstore.timeline import places
+
+        home = places.home_folder()
+        if places.find(home, ".") is None:
+            from snapstore.timeline.creation import create_store
+
+            with self.progress("Taking the first snapshot") as progress:
+                create_store(home, places.natural_root("."), session=session, say=self.say, progress=progress)
+
+
+def carry_out(command: Command, levels: list[Values], own: Values) -> int:
+    """Does what was asked for. Common options may stand at every level; the innermost wins, and folders add up."""
+    json = any(level.get("json") for level in levels)
+    debug = any(level.get("debug") for level in levels)
+
+    def action() -> int:
+        for level in levels:
+            for folder in level.get("folder") or ():
+                _enter(folder)
+        sessions = [level["session"] for level in levels if level.get("session") is not None]
+        context = Context(json=json, debug=debug, session=sessions[-1] if sessions else None)
+        context.quiet = bool(own.pop("quiet", False))
+        return command.function(context, **own)
+
+    return guarded(action, json=json, debug=debug)
+
+
+def _enter(folder: str) -> None:
+    try:
+        os.chdir(folder)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not a path"
+        raise Usage(f"cannot change to {folder!r}: {why}", "Give -C an existing folder.") from None

@@ -1,0 +1,85 @@
+"""`snapstore diff`: two recorded states, or one and the disk."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.cli.options import Command, Operand
+from snapstore.cli.output import DIM
+from snapstore.errors import Unknown, Unsafe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.cli.context import Context
+    from snapstore.timeline.history import History
+
+
+def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ...]) -> int:
+    from snapstore.cli.patches import patch_json, patched, print_patch
+    from snapstore.timeline.history import History
+    from snapstore.timeline.nodes import file_changes
+
+    session = context.reading()
+    with session.store as store:
+        history = History(session)
+        wanted = [_below(store.root, path) for path in paths]
+        old, new = _side(history, "@" if a is None else a), _side(history, b)
+        changes = file_changes(store.shadow, bytes.fromhex(old["tree"]), bytes.fromhex(new["tree"]))
+        if wanted:
+            changes = [change for change in changes if _named(change.path, wanted)]
+        files, patch = patched(history, changes)
+        if context.json:
+            from snapstore.records import DiffRecord, dump
+
+            document = {"session": session.name, "from": old, "to": new, "files": [file.as_json() for file in files]}
+            context.document(dump(DiffRecord, {**document, **patch_json(patch)}))
+        elif patch:
+            print_patch(context.out, patch)
+        elif context.out.terminal:
+            context.out.line("No differences.", DIM)
+    return 0
+
+
+def _side(history: History, address: str | None) -> dict[str, Any]:
+    if address is None:
+        return {"address": None, "turn": None, "commit": None, "tree": history.disk().hex()}
+    try:
+        oid = history.resolve(address)
+    except Unknown as error:
+        if os.path.lexists(address):
+            error.hint = f"To name a file put it after two dashes: `snapstore diff -- {address}`."
+        raise
+    commit = history.store.shadow.commit(oid)
+    return {"address": address, "turn": commit.number("Turn"), "commit": oid.hex(), "tree": commit.tree.hex()}
+
+
+def _below(root: bytes, path: str) -> bytes:
+    """A path from the current folder as one below the root; b"" for the root itself."""
+    full = os.path.abspath(os.fsencode(path))
+    folder, name = os.path.split(full)
+    real = os.path.join(os.path.realpath(folder), name)
+    top = root.rstrip(b"/")
+    if real.rstrip(b"/") == top or os.path.realpath(full) == root:
+        return b""
+    if not real.startswith(top + b"/"):
+        raise Unsafe(f"{path!r} is not below {os.fsdecode(root)}", "Name files of this project.")
+    return real[len(top) + 1 :]
+
+
+def _named(path: bytes, wanted: list[bytes]) -> bool:
+    return any(not top or path == top or path.startswith(top + b"/") for top in wanted)
+
+
+COMMAND = Command(
+    "diff",
+    diff,
+    "Show differences as a patch. From where you are to the disk; from turn A to the disk; or from A to B. Paths after "
+    "`--` narrow it down.",
+    operands=(
+        Operand("a", "[A"),
+        Operand("b", "[B]]"),
+        Operand("paths", "[-- PATH…]", many=True, dashed=True, complete="file"),
+    ),
+)

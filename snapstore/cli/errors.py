@@ -1,0 +1,71 @@
+"""From an exception to a message, a hint and an exit status. No traceback reaches a person who did not ask for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from snapstore.cli.output import DIM, RED, Output, safe, safe_lines
+from snapstore.errors import Failed, SnapstoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BROKEN_PIPE, INTERRUPTED = 128 + 13, 128 + 2  # what a shell shows for SIGPIPE and SIGINT
+
+
+class Unexpected(SnapstoreError):
+    """A mistake of ours."""
+
+
+def guarded(action: Callable[[], int], *, json: bool = False, debug: bool = False) -> int:
+    """Does something for a person; whatever goes wrong is explained, and becomes the exit status."""
+    try:
+        status = action()
+        sys.stdout.flush()
+        return status
+    except SnapstoreError as error:
+        return report(error, json=json, debug=debug)
+    except KeyboardInterrupt:
+        _silence()
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence()
+        return BROKEN_PIPE
+    except OSError as error:
+        where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+        return report(Failed(f"{error.strerror or error}{where}"), json=json, debug=debug)
+    except Exception as error:
+        text = str(error).strip() or "no more is known"
+        return report(Unexpected(f"unexpected: {type(error).__name__}: {text}"), json=json, debug=debug)
+
+
+def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) -> int:
+    """Says what went wrong and what to do next; gives the exit status."""
+    err = Output(sys.stderr)
+    try:
+        if debug:
+            from traceback import format_exc
+
+            for line in safe_lines(format_exc()):
+                err.line(line, DIM)
+        if json:
+            out = Output(sys.stdout)
+            out.document(error.as_json())
+            out.flush()
+        else:
+            err.line(f"{err.paint('snapstore:', RED)} {' '.join(safe_lines(error.message))}")
+            if error.hint:
+                err.line(safe(error.hint), DIM)
+    except BrokenPipeError:
+        _silence()
+    return error.status
+
+
+def _silence() -> None:
+    """Nobody reads any more: the interpreter's own flush at exit must not complain."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass

@@ -1,0 +1,153 @@
+"""`snapstore init`: watch over a folder."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.cli.options import QUIET, Command, Operand, Option
+from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, files_text, path_text, safe, size_text
+from snapstore.errors import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.cli.context import Context
+    from snapstore.timeline.store import Store
+
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+def init(
+    context: Context,
+    *,
+    directory: str | None,
+    adopt: bool,
+    former: str | None,
+    anyway: bool,
+    max_file_size: int | None,
+) -> int:
+    from snapstore.timeline import places
+    from snapstore.timeline.creation import adopt_store, create_store
+    from snapstore.timeline.documents import check_name
+    from snapstore.timeline.store import DEFAULT_SESSION, Store
+
+    if former is not None and not adopt:
+        raise Usage("--from says where the adopted root was", "Use it together with --adopt.")
+    home = places.home_folder()
+    found = None if directory is not None else places.find(home, ".")
+    if directory is not None:
+        root = os.fsencode(os.path.realpath(directory))
+        if os.path.isdir(places.store_folder(home, root)):
+            found = root
+    else:
+        root = found if found is not None and not adopt else places.natural_root(".")
+    session = check_name(context.session or DEFAULT_SESSION)
+    adopted: str | None = None
+    if adopt:
+        if not anyway:
+            places.refuse_root(home, root)
+        adopted = adopt_store(home, root, former)
+    elif found is None:
+        settings: dict[str, Any] = {} if max_file_size is None else {"max_file_size": max_file_size}
+        with context.progress("Taking the first snapshot") as progress:
+            create_store(home, root, anyway=anyway, session=session, progress=progress, **settings)
+    with Store.open(os.fsdecode(root), say=context.say) as store:
+        made = found is None and not adopt
+        changed = max_file_size is not None and max_file_size != store.header.max_file_size
+        if changed and max_file_size is not None:
+            store.configure(max_file_size=max_file_size)
+        _report(context, store, created=made, adopted=adopted, changed=changed)
+    return 0
+
+
+def _report(context: Context, store: Store, *, created: bool, adopted: str | None, changed: bool) -> None:
+    from snapstore.timeline.documents import DEFAULT_MAX_FILE_SIZE
+    from snapstore.timeline.nodes import path_json
+
+    session = store.session(None)
+    oid = store.shadow.refs.read(f"refs/snapstore/cursor/{session.name}")
+    store.cache.load()
+    left: Any = (store.cache.coverage or {}).get("left_out", {})
+    left_out = [{**path_json(path), "why": why} for path, (why, _) in sorted(left.items())]
+    files = sum(1 for _ in store.shadow.trees.walk(store.shadow.commit(oid).tree)) if oid else 0
+    if context.json:
+        from snapstore.records import InitRecord, dump
+
+        document = {
+            "root": os.fsdecode(store.root),
+            "store": store.folder,
+            "git_dir": store.shadow.git_dir,
+            "session": session.name,
+            "created": created,
+            "adopted_from": adopted,
+            "max_file_size": store.header.max_file_size,
+            "files": files,
+            "left_out": left_out,
+        }
+        context.document(dump(InitRecord, document))
+        return
+    if context.quiet:
+        return
+    out = context.out
+    shown = out.paint(path_text(store.root), BOLD)
+    if adopted is not None:
+        out.line(f"Watching over {shown} again, formerly {path_text(adopted)}.")
+    elif created:
+        out.line(f"Watching over {shown} from now on.")
+    else:
+        out.line(f"Watching over {shown} already{'' if changed else '; nothing to do'}.")
+    limit = store.header.max_file_size
+    out.line(f"{out.paint('taken     ', DIM)}{files_text(files)}")
+    if limit != DEFAULT_MAX_FILE_SIZE or changed:
+        out.line(f"{out.paint('limit     ', DIM)}{f'{size_text(limit)} a file' if limit else 'none'}")
+    if left_out:
+        out.line(f"{out.paint('left out  ', DIM)}{out.paint(files_text(len(left_out)), YELLOW)}")
+        for item in left_out[:LISTED]:
+            out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
+        if len(left_out) > LISTED:
+            out.line(f"  … and {len(left_out) - LISTED:,} more (snapstore status --json)", DIM)
+    out.line(f"{out.paint('store     ', DIM)}{path_text(store.folder)}")
+    out.line("Next: `snapstore run -- CMD…` records what a command changes.", DIM)
+
+
+def size(text: str) -> int:
+    """`100MB`, `1.5GiB`, `0`."""
+    plain = text.strip().lower().removesuffix("b")
+    digits = plain.rstrip("kmgti")
+    try:
+        value = float(digits) * UNITS[plain[len(digits) :]]
+        if not 0 <= value < 2**63:
+            raise ValueError
+    except (KeyError, ValueError):
+        raise ValueError(f"{text!r} is not a size; say 100MB, 2GiB, or 0 for no limit") from None
+    return int(value)
+
+
+COMMAND = Command(
+    "init",
+    init,
+    "Watch over a folder from now on. Makes its store, outside the folder, and takes the first snapshot. Without DIR "
+    "it is the top of the git checkout you are in, or the current folder.",
+    options=(
+        Option("adopt", "--adopt", "The folder moved here: attach its former store."),
+        Option(
+            "former",
+            "--from",
+            "With --adopt: where the folder was, when that is not plain.",
+            metavar="OLD",
+            complete="folder",
+        ),
+        Option("anyway", "--anyway", "Even for your home folder, / or a folder inside another store's."),
+        Option(
+            "max_file_size",
+            "--max-file-size",
+            "Leave out larger files, unless an agent names them; 100MB unless said, 0 for no limit. Also changes an "
+            "existing store.",
+            metavar="SIZE",
+            convert=size,
+        ),
+        QUIET,
+    ),
+    operands=(Operand("directory", "[DIR]", complete="folder"),),
+)

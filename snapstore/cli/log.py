@@ -1,0 +1,90 @@
+"""`snapstore log`: the session's line."""
+
+from __future__ import annotations
+
+from snapstore.cli.options import Command, Option
+from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, file_rows, files_text, first_line, safe, shorten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+    from snapstore.timeline.nodes import Node
+
+
+def log(context: Context, *, number: int | None, stat: bool) -> int:
+    from snapstore.timeline.history import History
+
+    session = context.reading()
+    with session.store as store:
+        history = History(session)
+        out = context.out
+        limit = number or None
+        if number is None and out.terminal and not context.json:
+            limit = max(10, out.size()[1] - 4)  # newest first: what does not fit would push the newest out of sight
+        nodes = history.nodes(limit, counts=stat)
+        if context.json:
+            from snapstore.records import LogRecord, dump
+
+            document = {"session": session.name, "branch": history.branch, "nodes": [node.as_json() for node in nodes]}
+            context.document(dump(LogRecord, document))
+            return 0
+        at = history.cursor.hex() if history.cursor else ""
+        now = store.clock()
+        width = out.size()[0] if out.terminal else 0
+        for node in reversed(nodes):
+            out.line(_row(out, node, now, width, here=node.commit == at))
+            if stat:
+                for row in file_rows(out, node.files, " " * 8):
+                    out.line(row)
+        if nodes[0].parent is not None:
+            out.line("… more with `snapstore log -n 0`", DIM)
+        elif len(nodes) == 1:
+            out.line("No turns yet. Record one: `snapstore run -- CMD…`", DIM)
+    return 0
+
+
+def _row(out: Output, node: Node, now: float, width: int, *, here: bool) -> str:
+    """`@  3  7492f9db  2m ago    2 files  Add a login function`"""
+    changed = files_text(len(node.files)) if node.files else ""
+    when = ago(node.ended_at or node.started_at, now)
+    marks = []
+    if node.status != "done":
+        marks.append(node.status)
+    if node.left_out:
+        marks.append(f"{len(node.left_out):,} left out")
+    if node.record.get("exit_status"):
+        marks.append(f"exit {safe(str(node.record['exit_status']))}")
+    note = f" [{', '.join(marks)}]" if marks else ""
+    quiet = node.turn is None
+    columns = f"{node.commit[:8]}  {when:<10}  {changed:>8}  "
+    text = node.label.lower() if quiet else first_line(node.prompt) or "(no prompt)"
+    if width:
+        text = shorten(text, max(width - len(columns) - len(note) - 8, 20))
+    mark = out.paint("@", CYAN, BOLD) if here else " "
+    if quiet:
+        return f"{mark} {out.paint(f'   ·  {columns}{text}', DIM)}{out.paint(note, YELLOW)}"
+    turn = out.paint(f"{node.turn:>4}", BOLD)
+    return f"{mark} {turn}  {out.paint(columns, DIM)}{text}{out.paint(note, YELLOW)}"
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise ValueError(f"{text!r} is not a number of rows")
+    return int(text)
+
+
+COMMAND = Command(
+    "log",
+    log,
+    "List what was recorded, newest first. Between turns stands what other hands edited. `@` is where you are.",
+    options=(
+        Option(
+            "number",
+            "-n",
+            "Rows to show; 0 for all. Without it all, or on a terminal what fits.",
+            metavar="N",
+            convert=_count,
+        ),
+        Option("stat", "--stat", "Also name the files, with lines added and removed."),
+    ),
+)

@@ -1,0 +1,137 @@
+"""How a command is described: once, for the small parser, for click and for the completion of shells."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    Function = Callable[..., int]
+    Convert = Callable[[str], Any]
+
+
+class Option:
+    """`--agent NAME`, or without a metavar a flag. `convert` raises ValueError with a sentence for people."""
+
+    __slots__ = ("complete", "convert", "flags", "help", "many", "metavar", "name")
+
+    def __init__(
+        self,
+        name: str,
+        flags: str,
+        help: str,
+        *,
+        metavar: str = "",
+        convert: Convert = str,
+        many: bool = False,
+        complete: str = "",
+    ) -> None:
+        self.name = name
+        self.flags = tuple(flags.split())
+        self.help = help
+        self.metavar = metavar
+        self.convert = convert
+        self.many = many
+        self.complete = complete
+
+
+class Operand:
+    """A word that is not an option. `many` takes all that is left; `dashed` only what comes after `--`."""
+
+    __slots__ = ("choices", "complete", "dashed", "many", "metavar", "name", "required")
+
+    def __init__(
+        self,
+        name: str,
+        metavar: str,
+        *,
+        required: bool = False,
+        many: bool = False,
+        dashed: bool = False,
+        choices: tuple[str, ...] = (),
+        complete: str = "",
+    ) -> None:
+        self.name = name
+        self.metavar = metavar
+        self.required = required
+        self.many = many
+        self.dashed = dashed
+        self.choices = choices
+        self.complete = complete
+
+
+class Command:
+    """What a command is called, takes and does. With `verbatim` its operands end its options (`run`); with `raw` it
+    has no options at all and gets every word as it came (`git`)."""
+
+    __slots__ = ("function", "help", "name", "operands", "options", "raw", "verbatim")
+
+    def __init__(
+        self,
+        name: str,
+        function: Function,
+        help: str,
+        *,
+        options: tuple[Option, ...] = (),
+        operands: tuple[Operand, ...] = (),
+        verbatim: bool = False,
+        raw: bool = False,
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.help = help
+        self.options = options
+        self.operands = operands
+        self.verbatim = verbatim
+        self.raw = raw
+
+
+class Family:
+    """Commands below one word: `turn begin`, `turn end`."""
+
+    __slots__ = ("commands", "help", "name")
+
+    def __init__(self, name: str, help: str, commands: tuple[Command, ...]) -> None:
+        self.name = name
+        self.help = help
+        self.commands: Mapping[str, Command] = {command.name: command for command in commands}
+
+
+FOLDER = Option("folder", "-C", "Work as if started in this folder.", metavar="DIR", many=True, complete="folder")
+SESSION = Option(
+    "session",
+    "--session",
+    "Which session: else $SNAPSTORE_SESSION, else `shell` to record, and the last active one to read.",
+    metavar="NAME",
+    complete="session",
+)
+JSON = Option("json", "--json", "Print one JSON document, and nothing else, on standard output.")
+DEBUG = Option("debug", "--debug", "Show where in the program an error happened.")
+COMMON = (FOLDER, SESSION, JSON, DEBUG)
+
+QUIET = Option("quiet", "-q --quiet", "Say nothing when all went well.")
+AGENT = Option("agent", "--agent", "Who does the turn: the author of its commit.", metavar="NAME")
+
+# Where each command is described. They are loaded one at a time: a hook pays for its own only.
+PLACES = {
+    "init": "snapstore.cli.init",
+    "status": "snapstore.cli.status",
+    "run": "snapstore.cli.run",
+    "turn": "snapstore.cli.turn",
+    "log": "snapstore.cli.log",
+    "show": "snapstore.cli.show",
+    "diff": "snapstore.cli.diff",
+    "check": "snapstore.cli.check",
+    "git": "snapstore.cli.git",
+    "completion": "snapstore.cli.completion",
+}
+
+
+def load(name: str) -> Command | Family | None:
+    if name not in PLACES:
+        return None
+    from importlib import import_module
+
+    described: Command | Family = import_module(PLACES[name]).COMMAND
+    return described

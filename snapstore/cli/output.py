@@ -1,0 +1,168 @@
+"""What reaches the terminal: safe text, sparse colour, one JSON document.
+
+Prompts, paths and messages come from anywhere. None of their control characters, escape sequences or direction marks
+may reach a terminal: `safe` for text, `path_text` for paths.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TextIO
+
+    from snapstore.timeline.nodes import FileChange
+
+DIM, RED, GREEN, YELLOW, CYAN, BOLD = "2", "31", "32", "33", "36", "1"
+LISTED = 12  # paths named before "… and N more"
+
+
+class Output:
+    """One of the two streams, with colour where a person looks at it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.terminal = stream.isatty()
+        self.colour = self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        if hasattr(stream, "reconfigure"):  # a terminal that does not know a character still gets the line
+            stream.reconfigure(errors="backslashreplace")
+
+    def paint(self, text: str, *styles: str) -> str:
+        return f"\x1b[{';'.join(styles)}m{text}\x1b[0m" if self.colour and text else text
+
+    def line(self, text: str = "", *styles: str) -> None:
+        self._stream.write(self.paint(text, *styles) + "\n")
+
+    def raw(self, data: bytes) -> None:
+        self._stream.flush()
+        self._stream.buffer.write(data)
+
+    def document(self, data: dict[str, Any]) -> None:
+        """ASCII only: a path that is not UTF-8 holds lone surrogates, which no encoding would let through."""
+        self._stream.write(json.dumps(data, indent=2 if self.terminal else None) + "\n")
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        try:
+            size = os.get_terminal_size(self._stream.fileno())
+        except (OSError, ValueError):
+            return 80, 24
+        return size.columns, size.lines
+
+
+def stdout() -> Output:
+    return Output(sys.stdout)
+
+
+def stderr() -> Output:
+    return Output(sys.stderr)
+
+
+def safe(text: str) -> str:
+    """Text for one line of a terminal; what could act on it is shown as a visible mark instead."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _mark(c) for c in text)
+
+
+def safe_lines(text: str) -> list[str]:
+    return [safe(line.expandtabs(4)) for line in text.strip("\r\n").replace("\r\n", "\n").split("\n")]
+
+
+def first_line(text: str) -> str:
+    """A prompt on one line."""
+    return next((safe(line.strip()) for line in text.split("\n") if line.strip()), "")
+
+
+def path_text(path: str | bytes) -> str:
+    from snapstore.git.commits import quote
+
+    return quote(os.fsencode(path))
+
+
+def _mark(character: str) -> str:
+    if character < " ":
+        return chr(0x2400 + ord(character))
+    if character == "\x7f":
+        return "\u2421"
+    return " " if character.isspace() else "\ufffd"
+
+
+def shorten(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def files_text(number: int) -> str:
+    return "1 file" if number == 1 else f"{number:,} files"
+
+
+def size_text(size: int) -> str:
+    if size < 1000:
+        return f"{size} bytes"
+    value = float(size)
+    for unit in ("kB", "MB", "GB", "TB"):
+        value /= 1000
+        if value < 999.5 or unit == "TB":
+            break
+    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
+
+
+def seconds_of(stamp: str) -> float | None:
+    """The moment of a record's time stamp, which someone else may have written."""
+    from calendar import timegm
+
+    try:
+        whole, _, rest = stamp.partition(".")
+        moment = timegm(time.strptime(whole.rstrip("Z"), "%Y-%m-%dT%H:%M:%S"))
+        return moment + float("0." + (rest.rstrip("Z") or "0"))
+    except (ValueError, OverflowError):
+        return None
+
+
+def duration_text(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(int(seconds), 0)}s"
+
+
+def ago(stamp: str, now: float) -> str:
+    moment = seconds_of(stamp)
+    if moment is None:
+        return safe(stamp)
+    if now - moment < 2:
+        return "just now"
+    if now - moment < 86400 * 30:
+        return f"{duration_text(now - moment)} ago"
+    return time.strftime("%Y-%m-%d", time.localtime(moment))
+
+
+def date_text(stamp: str) -> str:
+    moment = seconds_of(stamp)
+    return safe(stamp) if moment is None else time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(moment))
+
+
+def file_rows(out: Output, changes: Sequence[FileChange], indent: str, limit: int | None = None) -> Iterable[str]:
+    """`M  src/a.py  +3 -1`, aligned; counts where they are known."""
+    shown = changes if limit is None or len(changes) <= limit else changes[:limit]
+    names = [path_text(change.path) for change in shown]
+    width = min(max((len(name) for name in names), default=0), 60)
+    colours = {"A": GREEN, "D": RED}
+    for name, change in zip(names, shown, strict=True):
+        counts = "binary" if change.binary else ""
+        if change.added is not None and change.removed is not None:
+            counts = " ".join(
+                out.paint(f"{sign}{number}", colour)
+                for sign, number, colour in (("+", change.added, GREEN), ("-", change.removed, RED))
+                if number
+            )
+        letter = out.paint(change.change, colours.get(change.change, YELLOW))
+        yield f"{indent}{letter}  {name.ljust(width) + '  ' + counts if counts else name}"
+    if len(shown) < len(changes):
+        yield out.paint(f"{indent}… and {len(changes) - len(shown):,} more", DIM)

@@ -1,0 +1,51 @@
+"""A progress bar, for people who have waited a second already."""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.cli.output import Output
+
+PATIENCE = 1.0
+
+
+class Progress:
+    """Called with the number of files so far. Nothing appears where nobody looks, or before a second has passed."""
+
+    def __init__(self, what: str, err: Output) -> None:
+        self._what = what
+        self._wanted = err.terminal
+        self._start = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __call__(self, number: int) -> None:
+        if self._bar is None:
+            if not self._wanted or time.monotonic() - self._start < PATIENCE:
+                return
+            self._show()
+        self._bar.update(self._task, completed=number)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24, style="dim", pulse_style="cyan"),
+            TextColumn("{task.completed:,.0f} files", style="dim"),
+        )
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(self._what, total=None)
+        self._bar.start()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

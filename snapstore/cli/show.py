@@ -1,0 +1,155 @@
+"""`snapstore show`: one turn, whole."""
+
+from __future__ import annotations
+
+from snapstore.cli.options import Command, Operand
+from snapstore.cli.output import (
+    BOLD,
+    DIM,
+    YELLOW,
+    Output,
+    ago,
+    date_text,
+    duration_text,
+    file_rows,
+    files_text,
+    path_text,
+    safe,
+    safe_lines,
+    seconds_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+    from snapstore.timeline.nodes import Node
+
+FOUND_BY = {"named": "named by the agent", "scanned": "found by scan", "watched": "seen by the watcher"}
+
+
+def show(context: Context, *, turn: str | None) -> int:
+    from snapstore.cli.patches import patch_json, patched, print_patch
+    from snapstore.timeline.history import History
+
+    session = context.reading()
+    with session.store as store:
+        history = History(session)
+        node = history.node(history.resolve("@" if turn is None else turn))
+        node.files, patch = patched(history, node.files)
+        if context.json:
+            from snapstore.records import ShowRecord, dump
+
+            conversation = {name: _list(node, name) for name in ("replies", "thinking", "tool_calls")}
+            context.document(dump(ShowRecord, {**node.as_json(), **conversation, **patch_json(patch)}))
+            return 0
+        out = context.out
+        _head(out, node, store.clock())
+        _conversation(out, node)
+        _files(out, node)
+        _remarks(out, node)
+        if patch:
+            out.line()
+            print_patch(out, patch)
+    return 0
+
+
+def _head(out: Output, node: Node, now: float) -> None:
+    status = "" if node.status == "done" else out.paint(f"  [{safe(node.status)}]", YELLOW)
+    out.line(f"{out.paint(safe(node.label), BOLD)}  {node.commit}{status}")
+    who = [f"session {safe(node.session)}", f"branch {safe(node.branch)}", f"#{node.seq}"]
+    if node.agent:
+        who.append(f"by {safe(node.agent)}")
+    out.line(" · ".join(who), DIM)
+    when = [f"{date_text(node.started_at)} ({ago(node.started_at, now)})"]
+    start, end = seconds_of(node.started_at), seconds_of(node.ended_at or "")
+    if start is not None and end is not None and end - start >= 1:
+        when.append(f"took {duration_text(end - start)}")
+    if node.record.get("exit_status") is not None:
+        when.append(f"exit status {safe(str(node.record['exit_status']))}")
+    out.line(" · ".join(when), DIM)
+
+
+def _conversation(out: Output, node: Node) -> None:
+    if node.prompt.strip():
+        out.line()
+        for line in safe_lines(node.prompt):
+            out.line(f"    {line}".rstrip())
+    for reply in _list(node, "replies"):
+        out.line()
+        for line in safe_lines(str(reply)):
+            out.line(f"  > {line}".rstrip(), DIM)
+
+
+def _files(out: Output, node: Node) -> None:
+    if node.kind == "baseline":
+        return
+    out.line()
+    if not node.files:
+        out.line("No file changed.", DIM)
+        return
+    found = FOUND_BY.get(node.found_by or "")
+    out.line(f"{files_text(len(node.files))} changed{f', {found}' if found else ''}")
+    for row in file_rows(out, node.files, "  "):
+        out.line(row)
+
+
+def _remarks(out: Output, node: Node) -> None:
+    """What a reader must know beyond the files: what was not taken in, and what moved in their own repository."""
+    if node.left_out:
+        out.line()
+        out.line("Left out:", YELLOW)
+        for item in node.left_out:
+            out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
+    first_seen = _list(node, "first_seen")
+    if first_seen:
+        out.line()
+        out.line("First seen in this turn, their state before is unknown:", YELLOW)
+        for path in first_seen:
+            out.line(f"  {path_text(str(path))}")
+    moved = list(git_moves(node))
+    if moved:
+        out.line()
+        out.line("Your own git repository moved meanwhile (snapstore never moves it):", YELLOW)
+        for text in moved:
+            out.line(f"  {text}")
+
+
+def git_moves(node: Node) -> list[str]:
+    """How the user's own repository moved during the turn (G-29), for people."""
+    moved = node.record.get("user_git")
+    if not isinstance(moved, dict):
+        return []
+    lines = []
+    if "head" in moved:
+        lines.append(f"HEAD went from {_ref(moved['head'][0])} to {_ref(moved['head'][1])}")
+    elif "head_commit" in moved:
+        lines.append(f"HEAD went from {_ref(moved['head_commit'][0])} to {_ref(moved['head_commit'][1])}")
+    if moved.get("index"):
+        lines.append("what is staged changed")
+    for name, (old, new) in sorted(moved.get("branches", {}).items()):
+        what = "was created at" if old is None else "was deleted at" if new is None else f"went from {_ref(old)} to"
+        lines.append(f"branch {safe(str(name))} {what} {_ref(new or old)}")
+    if "branches_digest" in moved:
+        lines.append("branches moved")
+    return lines
+
+
+def _ref(name: object) -> str:
+    text = str(name or "nothing")
+    if len(text) in (40, 64) and not text.strip("0123456789abcdef"):
+        return text[:8]
+    return safe(text.removeprefix("refs/heads/"))
+
+
+def _list(node: Node, name: str) -> list[object]:
+    found = node.record.get(name)
+    return found if isinstance(found, list) else []
+
+
+COMMAND = Command(
+    "show",
+    show,
+    "Show one turn, with its patch. Also its prompt and replies, and what was left out. TURN is a number (0 is before "
+    "the first), `#12` by sequence, `@` where you are (the default), or a commit hash.",
+    operands=(Operand("turn", "[TURN]"),),
+)

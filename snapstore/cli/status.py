@@ -1,0 +1,90 @@
+"""`snapstore status`: where you are."""
+
+from __future__ import annotations
+
+from snapstore.cli.options import Command
+from snapstore.cli.output import (
+    BOLD,
+    DIM,
+    LISTED,
+    YELLOW,
+    ago,
+    file_rows,
+    files_text,
+    first_line,
+    path_text,
+    safe,
+    shorten,
+    size_text,
+)
+from snapstore.timeline.documents import timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+    from snapstore.timeline.status import Status
+
+
+def status(context: Context) -> int:
+    from snapstore.timeline.status import read_status
+
+    session = context.reading()
+    with session.store as store:
+        found = read_status(session, context.recovered)
+        if context.json:
+            from snapstore.records import StatusRecord, dump
+
+            context.document(dump(StatusRecord, found.as_json()))
+        else:
+            _print(context, found, store.clock())
+    return 0
+
+
+def _print(context: Context, found: Status, now: float) -> None:
+    out = context.out
+
+    def row(name: str, text: str) -> None:
+        out.line(f"{out.paint(f'{name:<9}', DIM)}{text}")
+
+    row("root", out.paint(path_text(found.root), BOLD))
+    others = [name for name in found.sessions if name != found.session]
+    also = out.paint(f" (also: {', '.join(safe(name) for name in others)})", DIM) if others else ""
+    row("session", f"{safe(found.session)}, branch {safe(found.branch)}{also}")
+    node = found.cursor
+    when = ago(node.ended_at or node.started_at, now)
+    at = safe(node.label.lower())
+    prompt = first_line(node.prompt)
+    if out.terminal:
+        prompt = shorten(prompt, max(out.size()[0] - len(at) - len(when) - 24, 20))
+    row("at", f"{at}  {out.paint(f'{node.commit[:8]}  {when}', DIM)}  {prompt}".rstrip())
+    for turn in found.open_turns:
+        whose = "" if turn.session == found.session else f" of session {safe(turn.session)}"
+        since = ago(timestamp(turn.started_at), now)
+        text = f"{out.paint('a turn' + whose, YELLOW)} by {safe(turn.agent)}, {since}  {first_line(turn.prompt)}"
+        row("open", text.rstrip())
+    row("store", f"{size_text(found.size_bytes)} in {path_text(found.store)}")
+    if found.left_out:
+        row("left out", out.paint(files_text(len(found.left_out)), YELLOW))
+        for item in found.left_out[:LISTED]:
+            out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
+        if len(found.left_out) > LISTED:
+            out.line(f"  … and {len(found.left_out) - LISTED:,} more", DIM)
+    for text in found.hook_errors:
+        row("hook", out.paint(safe(text), YELLOW))
+    out.line()
+    if found.edits:
+        out.line(f"{files_text(len(found.edits))} changed since:")
+        for line in file_rows(out, found.edits, "  ", LISTED):
+            out.line(line)
+        out.line("`snapstore diff` shows how.", DIM)
+    else:
+        out.line("Nothing changed since.")
+        if found.tip.kind == "baseline":
+            out.line("Record a turn: `snapstore run -- CMD…`", DIM)
+
+
+COMMAND = Command(
+    "status",
+    status,
+    "Show where you are and what changed since. Also open turns, files left out, and where the store is.",
+)

@@ -1,0 +1,186 @@
+"""The records that cross a border: what `--json` prints, and programs build on. Fields are added, never renamed.
+
+A path that is not UTF-8 is text with surrogate escapes, and is given again in base64. pydantic's own text type refuses
+such text, so `Text` only checks that it is text, and documents are dumped as Python objects and encoded as ASCII JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not text")
+    return value
+
+
+Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
+
+Kind = Literal["baseline", "turn", "edits", "revert", "apply"]
+Change = Literal["A", "M", "D", "T"]
+FoundBy = Literal["named", "watched", "scanned"]
+
+
+class Record(BaseModel):
+    """What it does not know it keeps: a newer part of the program may have added it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True, populate_by_name=True)
+
+
+class PathRecord(Record):
+    path: Text
+    path_b64: str | None = Field(default=None, description="present when the path is not UTF-8")
+
+
+class FileRecord(PathRecord):
+    """One file's part in a node. Counts are null for binary files, and where nobody asked for them."""
+
+    change: Change
+    added: int | None
+    removed: int | None
+    binary: bool
+
+
+class LeftOutRecord(PathRecord):
+    why: Text
+
+
+class NodeRecord(Record):
+    """One commit of a session's tree: a turn, or what other hands changed between two."""
+
+    seq: int
+    turn: int | None
+    commit: str
+    tree: str
+    parent: str | None
+    kind: Kind
+    session: Text
+    branch: Text
+    label: Text
+    prompt: Text
+    agent: Text
+    started_at: Text
+    ended_at: Text | None
+    status: Literal["done", "open", "interrupted"]
+    undone: bool
+    checkpoints: list[Text]
+    files: list[FileRecord]
+    found_by: FoundBy | None
+    left_out: list[LeftOutRecord]
+    first_seen: list[Text]
+    user_git: dict[Text, Any]
+    exit_status: int | None
+
+
+class ShowRecord(NodeRecord):
+    """A node with its conversation and its patch."""
+
+    replies: list[Any]
+    thinking: list[Any]
+    tool_calls: list[Any]
+    patch: Text
+    patch_b64: str | None = Field(default=None, description="present when the patch is not UTF-8")
+
+
+class OpenTurnRecord(Record):
+    """A turn between its begin and its end."""
+
+    session: Text
+    prompt: Text
+    agent: Text
+    started_at: Text
+    status: Literal["open", "cancelled"]
+    turn: int | None = None
+    before: str | None = None
+    named: list[Text] = []
+    shell: bool = False
+
+
+class StatusRecord(Record):
+    root: Text
+    store: Text
+    git_dir: Text
+    session: Text
+    branch: Text
+    cursor: NodeRecord
+    tip: NodeRecord
+    undone_turns: int
+    open_turns: list[OpenTurnRecord]
+    edits: list[Text]
+    left_out: list[LeftOutRecord]
+    branches: list[Text]
+    sessions: list[Text]
+    size_bytes: int
+    recovery: Text | None
+    pending_fork: bool
+    hook_errors: list[Text]
+
+
+class LogRecord(Record):
+    """Nodes oldest first."""
+
+    session: Text
+    branch: Text
+    nodes: list[NodeRecord]
+
+
+class SideRecord(Record):
+    """One side of a difference: a node, or the disk (then without a commit)."""
+
+    address: Text | None
+    turn: int | None
+    commit: str | None
+    tree: str
+
+
+class DiffRecord(Record):
+    session: Text
+    from_: SideRecord = Field(alias="from")
+    to: SideRecord
+    files: list[FileRecord]
+    patch: Text
+    patch_b64: str | None = None
+
+
+class ProblemRecord(Record):
+    where: Text
+    message: Text
+
+
+class CheckRecord(Record):
+    ok: bool
+    refs: int
+    commits: int
+    trees: int
+    blobs: int
+    read_data: bool
+    problems: list[ProblemRecord]
+
+
+class InitRecord(Record):
+    root: Text
+    store: Text
+    git_dir: Text
+    session: Text
+    created: bool
+    adopted_from: Text | None
+    max_file_size: int
+    files: int
+    left_out: list[LeftOutRecord]
+
+
+class ErrorRecord(Record):
+    error: str
+    message: Text
+    hint: Text
+
+
+R = TypeVar("R", bound=Record)
+
+
+def dump(kind: type[R], document: dict[str, Any]) -> dict[str, Any]:
+    """A document, checked against its record, ready for json.dumps."""
+    return kind.model_validate(document).model_dump(exclude_unset=True, by_alias=True)
