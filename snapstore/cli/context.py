@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from snapstore.timeline.session import Session
     from snapstore.timeline.store import Store
 
-RECOVERED = "finished an interrupted change: "
-
 
 class Context:
     """One run of one command."""
@@ -32,13 +30,10 @@ class Context:
         self.out = Output(sys.stdout)
         self.err = Output(sys.stderr)
         self.quiet = False
-        self.recovered: str | None = None
 
     def say(self, text: str) -> None:
         """A word beside the result. The library speaks through this too, in the middle of a change, so a closed
         stream must not disturb it."""
-        if text.startswith(RECOVERED):
-            self.recovered = text.removeprefix(RECOVERED)
         if self.quiet:
             return
         try:
@@ -62,27 +57,20 @@ class Context:
     def recording(self, *, create: bool = False) -> Session:
         """The session a turn belongs to. With `create` its store is made when there is none."""
         from snapstore.timeline.documents import check_name
-        from snapstore.timeline.store import DEFAULT_SESSION
+        from snapstore.timeline.store import DEFAULT_SESSION, Store
 
         name = check_name(self.session or DEFAULT_SESSION)
-        if create:
-            self._create(name)
-        return self.store().session(name)
+        if not create:
+            return self.store().session(name)
+        with self.progress("Taking the first snapshot") as progress:
+            store = Store.open(".", create=True, session=name, say=self.say, progress=progress)
+        store.progress = None  # the bar is for the first snapshot, and over
+        return store.session(name)
 
     def progress(self, what: str) -> Progress:
         from snapstore.cli.progress import Progress
 
         return Progress(what, self.err)
-
-    def _create(self, session: str) -> None:
-        from snapstore.timeline import places
-
-        home = places.home_folder()
-        if places.find(home, ".") is None:
-            from snapstore.timeline.creation import create_store
-
-            with self.progress("Taking the first snapshot") as progress:
-                create_store(home, places.natural_root("."), session=session, say=self.say, progress=progress)
 
 
 def carry_out(command: Command, levels: list[Values], own: Values) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from snapstore.cli.options import Command, Operand
@@ -20,6 +21,8 @@ def git(context: Context, *, arguments: tuple[str, ...]) -> int:
         git_dir = store.shadow.git_dir
     refuse_planted(git_dir)
     sys.stdout.flush()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python; git must end quietly when its reader does
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe("git", ["git", *arguments], environment(git_dir))
     except FileNotFoundError:

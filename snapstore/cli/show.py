@@ -120,18 +120,25 @@ def git_moves(node: Node) -> list[str]:
     if not isinstance(moved, dict):
         return []
     lines = []
-    if "head" in moved:
-        lines.append(f"HEAD went from {_ref(moved['head'][0])} to {_ref(moved['head'][1])}")
-    elif "head_commit" in moved:
-        lines.append(f"HEAD went from {_ref(moved['head_commit'][0])} to {_ref(moved['head_commit'][1])}")
+    heads = _pair(moved.get("head")) or _pair(moved.get("head_commit"))
+    if heads:
+        lines.append(f"HEAD went from {_ref(heads[0])} to {_ref(heads[1])}")
     if moved.get("index"):
         lines.append("what is staged changed")
-    for name, (old, new) in sorted(moved.get("branches", {}).items()):
-        what = "was created at" if old is None else "was deleted at" if new is None else f"went from {_ref(old)} to"
-        lines.append(f"branch {safe(str(name))} {what} {_ref(new or old)}")
+    branches = moved.get("branches")
+    for name, ends in sorted(branches.items()) if isinstance(branches, dict) else ():
+        if pair := _pair(ends):
+            old, new = pair
+            what = "was created at" if old is None else "was deleted at" if new is None else f"went from {_ref(old)} to"
+            lines.append(f"branch {safe(str(name))} {what} {_ref(new or old)}")
     if "branches_digest" in moved:
         lines.append("branches moved")
     return lines
+
+
+def _pair(value: object) -> list[object] | None:
+    """From and to. The record is a note, which anyone can write."""
+    return value if isinstance(value, list) and len(value) == 2 else None
 
 
 def _ref(name: object) -> str:

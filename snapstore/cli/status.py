@@ -30,7 +30,7 @@ def status(context: Context) -> int:
 
     session = context.reading()
     with session.store as store:
-        found = read_status(session, context.recovered)
+        found = read_status(session, store.recovered)
         if context.json:
             from snapstore.records import StatusRecord, dump
 

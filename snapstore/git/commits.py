@@ -126,7 +126,7 @@ def quote(path: bytes) -> str:
         text = path.decode("utf-8")
     except UnicodeDecodeError:
         text = ""
-    if text and text.isprintable() and not text.startswith(('"', " ")) and "\\" not in text and not text.endswith(" "):
+    if text.isprintable() and not any(c in text for c in '"\\') and text == text.strip() and text:
         return text
     special = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
     out = []

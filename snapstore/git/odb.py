@@ -28,11 +28,12 @@ class Objects:
         self.folder = f"{git_dir}/objects"
         self.pack_folder = f"{self.folder}/pack"
         self._packs: list[Pack] | None = None
+        self._loose_folders: dict[int, bool] = {}
         self._seen: tuple[int, int] = (0, 0)  # the pack folder's stamp when it was listed
 
     def read(self, oid: bytes) -> tuple[bytes, bytes]:
         """Kind and data. Raises Missing, or Corrupt where the bytes are damaged."""
-        found = self._locate(oid, lambda pack, at: pack.read(at, self.read), self._read_loose)
+        found = self._locate(oid, lambda pack, at: pack.read(at), self._read_loose)
         if found is None:
             raise Missing(oid)
         return found
@@ -45,7 +46,7 @@ class Objects:
 
     def header(self, oid: bytes) -> tuple[bytes, int]:
         """Kind and size."""
-        found = self._locate(oid, lambda pack, at: pack.header(at, self.header), self.loose_header)
+        found = self._locate(oid, lambda pack, at: pack.header(at), self.loose_header)
         if found is None:
             raise Missing(oid)
         return found
@@ -63,7 +64,13 @@ class Objects:
         """Whether the object is here. `fresh=False` may miss what another process packed just now."""
         if not fresh:
             try:
-                return any(pack.find(oid) is not None for pack in self.packs()) or os.path.exists(self._loose(oid))
+                if any(pack.find(oid) is not None for pack in self.packs()):
+                    return True
+                # A store mostly has no loose objects: one look at the folder answers for all that would lie in it.
+                first = oid[0]
+                if first not in self._loose_folders:
+                    self._loose_folders[first] = os.path.isdir(f"{self.folder}/{first:02x}")
+                return self._loose_folders[first] and os.path.exists(self._loose(oid))
             except FileNotFoundError:  # repacked under our feet
                 pass
         return self._locate(oid, lambda pack, at: True, lambda oid: os.path.exists(self._loose(oid)) or None) is True
@@ -91,6 +98,7 @@ class Objects:
     def refresh(self) -> None:
         """Looks once whether packs came or went: an object of a pack that someone's gc removed must not count as
         stored, though its index is in our memory still."""
+        self._loose_folders.clear()
         if self._packs is not None and self._stamp() != self._seen:
             self.reload()
 
@@ -107,9 +115,20 @@ class Objects:
         """The pack's objects are held by refs now."""
         if base is not None:
             unchanged = self._stamp() == self._seen
-            os.unlink(f"{base}.keep")
+            if os.path.exists(f"{base}.keep"):
+                os.unlink(f"{base}.keep")
             if unchanged:
                 self._seen = self._stamp()
+
+    def discard(self, base: str | None) -> None:
+        """The pack's objects are held by nothing: a retry must not find the disk fuller than the try did."""
+        if base is not None:
+            for suffix in (".idx", ".pack", ".keep"):
+                try:
+                    os.unlink(base + suffix)
+                except OSError:
+                    pass
+            self._packs = None
 
     def _stamp(self) -> tuple[int, int]:
         st = os.stat(self.pack_folder)

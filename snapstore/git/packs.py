@@ -16,7 +16,7 @@ from snapstore.git.objects import BLOB, CHUNK, KIND_NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 OFFSET_DELTA, REF_DELTA = 6, 7
 SMALL_INDEX = 1 << 20
@@ -66,51 +66,33 @@ class Pack:
     def size(self) -> int:
         return os.fstat(self._open()).st_size
 
-    def read(self, offset: int, lookup: Callable[[bytes], tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
-        """The object at `offset`: kind and data, deltas resolved. `lookup` finds a base named by id."""
-        deltas: list[bytes] = []
-        while True:
-            number, size, start, base_offset, base_id = self._header(offset)
-            data = self._inflate(start, size)
-            if number == OFFSET_DELTA:
-                deltas.append(data)
-                offset = base_offset
-                continue
-            if number == REF_DELTA:
-                deltas.append(data)
-                kind, data = lookup(base_id)
-            elif number in KIND_NAMES:
-                kind = KIND_NAMES[number]
-            else:
-                raise self._damaged(f"entry of unknown kind {number} at {offset}")
-            for delta in reversed(deltas):
-                data = apply_delta(data, delta)
-            return kind, data
+    def read(self, offset: int) -> tuple[bytes, bytes]:
+        """The object at `offset`: kind and data, deltas resolved. A pack on disk holds every base itself."""
+        chain = list(self._chain(offset))
+        number, size, start = chain.pop()
+        data = self._inflate(start, size)
+        for _, size, start in reversed(chain):
+            data = apply_delta(data, self._inflate(start, size))
+        return KIND_NAMES[number], data
 
-    def header(self, offset: int, lookup: Callable[[bytes], tuple[bytes, int]]) -> tuple[bytes, int]:
+    def header(self, offset: int) -> tuple[bytes, int]:
         """Kind and size of the object at `offset`, without inflating more than its first bytes."""
         size: int | None = None
-        while True:
-            number, stored, start, base_offset, base_id = self._header(offset)
-            if number in KIND_NAMES:
-                return KIND_NAMES[number], stored if size is None else size
+        number = 0
+        for number, stored, start in self._chain(offset):
             if size is None:
-                head = self._map[start : start + 64] if self._map is not None else os.pread(self._open(), 64, start)
-                piece = zlib.decompressobj().decompress(head, 32)
-                _, at = _varint(piece, 0)
-                size, _ = _varint(piece, at)
-            if number == REF_DELTA:
-                return lookup(base_id)[0], size
-            offset = base_offset
+                size = stored if number in KIND_NAMES else self._result_size(start)
+        assert size is not None
+        return KIND_NAMES[number], size
 
-    def holds_blob(self, offset: int, size: int, lookup: Callable[[bytes], tuple[bytes, int]]) -> bool:
+    def holds_blob(self, offset: int, size: int) -> bool:
         """Whether a blob of this size is at `offset`. Asked for every file of a first snapshot, hence the short way
         for a blob that is no delta."""
         data = self._map
         if data is None or data[offset] & 0x70 != 0x30:
             try:
-                return self.header(offset, lookup) == (BLOB, size)
-            except (Corrupt, zlib.error, IndexError):
+                return self.header(offset) == (BLOB, size)
+            except Corrupt:
                 return False
         byte = data[offset]
         found, shift = byte & 15, 4
@@ -120,6 +102,37 @@ class Pack:
             found |= (byte & 0x7F) << shift
             shift += 7
         return found == size
+
+    def _chain(self, offset: int) -> Iterator[tuple[int, int, int]]:
+        """The entry and the bases it is a delta of, down to a whole object: kind number, stored size, where the
+        deflated data starts. A base that comes twice would go on for ever."""
+        seen: set[int] = set()
+        while True:
+            if offset in seen:
+                raise self._damaged(f"a delta of itself at {offset}")
+            seen.add(offset)
+            number, size, start, base_offset, base_id = self._header(offset)
+            if number not in KIND_NAMES and number not in (OFFSET_DELTA, REF_DELTA):
+                raise self._damaged(f"entry of unknown kind {number} at {offset}")
+            yield number, size, start
+            if number in KIND_NAMES:
+                return
+            if number == REF_DELTA:
+                found = self.find(base_id)
+                if found is None:
+                    raise self._damaged(f"delta without a base at {offset}")
+                base_offset = found
+            offset = base_offset
+
+    def _result_size(self, start: int) -> int:
+        """The size that a delta says its result has."""
+        head = self._map[start : start + 64] if self._map is not None else os.pread(self._open(), 64, start)
+        try:
+            piece = zlib.decompressobj().decompress(head, 32)
+            _, at = _varint(piece, 0)
+            return _varint(piece, at)[0]
+        except (zlib.error, IndexError):
+            raise self._damaged(f"a delta that cannot be read at {start}") from None
 
     def stream(self, offset: int) -> Iterator[bytes] | None:
         """The object's data in pieces, or None where it is a delta and must be read whole."""

@@ -38,7 +38,7 @@ class PackWriter:
         self._position = 12
         self._entries: dict[bytes, tuple[int, int]] = {}
         self._fd = -1
-        self._temporary = ""
+        self._made: list[str] = []  # files to remove if it comes to nothing
 
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._entries
@@ -126,19 +126,24 @@ class PackWriter:
             os.close(self._fd)
             self._fd = -1
             base = f"{self._folder}/pack-{checksum.hex()}"
-            index = _index(self._entries, checksum)
-            index_temporary = f"{self._folder}/{TEMPORARY}{os.getpid()}_{os.urandom(6).hex()}.index"
-            fd = os.open(index_temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+            self._made.append(index := self._temporary_name("index"))
+            fd = os.open(index, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
             try:
-                _write_all(fd, index)
+                _write_all(fd, _index(self._entries, checksum))
                 os.fsync(fd)
             finally:
                 os.close(fd)
+            if os.path.exists(f"{base}.idx"):
+                self._discard()  # the very same pack is there already
+                return base
             if keep:
-                os.close(os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT, 0o600))
-            os.rename(self._temporary, f"{base}.pack")
-            os.rename(index_temporary, f"{base}.idx")
+                self._made.append(f"{base}.keep")
+                os.close(os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._made += [f"{base}.idx", f"{base}.pack"]
+            os.rename(self._made[0], f"{base}.pack")
+            os.rename(index, f"{base}.idx")
             sync_folder(self._folder)
+            self._made.clear()
         except OSError as error:
             self.abandon()
             raise _cannot_write(error) from error
@@ -148,16 +153,21 @@ class PackWriter:
         return base
 
     def abandon(self) -> None:
+        """Leaves no trace, whatever was done so far; fails silently, so as not to hide why it was called."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        if self._temporary:
-            try:
-                os.unlink(self._temporary)
-            except FileNotFoundError:
-                pass
+        self._discard()
         self._entries.clear()
         self._pending.clear()
+
+    def _discard(self) -> None:
+        for path in self._made:
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
+        self._made.clear()
 
     def _append(self, data: bytes) -> None:
         self._pending.append(data)
@@ -184,8 +194,11 @@ class PackWriter:
         self._position = position
 
     def _open(self) -> None:
-        self._temporary = f"{self._folder}/{TEMPORARY}{os.getpid()}_{os.urandom(6).hex()}.part"
-        self._fd = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        self._made.append(path := self._temporary_name("part"))
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def _temporary_name(self, suffix: str) -> str:
+        return f"{self._folder}/{TEMPORARY}{os.getpid()}_{os.urandom(6).hex()}.{suffix}"
 
     def _checksum_of_file(self) -> bytes:
         digest = sha1(usedforsecurity=False)

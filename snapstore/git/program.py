@@ -26,6 +26,8 @@ _SETTINGS = (
     "core.quotePath=true",
     "protocol.ext.allow=never",
     "gc.auto=0",
+    "user.name=snapstore",
+    "user.email=snapstore@localhost",
     "maintenance.auto=false",
 )
 

@@ -80,8 +80,6 @@ class Refs:
             finally:
                 os.close(fd)
             if new is not None:
-                if name.startswith(_LOGGED):
-                    self._log(name, old, new)
                 os.rename(lock, path)
             else:
                 self._delete(name, path)
@@ -94,8 +92,10 @@ class Refs:
                 pass
             raise
 
-    def _log(self, name: str, old: RefValue, new: RefValue) -> None:
-        """A line in the ref's reflog, as git writes it."""
+    def log(self, name: str, old: RefValue, new: RefValue) -> None:
+        """A line in the ref's reflog, as git writes it: for a move that will not be taken back."""
+        if not name.startswith(_LOGGED):
+            return
         path = f"{self._git_dir}/logs/{name}"
         self._make_folder(os.path.dirname(path))
         before = old.hex() if isinstance(old, bytes) else "0" * 40
@@ -160,7 +160,8 @@ class Refs:
         return self._packed
 
     def _delete(self, name: str, path: str) -> None:
-        if name in self._read_packed():
+        if os.path.exists(f"{self._git_dir}/packed-refs"):
+            # Locked before it is looked at: git may be packing the very ref just now.
             lock = f"{self._git_dir}/packed-refs.lock"
             fd = self._lock(lock)
             try:
@@ -184,20 +185,24 @@ class Refs:
             pass
 
     def _lock(self, path: str) -> int:
-        start = time.monotonic()
+        """Makes a lock file, waiting while another process holds it. One that nobody gives up is a dead process's."""
+        held: tuple[int, int] | None = None
+        since = 0.0
         while True:
             try:
-                return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             except FileExistsError:
                 pass
             except FileNotFoundError:  # git removed the folder as it packed the last ref in it
                 self._make_folder(os.path.dirname(path))
                 continue
             try:
-                age = time.time() - os.stat(path).st_mtime
+                st = os.stat(path)
             except FileNotFoundError:
                 continue
-            if age > STALE_AFTER or time.monotonic() - start > STALE_AFTER:
+            if held != (st.st_ino, st.st_mtime_ns):  # it changed hands
+                held, since = (st.st_ino, st.st_mtime_ns), time.monotonic()
+            if time.time() - st.st_mtime > STALE_AFTER or time.monotonic() - since > STALE_AFTER:
                 try:
                     os.unlink(path)
                 except FileNotFoundError:

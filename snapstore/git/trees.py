@@ -148,11 +148,12 @@ class Trees:
 
 def parse(data: bytes, oid: bytes) -> dict[bytes, Entry]:
     entries: dict[bytes, Entry] = {}
-    size = 0
+    count = size = 0
     for mode, name, entry_id in _ENTRY.findall(data):
         entries[name] = (mode, entry_id)
         size += len(mode) + len(name) + 22
-    if size != len(data):  # something between the entries, or a name twice
+        count += 1
+    if size != len(data) or count != len(entries):  # something between the entries, or a name twice
         raise Corrupt(f"tree {oid.hex()} is damaged", object=oid.hex())
     return entries
 

@@ -74,9 +74,12 @@ class Capture:
             self.found = scan.run()
         base, changes = cache.tree, self.found.changes
         if borrow is not None:
-            base, changes = borrow.base(changes) or (base, changes)
-            taken = {entry[1] for entry in self.found.changes.values() if entry is not None}
-            borrow.link(store.shadow.objects, taken.difference(self.writer.ids()))
+            found = borrow.base(changes, self.found.hinted)
+            if found is not None:
+                base, changes = found
+            else:
+                changes.update({path: row[5:7] for path, row in self.found.hinted.items()})
+            borrow.link(store.shadow.objects, self.found.hinted)
         self.disk = self._trees.rewrite(self.writer, base, changes) if changes else base
         return self.disk
 
@@ -137,9 +140,9 @@ class Capture:
         try:
             taken = None if hidden else self._blobs.take(path, known and known[1])
         except LeftOut as why:
-            self.found.newly_left_out[path] = str(why)
+            self.found.newly_left_out[path] = str(why.args[0])
             states.pop(path, None)
-            if str(why) == SPECIAL and known is not None:
+            if why.args[0] == SPECIAL and known is not None:
                 states[path] = None  # the file itself is no more
             return
         self.found.newly_left_out.pop(path, None)  # a scan may have passed it over

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from snapstore.git.shadow import Shadow
 
 
+# What the fields of a turn's record must be to be believed.
+_SHAPES: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("prompt", "started_at", "ended_at", "status", "found_by", "agent"), str),
+    **dict.fromkeys(("replies", "thinking", "tool_calls", "lines", "left_out", "first_seen"), list),
+    "user_git": dict,
+    "exit_status": (int, type(None)),
+}
+
+
 class FileChange:
     """One file's part in a node. Counts are None for binary files, and where nobody asked for them."""
 
@@ -116,13 +125,7 @@ def read_node(shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = Tru
     """The node of a commit. Its files cost a tree comparison, their line counts a look into each."""
     commit = shadow.commit(oid)
     note = shadow.note(oid)
-    record: dict[str, Any] = {}
-    if note is not None:
-        try:
-            found = json.loads(note)
-            record = found if isinstance(found, dict) else {}
-        except ValueError:
-            pass  # someone else's note on our commit
+    record = _known_fields(note) if note is not None else {}
     kind = commit.trailers.get("Kind", "turn")
     turn = commit.number("Turn")
     when = timestamp(commit.seconds)
@@ -151,6 +154,24 @@ def read_node(shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = Tru
         else [],
         record=record,
     )
+
+
+def _known_fields(note: bytes) -> dict[str, Any]:
+    """A record as we write it. Anyone can put another note on a commit: what has the wrong shape is passed over."""
+    try:
+        found = json.loads(note)
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    record = {key: value for key, value in found.items() if isinstance(value, _SHAPES.get(key, object))}
+    record["left_out"] = [
+        item
+        for item in record.get("left_out", [])
+        if isinstance(item, dict) and isinstance(item.get("path"), str) and isinstance(item.get("why"), str)
+    ]
+    record["first_seen"] = [path for path in record.get("first_seen", []) if isinstance(path, str)]
+    return record
 
 
 def parent_tree(shadow: Shadow, parents: tuple[bytes, ...]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from snapstore.errors import SnapstoreError
+from snapstore.errors import Interrupted, SnapstoreError
 from snapstore.git import commits, housekeeping, notes
 from snapstore.git.objects import COMMIT, EMPTY_TREE, TREE
 from snapstore.git.shadow import SNAPSTORE
@@ -133,8 +133,12 @@ class Recorder:
         try:
             if moves or files:
                 store.journal.carry_out(moves, files, what=what)
-        finally:
-            self._afterwards(lambda: store.shadow.objects.release(pack))
+        except Interrupted:  # written down: the next command will need the pack
+            raise
+        except BaseException:
+            store.shadow.objects.discard(pack)
+            raise
+        self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)
         self._afterwards(lambda: housekeeping.tidy(store.shadow.objects))
 

@@ -33,7 +33,7 @@ class Streamed(bytes):
 
 
 class LeftOut(Exception):
-    """This file cannot be taken in; the text says why."""
+    """This file cannot be taken in: why, and for one that may change a mark of its state."""
 
 
 class Blobs:
@@ -44,15 +44,16 @@ class Blobs:
         self._objects = objects
         self._writer = writer
 
-    def take(self, path: bytes, known: bytes | None = None) -> tuple[Entry, os.stat_result] | None:
-        """The file's entry and the stat it was read under; None when there is no file at that path.
+    def take(self, path: bytes, known: bytes | None = None, limit: int = 0) -> tuple[Entry, os.stat_result] | None:
+        """The file's entry and the stat it was read under; None when there is no file at that path. A file larger
+        than `limit` (if any) is not read.
 
         `known` is a blob the caller expects to find and knows to be stored: it is then not looked up again.
         """
         full = self._prefix + path
         for _ in range(TRIES):
             try:
-                read = self._read(full, known)
+                read = self._read(full, known, limit)
             except (FileNotFoundError, NotADirectoryError):
                 return None
             except SourceChanged:
@@ -71,7 +72,7 @@ class Blobs:
             return (mode, bytes(oid)), st
         raise LeftOut(CHANGING)
 
-    def _read(self, full: bytes, known: bytes | None) -> tuple[bytes, bytes, os.stat_result] | None:
+    def _read(self, full: bytes, known: bytes | None, limit: int) -> tuple[bytes, bytes, os.stat_result] | None:
         """Mode, content (or for a large file the blob it was streamed into) and stat; None for a folder."""
         st = os.lstat(full)
         if stat.S_ISLNK(st.st_mode):
@@ -83,6 +84,8 @@ class Blobs:
             return None
         if not stat.S_ISREG(st.st_mode):
             raise LeftOut(SPECIAL)
+        if limit and st.st_size > limit:
+            raise LeftOut(TOO_LARGE, (st.st_size, st.st_mtime_ns, st.st_ino))
         fd = os.open(full, READ_FLAGS)
         try:
             st = os.fstat(fd)

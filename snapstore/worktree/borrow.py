@@ -17,7 +17,7 @@ import time
 from struct import Struct
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.objects import BLOB, EXECUTABLE, FILE, LINK, Entry
+from snapstore.git.objects import BLOB, EXECUTABLE, FILE, Entry
 from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import sync_folder
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from snapstore.worktree.statcache import FileStat
 
 _STAT = Struct(">10I")
-_MODES = {b"\0\0\x81\xa4": FILE, b"\0\0\x81\xed": EXECUTABLE, b"\0\0\xa0\0": LINK}
 _MANY = 8  # a pack with this many objects for each file is searched, not read into memory
 
 
@@ -62,6 +61,9 @@ class Borrow:
         for source in self._sources:
             source.prepare(len(self._index.entries))
         self.expected = len(self._index.entries)
+        self._staged_attributes = {
+            path: head for path, head in self._index.entries.items() if path.endswith(b".gitattributes")
+        }
         self._trees: set[bytes] = set()
 
     @property
@@ -75,7 +77,8 @@ class Borrow:
         self, files: list[tuple[bytes, os.stat_result]], folders_with_attributes: list[bytes], limit: int
     ) -> dict[bytes, FileStat]:
         """Cache rows for those files that need not be read. A tight loop: it sees every file of the checkout."""
-        suspect = self._read_conversions(folders_with_attributes).suspect
+        conversions = self._read_conversions(folders_with_attributes)
+        suspect = None if conversions.nothing else conversions.suspect
         entries, prefix, newest, unpack = self._index.entries, self._prefix, self._newest, _STAT.unpack_from
         now = time.time_ns()
         settled = now - COARSE_NS  # older than any clock's grain
@@ -95,7 +98,8 @@ class Borrow:
                 or mode >> 12 != 8  # a regular file
                 or st_mode >> 12 != 8
                 or (limit and size > limit)
-                or suspect(prefix + path)
+                or (mode ^ st_mode) & 0o100  # core.fileMode is off: git does not know the mode
+                or (suspect is not None and suspect(prefix + path))
             ):
                 continue
             oid = head[40:60]
@@ -119,43 +123,42 @@ class Borrow:
             if text is not None:
                 texts[folder] = text
         config = gitconfig.user_config(self._repo, self._home)
-        return read_conversions(self._repo, config, texts, self._home, self._index.entries)
+        return read_conversions(self._repo, config, texts, self._home, self._staged_attributes)
 
-    def base(self, changes: Mapping[bytes, Entry | None]) -> tuple[bytes, dict[bytes, Entry | None]] | None:
+    def base(
+        self, changes: Mapping[bytes, Entry | None], hinted: Mapping[bytes, FileStat]
+    ) -> tuple[bytes, dict[bytes, Entry | None]] | None:
         """A whole tree of the user's to start from, and what on disk differs from it. None: there is none."""
-        found = self._index.trees.get(self._prefix.rstrip(b"/"))
+        top, at = self._prefix.rstrip(b"/"), len(self._prefix)
+        found = self._index.trees.get(top)
         if found is None or self._index.unmerged:
             return None
-        top, at = self._prefix.rstrip(b"/"), len(self._prefix)
-        staged = [path[at:] for path in (*self._index.entries, *self._index.gitlinks) if path.startswith(self._prefix)]
+        staged = self._index.entries.keys() | self._index.gitlinks
+        if self._prefix:
+            staged = {path[at:] for path in staged if path.startswith(self._prefix)}
         if found[0] != len(staged):  # a sparse index: the tree has files that are not checked out
             return None
-        trees = {
-            oid
-            for folder, (_, oid) in self._index.trees.items()
-            if not top or folder == top or folder.startswith(self._prefix)
-        }
+        trees = [oid for folder, (_, oid) in self._index.trees.items() if (folder + b"/").startswith(self._prefix)]
         if not all(any(source.has(oid) for source in self._sources) for oid in trees):
             return None
-        self._trees = trees
-        rest: dict[bytes, Entry | None] = dict.fromkeys([path for path in staged if path not in changes])
-        prefix, entries = self._prefix, self._index.entries
-        for path, entry in changes.items():
-            head = entries.get(prefix + path)
-            if head is None or entry is None or head[40:60] != entry[1] or _MODES.get(head[24:28]) != entry[0]:
-                rest[path] = entry
-        return found[1], rest
+        self._trees = set(trees)
+        # A file known by its hint is in that tree as it is: id and mode were the index's.
+        gone: dict[bytes, Entry | None] = dict.fromkeys(staged - hinted.keys())
+        return found[1], {**gone, **changes}
 
-    def link(self, objects: Objects, blobs: set[bytes]) -> None:
-        """Hard-links the packs and loose objects that hold these blobs and the trees of `base`. All or nothing:
+    def link(self, objects: Objects, hinted: Mapping[bytes, FileStat]) -> None:
+        """Hard-links the packs and loose objects that hold the hinted blobs and the trees of `base`. All or nothing:
         NotBorrowable if one is missing or cannot be linked."""
         made: list[str] = []
-        wanted = blobs | self._trees
         try:
-            for source in self._sources:
-                wanted = source.link(wanted, objects, made)
-            if wanted:
-                raise FileNotFoundError(f"{len(wanted)} objects are missing")
+            if len(self._sources) == 1 and self._sources[0].is_one_pack():
+                self._sources[0].link_all(objects, made)  # as after a clone: there is nothing to choose
+            else:
+                wanted = {row[6] for row in hinted.values()} | self._trees
+                for source in self._sources:
+                    wanted = source.link(wanted, objects, made)
+                if wanted:
+                    raise FileNotFoundError(f"{len(wanted)} objects are missing")
             sync_folder(objects.pack_folder)
         except OSError as error:
             for path in made:
@@ -196,11 +199,18 @@ class _Source:
         for pack, find in self._tables:
             offset = find(oid)
             if offset is not None:
-                return pack.holds_blob(offset, size, self._objects.header)
+                return pack.holds_blob(offset, size)
         return self._loose(oid) == (BLOB, size)
 
     def has(self, oid: bytes) -> bool:
         return any(find(oid) is not None for _, find in self._tables) or self._loose(oid) is not None
+
+    def is_one_pack(self) -> bool:
+        return len(self._tables) == 1 and not any(self._objects.loose_ids())
+
+    def link_all(self, objects: Objects, made: list[str]) -> None:
+        for pack, _ in self._tables:
+            self._link_pack(pack.base, objects, made)
 
     def link(self, wanted: set[bytes], objects: Objects, made: list[str]) -> set[bytes]:
         """Links whatever holds some of the wanted objects; gives those that are not here."""

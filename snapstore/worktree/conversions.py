@@ -47,6 +47,11 @@ class Conversions:
         self.symlinks = symlinks
         self._matches: Callable[[bytes], object] | None = None
 
+    @property
+    def nothing(self) -> bool:
+        """No path at all is suspect."""
+        return self._matches is None and not self.everything
+
     def suspect(self, path: bytes) -> bool:
         """True: hash this file (path from the top of the checkout), its blob in the index may be another."""
         if self._matches is None:

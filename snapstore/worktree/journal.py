@@ -49,24 +49,24 @@ class Journal:
         moves = [[name, old and spell(old), new and spell(new)] for name, old, new in refs]
         texts = {name: data.decode("utf-8") if data is not None else None for name, data in files.items()}
         self._write(json.dumps({"what": what, "refs": moves, "files": texts}).encode())
-        moved: list[RefMove] = []
         try:
             for move in refs:
                 self._refs.update(*move)
-                moved.append(move)
         except (OSError, Conflict) as error:
-            self._take_back(moved, what, error)
+            self._take_back(refs, what, error)
             raise
         try:
             self._finish(texts)
         except OSError as error:
             raise _unfinished(what, error) from error
+        self._log(refs)
 
-    def _take_back(self, moved: list[RefMove], what: str, error: Exception) -> None:
-        """A ref could not be moved: those before it go back, and nothing has happened."""
+    def _take_back(self, refs: list[RefMove], what: str, error: Exception) -> None:
+        """A ref could not be moved: those that did (it may itself, where only the last sync failed) go back."""
         try:
-            for name, old, new in reversed(moved):
-                self._refs.update(name, new, old)
+            for name, old, new in reversed(refs):
+                if self._refs.value(name) == new:
+                    self._refs.update(name, new, old)
             self._mark(_VOID, sync=True)
         except OSError:
             raise _unfinished(what, error) from error
@@ -89,7 +89,15 @@ class Journal:
                 )
             self._refs.update(name, found, want)
         self._finish(plan["files"])
+        self._log([(name, unspell(old), unspell(new)) for name, old, new in plan["refs"]])
         return str(plan["what"])
+
+    def _log(self, refs: list[RefMove]) -> None:
+        for move in refs:
+            try:
+                self._refs.log(*move)
+            except OSError:
+                pass  # a line less in the reflog: a dangling object more in `git fsck`, until gc
 
     def _finish(self, files: dict[str, str | None]) -> None:
         for name, text in files.items():

@@ -7,6 +7,7 @@ import sys
 import time
 
 from snapstore.errors import Busy
+from snapstore.git.commits import one_line
 from snapstore.worktree import platform
 
 TYPE_CHECKING = False
@@ -66,7 +67,7 @@ class StoreLock:
         text = os.pread(fd, 300, 0).decode("utf-8", "replace")
         pid, _, command = text.partition(" ")
         name = os.path.basename(command.partition(" ")[0]) + command[len(command.partition(" ")[0]) :]
-        return f"process {pid} ({name.strip() or 'unknown'})" if pid.isdecimal() else "another process"
+        return f"process {pid} ({one_line(name) or 'unknown'})" if pid.isdecimal() else "another process"
 
 
 def patience() -> float:

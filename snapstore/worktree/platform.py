@@ -70,6 +70,9 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
+        # To the oldest generation at once: else the first collection looks at every one of them.
+        gc.freeze()
+        gc.unfreeze()
         gc.enable()
 
 

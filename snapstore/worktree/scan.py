@@ -74,6 +74,7 @@ class Found:
         self.changes: dict[bytes, Entry | None] = {}
         self.files: dict[bytes, FileStat | None] = {}
         self.folders: dict[bytes, FolderStat | None] = {}
+        self.hinted: dict[bytes, FileStat] = {}  # new files whose blobs were known; not among the changes
         self.first_seen: set[bytes] = set()
         self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}  # path -> why, and a mark of its state
         self.newly_left_out: dict[bytes, str] = {}  # those that came or changed since the last scan
@@ -254,7 +255,7 @@ class Scan:
             for folder in texts:
                 self._rules.enter(self._book, folder)
             self._found.files.update(rows)
-            self._found.changes.update({path: row[5:7] for path, row in rows.items()})
+            self._found.hinted.update(rows)
             for path in others:
                 self._take_new(path)
 
@@ -372,19 +373,14 @@ class Scan:
         """Reads a new or changed file into the store."""
         now = time.time_ns()
         old: Entry | None = row[5:7] if row else None
-        st: os.stat_result | None = None
         try:
-            st = os.lstat(self._prefix + path)
-            if self._limit and stat.S_ISREG(st.st_mode) and st.st_size > self._limit:
-                raise LeftOut(reasons.TOO_LARGE)
-            taken = self._blobs.take(path, old and old[1])
-        except LeftOut as why:
-            self._leave_out(path, str(why), (st.st_size, st.st_mtime_ns, st.st_ino) if st else ())
-            if row is not None and str(why) == reasons.SPECIAL:
+            taken = self._blobs.take(path, old and old[1], self._limit)
+        except LeftOut as left:
+            why = str(left.args[0])
+            self._leave_out(path, why, left.args[1] if len(left.args) > 1 else ())
+            if row is not None and why == reasons.SPECIAL:
                 self._gone(path)  # the file itself is no more
             return
-        except (FileNotFoundError, NotADirectoryError):
-            taken = None
         if taken is None:
             if row is not None:
                 self._gone(path)
