@@ -182,11 +182,12 @@ def test_an_input_output_error_of_the_store_is_an_error_G_27(root: Path, open_tu
 
 
 @needs_strace
-@pytest.mark.parametrize("error", ["EIO", "EMFILE", "ENFILE", "ENOMEM"])
-def test_a_root_that_cannot_be_listed_is_an_error_G_27(root: Path, open_turn: Store, error: str) -> None:
+@pytest.mark.parametrize("error", ["EIO", "EACCES", "EMFILE", "ENOMEM"])
+@pytest.mark.parametrize("call", ["openat", "getdents64"])
+def test_a_root_that_cannot_be_listed_is_an_error_G_27(root: Path, open_turn: Store, call: str, error: str) -> None:
     before = snapshot(open_turn)
-    under = ["strace", "-f", "-o", "/dev/null", "-e", "trace=openat", "-P", str(root)]
-    said = try_step(root, "end", "", [*under, "-e", f"inject=openat:error={error}"])
+    under = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-P", str(root)]
+    said = try_step(root, "end", "", [*under, "-e", f"inject={call}:error={error}"])
     assert said["error"] == "failed", said
     assert snapshot(open_turn) == before
     assert_equal(open_turn, open_turn.session("s").end(), on_disk(root))

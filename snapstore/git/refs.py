@@ -160,29 +160,39 @@ class Refs:
         return self._packed
 
     def _delete(self, name: str, path: str) -> None:
-        if os.path.exists(f"{self._git_dir}/packed-refs"):
-            # Locked before it is looked at: git may be packing the very ref just now.
-            lock = f"{self._git_dir}/packed-refs.lock"
-            fd = self._lock(lock)
-            try:
-                lines: list[bytes] = []
-                with open(f"{self._git_dir}/packed-refs", "rb") as file:
-                    dropping = False
-                    for line in file:
-                        if line[:1] != b"^":
-                            dropping = line[41:].rstrip(b"\n") == os.fsencode(name)
-                        if not dropping:
-                            lines.append(line)
-                os.write(fd, b"".join(lines))
+        """Removes a ref, loose and packed. packed-refs is locked before it is looked at and until the loose file is
+        gone: git may be packing that very ref just now, and would bring it back."""
+        packed = f"{self._git_dir}/packed-refs"
+        lock = f"{packed}.lock"
+        fd = self._lock(lock)
+        try:
+            lines, kept = [], []
+            if os.path.exists(packed):
+                with open(packed, "rb") as file:
+                    lines = file.readlines()
+            dropping = False
+            for line in lines:
+                if line[:1] != b"^":
+                    dropping = line[41:].rstrip(b"\n") == os.fsencode(name)
+                if not dropping:
+                    kept.append(line)
+            if kept != lines:
+                os.write(fd, b"".join(kept))
                 os.fsync(fd)
-            finally:
-                os.close(fd)
-            os.rename(lock, f"{self._git_dir}/packed-refs")
-            sync_folder(self._git_dir)
+        except BaseException:
+            os.close(fd)
+            os.unlink(lock)
+            raise
+        os.close(fd)
         try:
             os.unlink(path)
         except FileNotFoundError:
             pass
+        if kept != lines:
+            os.rename(lock, packed)
+            sync_folder(self._git_dir)
+        else:
+            os.unlink(lock)
 
     def _lock(self, path: str) -> int:
         """Makes a lock file, waiting while another process holds it. One that nobody gives up is a dead process's."""

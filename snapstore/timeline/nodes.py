@@ -164,7 +164,7 @@ def _known_fields(note: bytes) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict):
         return {}
-    record = {key: value for key, value in found.items() if isinstance(value, _SHAPES.get(key, object))}
+    record: dict[str, Any] = {key: value for key, value in found.items() if isinstance(value, _SHAPES.get(key, object))}
     record["left_out"] = [
         item
         for item in record.get("left_out", [])

@@ -51,6 +51,7 @@ Sorted = tuple[
     list[bytes],
 ]
 # Errors that say something of a file or folder; any other (no descriptors, no memory) says that we cannot look.
+GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR)
 FOLDER_ERRORS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG)
 SPREAD = 64  # folders to hand out before a walk is shared
 IGNORE_FILES = (b".gitignore", b".snapstoreignore")
@@ -202,7 +203,7 @@ class Scan:
                 self._found.folders[path] = None
                 continue
             except OSError as error:
-                if error.errno not in FOLDER_ERRORS:
+                if not path or error.errno not in FOLDER_ERRORS:
                     raise
                 continue
             if not stat.S_ISDIR(st.st_mode):
@@ -275,11 +276,11 @@ class Scan:
                     continue
                 with os.scandir(prefix + folder) as names:
                     entries = list(names)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
             except OSError as error:
-                if error.errno not in FOLDER_ERRORS:
+                if not folder or error.errno not in (*GONE_ERRORS, *FOLDER_ERRORS):
                     raise
+                if error.errno in GONE_ERRORS:
+                    continue
                 listing.left_out[folder] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
                 continue
             mtime = YOUNG if is_young(st, now) else st.st_mtime_ns
