@@ -292,3 +292,27 @@ def test_ctrl_z_gives_the_shell_its_terminal_back_and_fg_goes_on(root: Path, ter
     terminal.expect("status=0\r\n")
     assert (root / "a").read_text() == "typed\n"
     assert [file["path"] for file in snap_json(root, "show", "1", "--json")["files"]] == ["a"]
+
+
+def test_a_parent_that_ignores_its_children_does_not_make_us_wait_for_ever(root: Path) -> None:
+    """Daemons set SIGCHLD to be ignored, and all they start inherits that."""
+    done = subprocess.run(
+        [*PROGRAM, "run", "--", "true"],
+        cwd=root,
+        capture_output=True,
+        timeout=60,
+        restore_signals=False,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    assert done.returncode == 0
+    assert b"turn 1: no file changed" in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_are_no_hindrance(root: Path, closed: str) -> None:
+    command = f"exec \"$@\" run -- sh -c 'echo out; echo err >&2; echo kept > kept' {closed}"
+    done = subprocess.run(["sh", "-c", command, "sh", *PROGRAM], cwd=root, capture_output=True, timeout=60)
+    assert done.returncode == 0
+    assert (root / "kept").read_text() == "kept\n"
+    document = snap_json(root, "show", "1", "--json")
+    assert [file["path"] for file in document["files"]] == ["kept"]

@@ -60,10 +60,13 @@ def fill(path, spare=0):
 """
 
 
-def test_a_full_disk_under_the_store_stops_the_turn_s_end_and_nothing_else_G_27(root: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("handle", ["kept open", "reopened"])
+def test_a_full_disk_under_the_store_stops_the_turn_s_end_and_nothing_else_G_27(
+    root: Path, tmp_path: Path, handle: str
+) -> None:
     """From no space at all, page by page, to enough: refused and still open each time, until it is recorded."""
     code = """
-root, home = Path(sys.argv[1]), sys.argv[2]
+root, home, handle = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 mount(home, "size=1m")
 store = Store.open(root, create=True, home=home)
 session = store.session("s")
@@ -85,7 +88,7 @@ while commit is None:
                 assert messages[-1]["error"] == "interrupted", messages[-1]
                 commit = bytes.fromhex(tip(again, "s"))
                 break
-            commit = again.session("s").end()
+            commit = (store if handle == "kept open" else again).session("s").end()
     except SnapstoreError as error:
         messages.append(error.as_json())
         if error.name == "failed":
@@ -105,7 +108,7 @@ with Store.open(root, home=home) as again:
     left = [name for name in os.listdir(again.shadow.git_dir + "/objects/pack") if not name.startswith("pack-")]
 print(json.dumps({"messages": messages, "left": left}))
 """
-    said = in_private_mounts(code, root, tmp_path / "stores")
+    said = in_private_mounts(code, root, tmp_path / "stores", handle)
     messages = said["messages"]
     assert isinstance(messages, list)
     assert len(messages) >= 3

@@ -284,6 +284,41 @@ def test_a_long_chain_of_bases_named_by_id_is_read(tmp_path: Path) -> None:
     objects.close()
 
 
+def test_a_delta_whose_code_table_is_long_is_read(tmp_path: Path) -> None:
+    """Deflate may put some 300 bytes of code table before the first byte that comes out."""
+    dice = random.Random(5)
+    base = b"the base"
+    # many different bytes, of very different frequencies: a table of its own pays off, and is long
+    alphabet = [bytes([value]) * (1 + dice.randrange(40) ** 2 // 20) for value in range(256)]
+    text = b"".join(dice.choices(alphabet, k=3000))
+    new = text[: 127 * 40]
+    delta = bytes([len(base)]) + _size(len(new))
+    for at in range(0, len(new), 127):
+        piece = new[at : at + 127]
+        delta += bytes([len(piece)]) + piece
+    assert apply_delta(base, delta) == new
+    for squeeze in (zlib.compressobj(9), zlib.compressobj(9, zlib.DEFLATED, 15, 9, zlib.Z_HUFFMAN_ONLY)):
+        packed = squeeze.compress(delta) + squeeze.flush()
+        assert not zlib.decompressobj().decompress(packed[:64])
+        entries = [
+            (object_id(BLOB, base), entry(3, len(base), zlib.compress(base))),
+            (object_id(BLOB, new), entry(7, len(delta), object_id(BLOB, base) + packed)),
+        ]
+        objects = Objects(make_pack(tmp_path, entries))
+        assert objects.header(object_id(BLOB, new)) == (BLOB, len(new))
+        assert objects.read(object_id(BLOB, new)) == (BLOB, new)
+        assert objects.verify(object_id(BLOB, new)) == (BLOB, len(new))
+        objects.close()
+
+
+def _size(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
 def test_an_offset_delta_without_a_base_is_refused(tmp_path: Path) -> None:
     a = hashlib.sha1(b"a").digest()
     for distance in (b"\x00", b"\x0d", b"\x7f", b"\xff\xff\xff\x7f"):

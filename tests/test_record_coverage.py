@@ -141,6 +141,30 @@ def test_older_ignored_files_that_come_into_view_are_not_the_turn_s_G_25(
     store.close()
 
 
+def test_a_cache_that_went_back_in_time_does_not_vouch_for_the_turn_s_begin_G_25(root: Path, store: Store) -> None:
+    """Its log is never synced: after a power cut an older truth is back, from a time when other rules held."""
+    ignore = root / ".gitignore"
+    ignore.write_text("")
+    store.session("s").begin("so far nothing is ignored").end()
+    copies = {name: Path(store.state, name) for name in ("stat", "stat.log")}
+    older = {name: path.read_bytes() for name, path in copies.items() if path.exists()}
+    ignore.write_text("*.secret\n")
+    write(root / "my.secret", "made by the user, never seen by a scan")
+    turn = store.session("s").begin("while it is ignored")
+    for name, path in copies.items():
+        if name in older:
+            path.write_bytes(older[name])
+        else:
+            path.unlink(missing_ok=True)
+    with Store.open(root) as again:
+        ignore.write_text("")
+        write(root / "by the turn", "x")
+        commit = again.session(turn.session.name).end()
+        assert b"my.secret" not in touched(again, commit)
+        assert "my.secret" in record(again, commit)["first_seen"]
+        assert_equal(again, commit, on_disk(root))
+
+
 def test_files_that_come_to_be_ignored_stay_tracked(root: Path, store: Store) -> None:
     """A tracked file stays tracked whatever the rules say: its later changes are still undoable."""
     write(root / "log.txt", "1")

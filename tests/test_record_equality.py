@@ -52,8 +52,10 @@ class Edit:
     other: bytes = b"a"
 
     def names(self, root: bytes) -> list[bytes]:
-        """The path itself, or the file in the way of its folder."""
+        """The path itself, or the file in the way of its folder; where that is a link into the root, both."""
         found = [_obstacle(root, self.path) or self.path]
+        if os.path.realpath(os.path.dirname(os.path.join(root, self.path))).startswith(os.path.realpath(root)):
+            found.append(self.path)
         if self.what == "rename":
             found.append(_obstacle(root, self.other) or self.other)
         return found

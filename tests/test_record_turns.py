@@ -292,8 +292,11 @@ def test_begin_while_a_living_process_holds_the_turn_is_refused(root: Path, stor
         assert caught.value.status == 11
         # another session is free to begin
         store.session("other").begin("elsewhere").end()
-        # the turn's own end may come from any process: a hook's, say
-        store.session("s").end()
+        # nor may another end or cancel it under its holder: `run` would find its turn gone
+        for close in (store.session("s").end, store.session("s").cancel):
+            with pytest.raises(Busy):
+                close()
+    store.session("s").end()  # the holder is dead: anyone may
     assert kinds(store, "s") == ["baseline", "turn"]
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script. Gives the exit status."""
     gc.set_threshold(100_000)  # a hook is over before there is garbage: looking for it was a tenth of its time
+    _open_standard_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "_SNAPSTORE_COMPLETE" not in os.environ:
         from snapstore.cli.parser import parse
@@ -31,3 +32,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     from snapstore.cli.app import run
 
     return run(arguments)
+
+
+def _open_standard_streams() -> None:
+    """A caller may have closed them (`>&-`). Then the next file opened would be taken for one, and a command's output
+    would land in the store."""
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # takes the lowest free number: this one
+            os.set_inheritable(number, True)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))

@@ -47,7 +47,7 @@ def init(
     if adopt:
         if not anyway:
             places.refuse_root(home, root)
-        adopted = adopt_store(home, root, former)
+        adopted = adopt_store(home, root, former, anyway=anyway)
     elif found is None:
         settings: dict[str, Any] = {} if max_file_size is None else {"max_file_size": max_file_size}
         with context.progress("Taking the first snapshot") as progress:

@@ -136,9 +136,9 @@ def ago(stamp: str, now: float) -> str:
     moment = seconds_of(stamp)
     if moment is None:
         return safe(stamp)
-    if now - moment < 2:
+    if abs(now - moment) < 2:
         return "just now"
-    if now - moment < 86400 * 30:
+    if 0 < now - moment < 86400 * 30:
         return f"{duration_text(now - moment)} ago"
     return time.strftime("%Y-%m-%d", time.localtime(moment))
 

@@ -51,6 +51,10 @@ def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent
             hold=True,
         )
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {*PASSED_ON, signal.SIGCHLD})
+        # Ignored (a daemon's children inherit that), a signal is thrown away though we wait for it, and the command's
+        # end with it: before the command starts.
+        for number in (signal.SIGCHLD, signal.SIGCONT):
+            signal.signal(number, lambda *_: None)
         child = _start(context, session, command, before)
         # From here on signals stay blocked: what the command did is recorded, however it ended.
         ended = _wait(child)
@@ -61,11 +65,23 @@ def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent
         except (SnapstoreError, OSError) as error:
             known = error if isinstance(error, SnapstoreError) else SnapstoreError(str(error))
             known.details["exit_status"] = shown
+            if _still_open(session):
+                known.hint = (
+                    f"The command ran (status {shown}) and its turn is still open: do not run it again, mend the "
+                    "cause; then `snapstore turn end` records it."
+                )
             failed = report(known, json=context.json, debug=context.debug)
             status = status or failed
     if status < 0:
         _die_by(-status)
     return shown if status < 0 else status
+
+
+def _still_open(session: Session) -> bool:
+    try:
+        return session.store.open_turn(session.name) is not None
+    except (SnapstoreError, OSError):
+        return False
 
 
 def _as_typed(command: tuple[str, ...]) -> str:
@@ -84,7 +100,7 @@ def _start(context: Context, session: Session, command: tuple[str, ...], mask: s
             {**os.environ, "SNAPSTORE_SESSION": session.name},
             file_actions=actions,
             setsigmask=mask,
-            setsigdef={signal.SIGPIPE, signal.SIGXFSZ},  # ignored by Python, not by those it starts
+            setsigdef={signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD},  # ignored by us, not by those we start
         )
     except (OSError, ValueError) as error:
         session.cancel()
@@ -99,9 +115,6 @@ def _wait(child: int) -> int:
     A signal typed at the terminal reaches the command by itself, being in the same process group; one sent to us alone
     is passed on. When the command stops (Ctrl-Z) so do we, or the shell would never get the terminal back.
     """
-    # Ignored by default, a signal might be thrown away on some systems even though we wait for it.
-    for number in (signal.SIGCHLD, signal.SIGCONT):
-        signal.signal(number, lambda *_: None)
     waited = {*PASSED_ON, signal.SIGCHLD}
     while True:
         arrived, typed = _next_signal(waited)

@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 import zlib
+from hashlib import sha1
 
 from snapstore.errors import Corrupt
 from snapstore.git.objects import BLOB, CHUNK, KIND_NAMES
@@ -102,6 +103,22 @@ class Pack:
             found |= (byte & 0x7F) << shift
             shift += 7
         return found == size
+
+    def is_whole(self) -> bool:
+        """Whether pack and index are, to the byte, what they were when they were written."""
+        index = self._index if self._index is not None else self._load()
+        if sha1(index[:-20], usedforsecurity=False).digest() != index[-20:]:
+            return False
+        fd, left = self._open(), self.size() - 20
+        digest = sha1(usedforsecurity=False)
+        at = 0
+        while at < left:
+            piece = os.pread(fd, min(CHUNK, left - at), at)
+            if not piece:
+                return False
+            digest.update(piece)
+            at += len(piece)
+        return digest.digest() == os.pread(fd, 20, left) == index[-40:-20]
 
     def _chain(self, offset: int) -> Iterator[tuple[int, int, int]]:
         """The entry and the bases it is a delta of, down to a whole object: kind number, stored size, where the

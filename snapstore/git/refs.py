@@ -221,16 +221,16 @@ class Refs:
                 time.sleep(0.005)
 
     def _make_folder(self, path: str) -> None:
-        missing = []
-        while not os.path.isdir(path):
-            missing.append(path)
-            path = os.path.dirname(path)
-        for folder in reversed(missing):
+        missing = [path]
+        while missing:
             try:
-                os.mkdir(folder, 0o700)
+                os.mkdir(missing[-1], 0o700)
             except FileExistsError:
                 pass
-            sync_folder(os.path.dirname(folder))
+            except FileNotFoundError:
+                missing.append(os.path.dirname(missing[-1]))
+                continue
+            sync_folder(os.path.dirname(missing.pop()))
 
 
 def spell(value: bytes | str) -> str:

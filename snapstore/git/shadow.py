@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from snapstore.git.packwriter import PackWriter
 
+# A user's .gitmodules is data here, whatever it holds.
 # Files over the threshold are never stored as deltas, so they can always be streamed out again.
 _CONFIG = """\
 [core]
@@ -26,6 +27,13 @@ _CONFIG = """\
 \tbare = true
 \tlogallrefupdates = false
 \tbigfilethreshold = 16m
+[fsck]
+\tgitmodulesSymlink = ignore
+\tgitmodulesBlob = ignore
+\tgitmodulesName = ignore
+\tgitmodulesUrl = ignore
+\tgitmodulesPath = ignore
+\tgitmodulesUpdate = ignore
 [gc]
 \tauto = 0
 [gc "refs/notes/*"]

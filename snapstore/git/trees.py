@@ -51,62 +51,58 @@ class Trees:
         entry = self.lookup(tree, path)
         return None if entry is None or entry[0] == FOLDER else entry
 
+    # No recursion below: a legal path may have two thousand folders.
+
     def walk(self, tree: bytes, prefix: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
         """Every file below a tree, in git's order."""
-        for name, entry in self.read(tree).items():
-            if entry[0] == FOLDER:
-                yield from self.walk(entry[1], prefix + name + b"/")
-            else:
+        levels = [(prefix, iter(self.read(tree).items()))]
+        while levels:
+            prefix, entries = levels[-1]
+            for name, entry in entries:
+                if entry[0] == FOLDER:
+                    levels.append((prefix + name + b"/", iter(self.read(entry[1]).items())))
+                    break
                 yield prefix + name, entry
+            else:
+                levels.pop()
 
     def rewrite(self, writer: PackWriter, base: bytes, changes: Mapping[bytes, Entry | None]) -> bytes:
         """The tree that results from setting (or with None removing) some paths; only the folders above them are
         read and written. A path may turn from file to folder or back; folders left empty disappear."""
         by_folder: dict[bytes, dict[bytes, Entry | None]] = {b"": {}}
-        below: dict[bytes, set[bytes]] = {}
         for path, entry in changes.items():
             folder, _, name = path.rpartition(b"/")
             group = by_folder.get(folder)
             if group is None:
                 group = by_folder[folder] = {}
-                child = folder
-                while child:
-                    parent = child.rpartition(b"/")[0]
-                    siblings = below.setdefault(parent, set())
-                    if child in siblings:
+                parent = folder
+                while parent:
+                    parent = parent.rpartition(b"/")[0]
+                    if parent in by_folder:
                         break
-                    siblings.add(child)
-                    child = parent
+                    by_folder[parent] = {}
             group[name] = entry
-        return self._rewrite(writer, b"", base, by_folder, below)
+        # Down: from each folder's old entries and its own changes to the old trees of the folders in it.
+        order = sorted(by_folder)  # a folder comes before those in it
+        bases: dict[bytes, bytes] = {b"": base}
+        drafts: dict[bytes, tuple[dict[bytes, Entry], bool]] = {}
+        for folder in order:
+            if folder:
+                parent, _, name = folder.rpartition(b"/")
+                old = drafts[parent][0].get(name)
+                bases[folder] = old[1] if old is not None and old[0] == FOLDER else EMPTY_TREE
+            drafts[folder] = _draft(self.read(bases[folder]), by_folder[folder])
+        # Up: each folder's new tree into the one above it.
+        result = EMPTY_TREE
+        for folder in reversed(order):
+            entries, in_order = drafts.pop(folder)
+            result = self._write(writer, bases[folder], entries, in_order)
+            if folder:
+                parent, _, name = folder.rpartition(b"/")
+                drafts[parent] = _place(drafts[parent], name, result)
+        return result
 
-    def _rewrite(
-        self,
-        writer: PackWriter,
-        folder: bytes,
-        base: bytes,
-        by_folder: Mapping[bytes, Mapping[bytes, Entry | None]],
-        below: Mapping[bytes, set[bytes]],
-    ) -> bytes:
-        entries = dict(self.read(base))
-        in_order = True  # while names stay and no file becomes a folder, the base's order is the order
-        for name, entry in by_folder.get(folder, {}).items():
-            old = entries.get(name)
-            if entry is not None:
-                in_order = in_order and old is not None and old[0] != FOLDER
-                entries[name] = entry
-            elif old is not None and old[0] != FOLDER:
-                del entries[name]
-        for child in below.get(folder, ()):
-            name = child.rpartition(b"/")[2]
-            old = entries.get(name)
-            was_folder = old is not None and old[0] == FOLDER
-            new = self._rewrite(writer, child, old[1] if old and was_folder else EMPTY_TREE, by_folder, below)
-            if new != EMPTY_TREE:
-                in_order = in_order and was_folder
-                entries[name] = (FOLDER, new)
-            elif was_folder:
-                del entries[name]
+    def _write(self, writer: PackWriter, base: bytes, entries: dict[bytes, Entry], in_order: bool) -> bytes:
         if not entries:
             return EMPTY_TREE
         if not in_order:
@@ -114,36 +110,70 @@ class Trees:
         data = b"".join([b"%s %s\0%s" % (mode, name, oid) for name, (mode, oid) in entries.items()])
         oid = object_id(TREE, data)
         if oid != base:
-            writer.add(TREE, data, oid)
+            # A folder built from nothing may be one that was borrowed with the user's packs.
+            if base != EMPTY_TREE or not self._objects.contains(oid, fresh=False):
+                writer.add(TREE, data, oid)
             self._remember(oid, entries)
         return oid
 
-    def diff(self, old: bytes, new: bytes, prefix: bytes = b"") -> Iterator[Change]:
+    def diff(self, old: bytes, new: bytes) -> Iterator[Change]:
         """Each path whose entry differs, as (path, old, new), in path order within a folder; equal folders are not
         opened. A file that became a folder is given as the file removed and the folder's files added."""
+        levels = [iter(self._differing(b"", old, new))]
+        while levels:
+            for path, a, b in levels[-1]:
+                a_folder, b_folder = a is not None and a[0] == FOLDER, b is not None and b[0] == FOLDER
+                file_a, file_b = None if a_folder else a, None if b_folder else b
+                if file_a is not None or file_b is not None:
+                    yield path, file_a, file_b
+                if a_folder or b_folder:
+                    tree_a = a[1] if a is not None and a_folder else EMPTY_TREE
+                    tree_b = b[1] if b is not None and b_folder else EMPTY_TREE
+                    levels.append(iter(self._differing(path + b"/", tree_a, tree_b)))
+                    break
+            else:
+                levels.pop()
+
+    def _differing(self, prefix: bytes, old: bytes, new: bytes) -> list[Change]:
+        """The entries of one folder that differ, folders included."""
         if old == new:
-            return
+            return []
         before, after = self.read(old), self.read(new)
         names = [name for name, entry in before.items() if after.get(name) != entry]
         names += [name for name in after if name not in before]
-        for name in sorted(names):
-            path = prefix + name
-            a, b = before.get(name), after.get(name)
-            a_folder = a is not None and a[0] == FOLDER
-            b_folder = b is not None and b[0] == FOLDER
-            file_a = None if a_folder else a
-            file_b = None if b_folder else b
-            if file_a is not None or file_b is not None:
-                yield path, file_a, file_b
-            if a_folder or b_folder:
-                tree_a = a[1] if a is not None and a_folder else EMPTY_TREE
-                tree_b = b[1] if b is not None and b_folder else EMPTY_TREE
-                yield from self.diff(tree_a, tree_b, path + b"/")
+        return [(prefix + name, before.get(name), after.get(name)) for name in sorted(names)]
 
     def _remember(self, oid: bytes, entries: dict[bytes, Entry]) -> None:
         if len(self._cache) >= _CACHED_TREES:
             self._cache.clear()
         self._cache[oid] = entries
+
+
+def _draft(old: dict[bytes, Entry], changes: Mapping[bytes, Entry | None]) -> tuple[dict[bytes, Entry], bool]:
+    """A folder's entries with its own changes, and whether they are still in order: while names stay and no file
+    becomes a folder, the old order is the order."""
+    entries = dict(old)
+    in_order = True
+    for name, entry in changes.items():
+        was = entries.get(name)
+        if entry is not None:
+            in_order = in_order and was is not None and was[0] != FOLDER
+            entries[name] = entry
+        elif was is not None and was[0] != FOLDER:
+            del entries[name]
+    return entries, in_order
+
+
+def _place(draft: tuple[dict[bytes, Entry], bool], name: bytes, tree: bytes) -> tuple[dict[bytes, Entry], bool]:
+    """The folder with another one put into it, or taken out when that is empty."""
+    entries, in_order = draft
+    was_folder = name in entries and entries[name][0] == FOLDER
+    if tree != EMPTY_TREE:
+        in_order = in_order and was_folder
+        entries[name] = (FOLDER, tree)
+    elif was_folder:
+        del entries[name]
+    return entries, in_order
 
 
 def parse(data: bytes, oid: bytes) -> dict[bytes, Entry]:

@@ -9,14 +9,17 @@ from snapstore.git.objects import FOLDER, Entry
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.worktree.blobs import SPECIAL, Blobs, LeftOut
 from snapstore.worktree.borrow import Borrow, NotBorrowable
+from snapstore.worktree.gitindex import IndexUnreadable, index_mark, read_index
+from snapstore.worktree.ignore import RuleBook
 from snapstore.worktree.names import is_git
 from snapstore.worktree.platform import collector_paused
 from snapstore.worktree.rules import RuleReader
-from snapstore.worktree.scan import Found, Scan, row_of, through_link, watch_parents
+from snapstore.worktree.scan import Found, Scan, row_of, scans_in, through_link, watch_parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from snapstore.timeline.store import Store
     from snapstore.worktree.statcache import FileStat
@@ -35,11 +38,15 @@ class Capture:
         self.disk: bytes | None = None  # the tree of everything on disk, as far as we know it
         self.found = Found()
 
-    def scan(self, reference: bytes | None) -> bytes:
+    def scan(self, reference: bytes | None, at_least: int = 0) -> bytes:
         """Looks at the whole root; gives the tree of the disk. `reference` is a tree to start from when the cache is
-        lost: the session's own, so that files it tracks stay tracked."""
+        lost: the session's own, so that files it tracks stay tracked. A cache that knows of fewer scans than
+        `at_least` has lost the one that a turn began with, and with it what could be seen then."""
         store, cache = self._store, self._store.cache
         cache.load()
+        if scans_in(cache.coverage) < at_least:
+            cache.drop()
+            cache.load()
         if cache.coverage is None and reference is not None:
             cache.seed(reference, self._trees.walk(reference))
         home = os.fsencode(os.path.expanduser("~"))
@@ -57,6 +64,7 @@ class Capture:
 
     def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None) -> bytes:
         store, cache = self._store, self._store.cache
+        mark = index_mark(repo) if repo is not None else None
         inside = os.fsencode(store.home)
         skip = inside[len(store.root.rstrip(b"/")) + 1 :] if inside.startswith(store.root.rstrip(b"/") + b"/") else None
         scan = Scan(
@@ -66,7 +74,8 @@ class Capture:
             RuleReader(store.root, cache, repo, home),
             max_file_size=store.header.max_file_size,
             hint=borrow,
-            tracked=borrow.tracked if borrow is not None else (),
+            tracked=borrow.tracked if borrow is not None else self._newly_tracked(repo, mark),
+            index_mark=mark,
             progress=store.progress,
             skip=skip,
         )
@@ -83,6 +92,18 @@ class Capture:
         self.disk = self._trees.rewrite(self.writer, base, changes) if changes else base
         return self.disk
 
+    def _newly_tracked(self, repo: UserRepo | None, mark: tuple[int, ...] | None) -> list[bytes]:
+        """What the user's git tracks, when that may have changed since the last scan: taken whatever the rules say."""
+        coverage = self._store.cache.coverage
+        if repo is None or mark is None or (coverage is not None and coverage.get("index") == mark):
+            return []
+        try:
+            paths = read_index(os.path.join(repo.git_dir, b"index")).entries
+        except IndexUnreadable:
+            return []
+        prefix = self._store.root[len(repo.top.rstrip(b"/")) + 1 :] + b"/" if self._store.root != repo.top else b""
+        return [path[len(prefix) :] for path in paths if path.startswith(prefix)]
+
     def look(self, paths: Iterable[bytes], before: bytes) -> dict[bytes, Entry | None]:
         """Looks at named paths, whatever rules and limits say; gives their states. A folder stands for every file
         in it, on disk or in the tree before."""
@@ -90,6 +111,17 @@ class Capture:
         for path in paths:
             self._look_at(path, before, states)
         return states
+
+    def covered(self, path: bytes) -> bool:
+        """Whether the last scan would have seen a file here."""
+        cache = self._store.cache
+        cache.load()
+        if cache.coverage is None:
+            return False
+        left: dict[bytes, object] = cache.coverage["left_out"]  # type: ignore[assignment]
+        rules: Any = cache.coverage["rules"]
+        hidden = any(path == top or path.startswith(top + b"/") for top in left)
+        return not hidden and not RuleBook(*rules).ignored(path, False)
 
     def apply(self, states: dict[bytes, Entry | None], base: bytes, result: bytes) -> None:
         """Named paths are part of what is known of the disk from now on. `result` is what they make of `base`: with

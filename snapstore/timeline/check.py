@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from snapstore.errors import SnapstoreError
 from snapstore.git import notes
-from snapstore.git.objects import COMMIT, FOLDER, GITLINK, TREE, Missing
+from snapstore.git.objects import COMMIT, EMPTY_TREE, FOLDER, GITLINK, TREE, Missing
 from snapstore.git.program import refuse_planted
 from snapstore.worktree.names import unsafe_parts
 
@@ -101,38 +101,40 @@ class Check:
             self._walk_tree(commit.tree, f"{where}, commit {oid.hex()[:12]}", names=where != notes.REF)
             waiting += commit.parents
 
-    def _walk_tree(self, oid: bytes, where: str, prefix: bytes = b"", names: bool = True) -> None:
-        if oid in self._seen:
-            return
-        self._seen.add(oid)
-        self._report.trees += 1
-        self._tick()
-        try:
-            if self._read_data and oid.hex() != "4b825dc642cb6eb9a060e54bf8d69288fbee4904":
-                self._shadow.objects.verify(oid)
-            entries = self._shadow.trees.read(oid)
-        except SnapstoreError as error:
-            self._problem(f"{where}, folder {os.fsdecode(prefix) or '.'}", error)
-            return
-        for name, (mode, child) in entries.items():
-            path = prefix + name
-            if names and (unsafe_parts(name) or b"/" in name):
-                self._report.problems.append(
-                    {"where": where, "message": f"unsafe name {os.fsdecode(path)!r}", "error": "unsafe"}
-                )
-            if mode == FOLDER:
-                self._walk_tree(child, where, path + b"/", names)
-            elif mode != GITLINK and child not in self._seen:
-                self._seen.add(child)
-                self._report.blobs += 1
-                self._tick()
-                try:
-                    if self._read_data:
-                        self._shadow.objects.verify(child)
-                    elif not self._shadow.objects.contains(child):
-                        raise Missing(child)
-                except SnapstoreError as error:
-                    self._problem(f"{where}, file {os.fsdecode(path)!r}", error)
+    def _walk_tree(self, top: bytes, where: str, names: bool = True) -> None:
+        waiting = [(top, b"")]
+        while waiting:
+            oid, prefix = waiting.pop()
+            if oid in self._seen:
+                continue
+            self._seen.add(oid)
+            self._report.trees += 1
+            self._tick()
+            try:
+                if self._read_data and oid != EMPTY_TREE:
+                    self._shadow.objects.verify(oid)
+                entries = self._shadow.trees.read(oid)
+            except SnapstoreError as error:
+                self._problem(f"{where}, folder {os.fsdecode(prefix) or '.'}", error)
+                continue
+            for name, (mode, child) in entries.items():
+                path = prefix + name
+                if names and (unsafe_parts(name) or b"/" in name):
+                    message = f"unsafe name {os.fsdecode(path)!r}"
+                    self._report.problems.append({"where": where, "message": message, "error": "unsafe"})
+                if mode == FOLDER:
+                    waiting.append((child, path + b"/"))
+                elif mode != GITLINK and child not in self._seen:
+                    self._seen.add(child)
+                    self._report.blobs += 1
+                    self._tick()
+                    self._try(f"{where}, file {os.fsdecode(path)!r}", lambda child=child: self._blob(child))  # type: ignore[misc]
+
+    def _blob(self, oid: bytes) -> None:
+        if self._read_data:
+            self._shadow.objects.verify(oid)
+        elif not self._shadow.objects.contains(oid):
+            raise Missing(oid)
 
     def _tick(self) -> None:
         if self._progress is not None and len(self._seen) % 1024 == 0:

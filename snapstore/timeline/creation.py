@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 
-from snapstore.errors import NoStore, Unknown
+from snapstore.errors import NoStore, Unknown, Unsafe
 from snapstore.git import shadow
 from snapstore.timeline import places
 from snapstore.timeline.documents import DEFAULT_MAX_FILE_SIZE, FORMAT, Documents, Header, encode
@@ -86,7 +86,7 @@ def create_store(
     return root
 
 
-def adopt_store(home: str, root: bytes, former: str | None = None) -> str:
+def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bool = False) -> str:
     """Re-attaches the store of a root that moved here. Gives the former root.
 
     Without a name, the one store whose root is gone and had the same folder name is taken.
@@ -118,6 +118,11 @@ def adopt_store(home: str, root: bytes, former: str | None = None) -> str:
     place, header = candidates[0]
     places.refuse_foreign(place)
     old_root = header.root
+    if os.path.isdir(old_root) and not os.path.samefile(old_root, root) and not anyway:
+        raise Unsafe(
+            f"{old_root} is still there: its store would be taken away from it",
+            "Adopt only where a root moved; say `--anyway` if you mean it.",
+        )
     header.root, header.root_hash = os.fsdecode(root), places.root_hash(root)
     # The header first: a kill in between leaves a store that no root finds, and adopting it again mends that.
     durable.write(f"{place}/state/format", encode(header))

@@ -77,6 +77,7 @@ class OpenTurn:
         "named",
         "owner",
         "prompt",
+        "scan",
         "session",
         "shell",
         "started_at",
@@ -93,6 +94,7 @@ class OpenTurn:
         before: str,
         owner: list[Any] | None = None,
         shell: bool = False,
+        scan: int = 0,
         named: list[str] | None = None,
         captured_by_others: list[str] | None = None,
         first_seen: list[str] | None = None,
@@ -106,6 +108,7 @@ class OpenTurn:
         self.before = before  # the commit it started from
         self.owner = owner  # process number and start mark, when one process holds the turn open
         self.shell = shell  # something ran that may have changed any file
+        self.scan = scan  # the number of the scan it began with
         self.named = named or []
         self.captured_by_others = captured_by_others or []  # turns of other sessions that ended meanwhile
         self.first_seen = first_seen or []  # paths whose state before this turn nobody knows
@@ -211,3 +214,11 @@ def timestamp(seconds: float) -> str:
     """UTC, to the millisecond."""
     whole = int(seconds // 1)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((seconds - whole) * 1000):03d}Z"
+
+
+def readable(text: str) -> str:
+    """Text as it was meant: what a narrow locale could not decode is UTF-8 after all."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError:
+        return text

@@ -11,7 +11,7 @@ import sys
 
 from xxhash import xxh3_64_hexdigest
 
-from snapstore.errors import Unsafe
+from snapstore.errors import Unsafe, Usage
 from snapstore.worktree import platform, usergit
 
 
@@ -23,7 +23,10 @@ def home_folder() -> str:
     """
     chosen = os.environ.get("SNAPSTORE_HOME")
     if chosen:
-        return os.path.realpath(os.path.expanduser(chosen))
+        chosen = os.path.expanduser(chosen)
+        if not os.path.isabs(chosen):  # it would mean another place in every folder
+            raise Usage(f"SNAPSTORE_HOME is {chosen!r}, which is not an absolute path", "Set it to an absolute path.")
+        return os.path.realpath(chosen)
     if sys.platform == "linux":
         data = os.environ.get("XDG_DATA_HOME", "").strip()
         if not os.path.isabs(data):

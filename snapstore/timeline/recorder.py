@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from snapstore.errors import Interrupted, SnapstoreError
+from snapstore.errors import SnapstoreError
 from snapstore.git import commits, housekeeping, notes
 from snapstore.git.objects import COMMIT, EMPTY_TREE, TREE
 from snapstore.git.shadow import SNAPSTORE
@@ -133,10 +133,9 @@ class Recorder:
         try:
             if moves or files:
                 store.journal.carry_out(moves, files, what=what)
-        except Interrupted:  # written down: the next command will need the pack
-            raise
         except BaseException:
-            store.shadow.objects.discard(pack)
+            if not store.journal.pending():  # what is written down will need the pack
+                store.shadow.objects.discard(pack)
             raise
         self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)

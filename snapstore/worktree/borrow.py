@@ -1,9 +1,13 @@
 """The first snapshot of a git checkout: blobs and trees that the user's own repository already holds are taken over.
 
 The user's index says which blob every clean file is. It is believed only where the file's stat matches, the entry is
-not racy, no conversion could apply (conversions.py), the blob is there, and it has exactly the file's size: a file that
-was checked out under attributes or settings that are gone by now looks clean and differs from its blob, but then in
-size too. Everything else is read and hashed.
+not racy, no conversion could apply (conversions.py), the blob is there and undamaged, and it has exactly the file's
+size. Everything else is read and hashed.
+
+The size matters because a file that was checked out under attributes that are gone by now looks clean and differs from
+its blob: line endings and `$Id$` then change the size. Filters need not, but leave their name in the configuration, and
+then everything is hashed. One thing is left that cannot be seen without reading the file: a working-tree encoding that
+is no longer in force and happens to take as many bytes as UTF-8.
 
 The objects come in by hard links, so that the user's own gc cannot take them away. An alternates entry would: after
 `reset --hard`, reflog expiry and `gc --prune=now` a shadow on alternates lacked a tree.
@@ -17,7 +21,7 @@ import time
 from struct import Struct
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.objects import BLOB, EXECUTABLE, FILE, Entry
+from snapstore.git.objects import BLOB, EXECUTABLE, FILE, Entry, object_id
 from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import sync_folder
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from snapstore.worktree.statcache import FileStat
 
 _STAT = Struct(">10I")
+_CHECK_WHOLE = 1 << 29  # bytes of a pack that are checked in one go
 _MANY = 8  # a pack with this many objects for each file is searched, not read into memory
 
 
@@ -79,6 +84,7 @@ class Borrow:
         """Cache rows for those files that need not be read. A tight loop: it sees every file of the checkout."""
         conversions = self._read_conversions(folders_with_attributes)
         suspect = None if conversions.nothing else conversions.suspect
+        smallest = conversions.smallest
         entries, prefix, newest, unpack = self._index.entries, self._prefix, self._newest, _STAT.unpack_from
         now = time.time_ns()
         settled = now - COARSE_NS  # older than any clock's grain
@@ -91,6 +97,7 @@ class Borrow:
             mtime, ctime, st_mode = st.st_mtime_ns, st.st_ctime_ns, st.st_mode
             if (
                 size != st.st_size
+                or size < smallest
                 or mtime_s * 1_000_000_000 + mtime_ns != mtime
                 or ctime_s * 1_000_000_000 + ctime_ns != ctime
                 or inode != st.st_ino & 0xFFFFFFFF
@@ -109,7 +116,13 @@ class Borrow:
                     kind = EXECUTABLE if st_mode & 0o100 else FILE
                     rows[path] = (YOUNG if young else size, mtime, ctime, st.st_ino, st_mode, kind, oid)
                     break
+        for path in [path for path, row in rows.items() if not self._intact(row[6])]:
+            del rows[path]  # the file on disk may be the only good copy
         return rows
+
+    def _intact(self, oid: bytes) -> bool:
+        """Whether the copy we would take over is undamaged."""
+        return any(source.intact(oid) for source in self._sources)
 
     def _read_conversions(self, folders_with_attributes: list[bytes]) -> Conversions:
         texts: dict[bytes, bytes] = {}
@@ -139,7 +152,7 @@ class Borrow:
         if found[0] != len(staged):  # a sparse index: the tree has files that are not checked out
             return None
         trees = [oid for folder, (_, oid) in self._index.trees.items() if (folder + b"/").startswith(self._prefix)]
-        if not all(any(source.has(oid) for source in self._sources) for oid in trees):
+        if not all(self._intact(oid) for oid in trees):
             return None
         self._trees = set(trees)
         # A file known by its hint is in that tree as it is: id and mode were the index's.
@@ -173,6 +186,25 @@ class Borrow:
             source.close()
 
 
+class _Table:
+    """One pack and the way to look into it."""
+
+    def __init__(self, pack: Pack, small: bool) -> None:
+        self.pack = pack
+        self.find: Callable[[bytes], int | None] = pack.offsets().get if small else pack.find
+        self._checked = pack.size() <= _CHECK_WHOLE
+        if self._checked and not pack.is_whole():
+            raise ValueError(f"{pack.base} is damaged")
+
+    def intact(self, oid: bytes, offset: int) -> bool:
+        if self._checked:
+            return True
+        try:  # a long history: reading the objects that are wanted costs less than all of it
+            return object_id(*self.pack.read(offset)) == oid
+        except SnapstoreError:
+            return False
+
+
 class _Source:
     """One object folder of the user's repository."""
 
@@ -180,44 +212,58 @@ class _Source:
         self._folder = os.fsdecode(folder)
         self._objects = Objects(os.path.dirname(self._folder))
         self._objects.folder, self._objects.pack_folder = self._folder, f"{self._folder}/pack"
-        self._tables: list[tuple[Pack, Callable[[bytes], int | None]]] = []
+        self._tables: list[_Table] = []
 
     def prepare(self, wanted: int) -> None:
         """Reads the pack indexes, those of moderate size as a table: one look-up instead of a search in each."""
         if not os.path.isdir(self._objects.pack_folder):
             return
         try:
-            for pack in self._objects.packs():
-                small = pack.count() <= _MANY * wanted + 1000
-                self._tables.append((pack, pack.offsets().get if small else pack.find))
-                pack.map()
-        except (SnapstoreError, OSError, ValueError) as error:
+            packs = self._objects.packs()
+        except (SnapstoreError, OSError) as error:
             raise NotBorrowable(str(error)) from None
+        for pack in packs:
+            if os.path.exists(f"{pack.base}.promisor"):
+                continue  # of a partial clone: its trees name blobs that are nowhere
+            try:
+                small = pack.count() <= _MANY * wanted + 1000
+                pack.map()
+                self._tables.append(_Table(pack, small))
+            except (SnapstoreError, OSError, ValueError):
+                continue  # damaged: what it holds is read from disk instead
 
     def lends(self, oid: bytes, size: int) -> bool:
         """Whether a blob of this size is here."""
-        for pack, find in self._tables:
-            offset = find(oid)
+        for table in self._tables:
+            offset = table.find(oid)
             if offset is not None:
-                return pack.holds_blob(offset, size)
+                return table.pack.holds_blob(offset, size)
         return self._loose(oid) == (BLOB, size)
 
-    def has(self, oid: bytes) -> bool:
-        return any(find(oid) is not None for _, find in self._tables) or self._loose(oid) is not None
+    def intact(self, oid: bytes) -> bool:
+        """Whether the object is here, and its stored bytes are what they were when it was stored."""
+        for table in self._tables:
+            offset = table.find(oid)
+            if offset is not None:
+                return table.intact(oid, offset)
+        try:
+            return self._objects.loose_header(oid) is not None and bool(self._objects.verify(oid))
+        except (SnapstoreError, OSError):
+            return False
 
     def is_one_pack(self) -> bool:
         return len(self._tables) == 1 and not any(self._objects.loose_ids())
 
     def link_all(self, objects: Objects, made: list[str]) -> None:
-        for pack, _ in self._tables:
-            self._link_pack(pack.base, objects, made)
+        for table in self._tables:
+            self._link_pack(table.pack.base, objects, made)
 
     def link(self, wanted: set[bytes], objects: Objects, made: list[str]) -> set[bytes]:
         """Links whatever holds some of the wanted objects; gives those that are not here."""
-        for pack, find in self._tables:
-            missing = {oid for oid in wanted if find(oid) is None}
+        for table in self._tables:
+            missing = {oid for oid in wanted if table.find(oid) is None}
             if len(missing) < len(wanted):
-                self._link_pack(pack.base, objects, made)
+                self._link_pack(table.pack.base, objects, made)
             wanted = missing
         loose = {oid for oid in wanted if self._loose(oid) is not None}
         for oid in loose:

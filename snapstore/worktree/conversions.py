@@ -30,6 +30,7 @@ SYSTEM_ATTRIBUTES = (
 MACRO = b"[attr]"
 BLANK = b" \t\r\n"
 # Each further star multiplies the work of a match that fails; nobody's pattern needs more.
+POINTER = 1024  # git-lfs writes at most that many bytes for a file
 MANY_STARS = 4
 MANY_RULES = 5000
 MANY_MACROS = 100
@@ -39,12 +40,13 @@ ANY_NAME = b"(?:.*/)?[^/]*"
 class Conversions:
     """`file_mode`, `symlinks`: false where git's index does not follow the disk in them; the caller must."""
 
-    __slots__ = ("_matches", "everything", "file_mode", "symlinks")
+    __slots__ = ("_matches", "everything", "file_mode", "smallest", "symlinks")
 
     def __init__(self, everything: bool, file_mode: bool, symlinks: bool) -> None:
         self.everything = everything
         self.file_mode = file_mode
         self.symlinks = symlinks
+        self.smallest = 0  # smaller files are suspect as well: with git-lfs a blob may be a pointer of that size
         self._matches: Callable[[bytes], object] | None = None
 
     @property
@@ -78,6 +80,8 @@ def read_conversions(
         file_mode=truthy(config.get("core.filemode", "true")),
         symlinks=truthy(config.get("core.symlinks", "true")),
     )
+    if any(key.startswith("filter.lfs.") for key in config):
+        found.smallest = POINTER
     if found.everything:
         return found
     rules = _Rules()
@@ -109,6 +113,8 @@ def _converts_all(config: Mapping[str, str]) -> bool:
         or "attr.tree" in config  # attributes come from some commit
         or truthy(config.get("core.autocrlf", ""))  # true and input alike
         or config.get("core.eol", "").lower() == "crlf"
+        # A filter may have been at work under attributes that are gone by now, and need not change a file's size.
+        or any(key.startswith("filter.") and not key.startswith("filter.lfs.") for key in config)
     )
 
 

@@ -208,6 +208,8 @@ class _Settings:
     def _heed(self, key: str, value: str) -> None:
         if key in ("core.attributesfile", "attr.tree"):
             self.values[DOUBT] = "true"
+        elif key.startswith("filter."):
+            self.values[key] = value
         elif key in ("core.autocrlf", "core.eol", "core.precomposeunicode", "core.ignorecase"):
             if truthy(value):
                 self.values[key] = value

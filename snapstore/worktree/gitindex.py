@@ -16,6 +16,10 @@ from operator import lt
 from struct import Struct, unpack_from
 from struct import error as struct_error
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.worktree.usergit import UserRepo
+
 TYPE_MASK = 0o170000
 GITLINK = 0o160000
 FOLDER = 0o040000  # a sparse index stands one such entry for a whole folder that is not checked out
@@ -66,6 +70,15 @@ def read_index(path: bytes, hash_size: int = 20) -> GitIndex:
     index.entries = entries
     index.trees = _trees(raw.extensions.get(b"TREE", b""))
     return index
+
+
+def index_mark(repo: UserRepo) -> tuple[int, ...] | None:
+    """A mark of the index file's state, without reading it."""
+    try:
+        st = os.stat(os.path.join(repo.git_dir, b"index"))
+    except OSError:
+        return None
+    return st.st_mtime_ns, st.st_size, st.st_ino
 
 
 def entries_digest(path: bytes, hash_size: int = 20) -> bytes:

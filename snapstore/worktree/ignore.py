@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import re
 
+from snapstore.worktree.glob import translate
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,109 +54,6 @@ __pycache__/
 """
 
 _WILD = re.compile(rb"[*?\[\\]").search
-_CLASS = re.compile(r"\[:([^\]]*):\]").match
-
-# The classes as git has them, whatever the locale: nothing beyond ASCII, and no \v or \f among the spaces.
-_DIGIT, _UPPER, _LOWER, _GRAPH = (set(range(*ends)) for ends in ((48, 58), (65, 91), (97, 123), (33, 127)))
-_POSIX = {
-    "alnum": _DIGIT | _UPPER | _LOWER,
-    "alpha": _UPPER | _LOWER,
-    "blank": set(b" \t"),
-    "cntrl": {*range(32), 127},
-    "digit": _DIGIT,
-    "graph": _GRAPH,
-    "lower": _LOWER,
-    "print": _GRAPH | {32},
-    "punct": _GRAPH - _DIGIT - _UPPER - _LOWER,
-    "space": set(b" \t\n\r"),
-    "upper": _UPPER,
-    "xdigit": set(b"0123456789abcdefABCDEF"),
-}
-
-
-def _bracket(glob: str, at: int) -> tuple[str, int]:
-    """The class whose `[` stands just before `at`, as a regular expression, and where the glob goes on."""
-    negated = glob[at] in "!^"
-    at += negated
-    start = at
-    members: set[int] = set()
-    low = -1  # what a following `-` counts from; a range and a [:class:] leave nothing to count from
-    while (char := glob[at]) != "]" or at == start:
-        if char == "-" and low >= 0 and glob[at + 1] != "]":
-            at += 2 if glob[at + 1] == "\\" else 1
-            members.update(range(low, ord(glob[at]) + 1))
-            low = -1
-        elif named := _CLASS(glob, at):
-            members |= _POSIX[named[1]]
-            at = named.end() - 1
-            low = -1
-        else:
-            at += char == "\\"
-            low = ord(glob[at])
-            members.add(low)
-        at += 1
-    members = members | {47} if negated else members - {47}  # no class matches a slash
-    if not members:
-        raise LookupError(glob)
-    listed = "".join(f"\\x{each:02x}" for each in sorted(members))
-    return f"[^{listed}]" if negated else f"[{listed}]", at + 1
-
-
-_EARLY = {"[^/]*": "(?>[^/]*?", "(?:.*/)?": "(?>(?:.*?/)??", ".*": "(?>.*?"}
-
-
-def _translate(glob: str) -> tuple[str, int]:
-    """The glob as a regular expression, and how many slashes it spans (-1: any number, there is a `**`).
-
-    A glob with many stars must not make a scan hang. Of several stars between two slashes only the last needs
-    to try again, and so it is with several `**/`: what stands before the next one may as well match as early
-    as it can. So all but the last become atomic groups, which never try again.
-
-    A glob that git takes but that matches nothing (an unclosed bracket, an unknown class, a backslash at the
-    end) reads past its end or looks up what is not there, and so raises a LookupError.
-    """
-    out: list[str] = []
-    slashes, leaps = 0, False
-    star = leap = -1  # where in `out` the last star of this component and the last `**/` stand
-    at, end = 0, len(glob)
-    while at < end:
-        char = glob[at]
-        at += 1
-        if char == "*":
-            wide = at == 1 or glob[at - 2] == "/"
-            run = at
-            while at < end and glob[at] == "*":
-                at += 1
-            if wide and at > run and (at == end or glob.startswith(("/", "\\/"), at)):
-                leaps = True
-                if leap >= 0:
-                    out[leap] = _EARLY[out[leap]]
-                    out.append(")")
-                # Before a bare slash `**` may stand for no folder at all, before an escaped one it may not.
-                bare = glob.startswith("/", at)
-                leap = len(out)
-                out.append("(?:.*/)?" if bare else ".*")
-                at += bare
-            else:
-                if star >= 0:
-                    out[star] = _EARLY[out[star]]
-                    out.append(")")
-                star = len(out)
-                out.append("[^/]*")
-        elif char == "?":
-            out.append("[^/]")
-        elif char == "[":
-            group, at = _bracket(glob, at)
-            out.append(group)
-        else:
-            if char == "\\":
-                char = glob[at]
-                at += 1
-            if char == "/":
-                slashes += 1
-                star = -1
-            out.append(re.escape(char))
-    return "".join(out), -1 if leaps else slashes
 
 
 class _Rule:
@@ -193,7 +92,7 @@ class _Rule:
         else:
             # git compares what stands before the first wildcard by itself and takes the rest for a glob of
             # its own: the `**` of `a**/b` is at the beginning of one, so it does cross folders.
-            regex, slashes = _translate(glob[len(plain) :].decode("latin-1"))
+            regex, slashes = translate(glob[len(plain) :].decode("latin-1"))
             self.regex = re.escape(plain) + regex.encode("latin-1")
             self.slashes = -1 if slashes < 0 else self.slashes + slashes
 

@@ -15,7 +15,7 @@ import json
 import os
 from hashlib import sha1
 
-from snapstore.errors import Conflict, Interrupted
+from snapstore.errors import Interrupted
 from snapstore.git.packwriter import sync_folder
 from snapstore.git.refs import RefValue, moved_meanwhile, spell, unspell
 from snapstore.worktree import durable
@@ -48,11 +48,11 @@ class Journal:
                 raise moved_meanwhile(name, old, found)
         moves = [[name, old and spell(old), new and spell(new)] for name, old, new in refs]
         texts = {name: data.decode("utf-8") if data is not None else None for name, data in files.items()}
-        self._write(json.dumps({"what": what, "refs": moves, "files": texts}).encode())
         try:
+            self._write(json.dumps({"what": what, "refs": moves, "files": texts}).encode())
             for move in refs:
                 self._refs.update(*move)
-        except (OSError, Conflict) as error:
+        except BaseException as error:  # Ctrl-C too: what stays written down will be carried out
             self._take_back(refs, what, error)
             raise
         try:
@@ -61,13 +61,14 @@ class Journal:
             raise _unfinished(what, error) from error
         self._log(refs)
 
-    def _take_back(self, refs: list[RefMove], what: str, error: Exception) -> None:
+    def _take_back(self, refs: list[RefMove], what: str, error: BaseException) -> None:
         """A ref could not be moved: those that did (it may itself, where only the last sync failed) go back."""
         try:
             for name, old, new in reversed(refs):
                 if self._refs.value(name) == new:
                     self._refs.update(name, new, old)
-            self._mark(_VOID, sync=True)
+            if self.pending():
+                self._mark(_VOID, sync=True)
         except OSError:
             raise _unfinished(what, error) from error
 
@@ -128,9 +129,6 @@ class Journal:
             while at < len(data):
                 at += os.pwrite(fd, view[at:], at)
             os.fsync(fd)
-        except BaseException:
-            os.pwrite(fd, _VOID, 0)  # whatever of it reached the disk must not be carried out
-            raise
         finally:
             os.close(fd)
         if fresh:
@@ -152,7 +150,7 @@ class Journal:
         return body if _checksum(body) == fields[2] else None
 
 
-def _unfinished(what: str, error: Exception) -> Interrupted:
+def _unfinished(what: str, error: BaseException) -> Interrupted:
     why = error.strerror if isinstance(error, OSError) else error
     return Interrupted(
         f"the change ({what}) is written down, but could not be finished: {why}",

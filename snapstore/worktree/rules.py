@@ -52,10 +52,12 @@ class RuleReader:
         """A book with everything from outside the root; the walk adds what it finds on its way."""
         return RuleBook(self._prefix, self._excludes(), self._above(), {})
 
-    def enter(self, book: RuleBook, folder: bytes) -> None:
+    def enter(self, book: RuleBook, folder: bytes) -> tuple[bytes | None, bytes | None]:
+        """Reads the rule files of a folder into the book; gives their texts."""
         git, own = self._read(_join(folder, GIT_NAME)), self._read(_join(folder, OWN_NAME))
         if git is not None or own is not None:
             book.add(folder, git, own)
+        return git, own
 
     def unknown(self, path: bytes) -> bool:
         """Whether the rule file at a path is not as the book has it."""

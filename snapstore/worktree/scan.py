@@ -47,7 +47,7 @@ Sorted = tuple[
     dict[bytes, FileStat],
     dict[bytes, FolderStat],
     dict[bytes, tuple[str, tuple[int, ...]]],
-    list[bytes],
+    list[tuple[bytes, bytes | None, bytes | None]],
     list[bytes],
 ]
 # Errors that say something of a file or folder; any other (no descriptors, no memory) says that we cannot look.
@@ -64,7 +64,7 @@ class Listing:
         self.fresh: list[tuple[bytes, os.stat_result]] = []
         self.folders: dict[bytes, FolderStat] = {}
         self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}
-        self.texts: list[bytes] = []
+        self.texts: list[tuple[bytes, bytes | None, bytes | None]] = []
         self.attributes = list(attributes)
 
 
@@ -95,6 +95,7 @@ class Scan:
         max_file_size: int,
         hint: Hint | None = None,
         tracked: Iterable[bytes] = (),
+        index_mark: tuple[int, ...] | None = None,
         progress: Progress | None = None,
         skip: bytes | None = None,
     ) -> None:
@@ -105,6 +106,7 @@ class Scan:
         self._limit = max_file_size
         self._hint = hint
         self._tracked = tracked
+        self._index_mark = index_mark  # the state of the user's index that `tracked` is of
         self._progress = progress
         self._skip = skip  # our own home, where it lies inside the root
         self._found = Found()
@@ -112,6 +114,7 @@ class Scan:
         self._blind = coverage is None
         self._was_left: dict[bytes, tuple[str, tuple[int, ...]]] = coverage["left_out"] if coverage else {}  # type: ignore[assignment]
         self._taken = 0
+        self._process = os.getpid()
         self._book: RuleBook = rules.book
         self._old_book: RuleBook | None = None
 
@@ -133,7 +136,12 @@ class Scan:
         for path, (why, mark) in found.left_out.items():
             if self._was_left.get(path) != (why, mark):
                 found.newly_left_out[path] = why
-        found.coverage = {"left_out": found.left_out, **self._rules.remember(self._book)}
+        found.coverage = {
+            "left_out": found.left_out,
+            "scan": scans_in(self._cache.coverage) + 1,
+            "index": self._index_mark,
+            **self._rules.remember(self._book),
+        }
         return found
 
     def _look_at_root(self) -> None:
@@ -253,8 +261,8 @@ class Scan:
         for rows, folder_rows, left_out, texts, others in parts:
             self._found.folders.update(folder_rows)
             self._found.left_out.update(left_out)
-            for folder in texts:
-                self._rules.enter(self._book, folder)
+            for folder, git_text, own_text in texts:
+                self._book.add(folder, git_text, own_text)
             self._found.files.update(rows)
             self._found.hinted.update(rows)
             for path in others:
@@ -288,8 +296,7 @@ class Scan:
             if whole or folder not in known_folders:
                 listed = [entry.name for entry in entries]
                 if IGNORE_FILES[0] in listed or IGNORE_FILES[1] in listed:
-                    self._rules.enter(self._book, folder)
-                    listing.texts.append(folder)
+                    listing.texts.append((folder, *self._rules.enter(self._book, folder)))
                 if b".gitattributes" in listed:
                     listing.attributes.append(folder)
             ignored = self._book.folder(folder).ignored
@@ -311,8 +318,11 @@ class Scan:
                         below_waiting.append(path)
                     else:
                         listing.fresh.append((path, entry.stat(follow_symlinks=False)))
-                except FileNotFoundError:
-                    continue
+                except OSError as error:
+                    if error.errno in FOLDER_ERRORS:
+                        listing.left_out[path] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
+                    elif error.errno not in GONE_ERRORS:
+                        raise
         return below_waiting
 
     def _sort_out(self, listing: Listing) -> Sorted:
@@ -321,7 +331,8 @@ class Scan:
         if self._hint is not None:
             rows = self._hint.rows(listing.fresh, listing.attributes, self._limit)
         others = [path for path, _ in listing.fresh if path not in rows]
-        return rows, listing.folders, listing.left_out, listing.texts, others
+        texts = listing.texts if os.getpid() != self._process else []  # in this process the book has them already
+        return rows, listing.folders, listing.left_out, texts, others
 
     def _take_new(self, path: bytes) -> None:
         self._taken += 1
@@ -333,7 +344,7 @@ class Scan:
 
     def _was_covered(self, path: bytes) -> bool:
         """Whether the last scan would have seen a file at this path."""
-        if self._blind or (self._old_book is not None and self._old_book.ignored(path, False)):
+        if self._blind or (self._old_book or self._book).ignored(path, False):
             return False
         return not self._was_left or not any(part in self._was_left for part in _with_parents(path))
 
@@ -344,7 +355,9 @@ class Scan:
                 continue
             try:
                 st = os.lstat(self._prefix + path)
-            except OSError:
+            except OSError as error:
+                if error.errno not in GONE_ERRORS:
+                    self._found.left_out[path] = self._was_left[path]
                 continue
             if self._book.ignored(path, stat.S_ISDIR(st.st_mode)):
                 continue
@@ -402,6 +415,12 @@ def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:
     entry, st = taken
     size = YOUNG if is_young(st, now) else st.st_size
     return (size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino, st.st_mode, entry[0], entry[1])
+
+
+def scans_in(coverage: dict[str, object] | None) -> int:
+    """How many scans the cache knows of."""
+    count = coverage.get("scan", 0) if coverage else 0
+    return count if isinstance(count, int) else 0
 
 
 def watch_parents(path: bytes) -> dict[bytes, FolderStat]:

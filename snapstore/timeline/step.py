@@ -1,0 +1,222 @@
+"""One step of a session: a look at the disk, the commits that come of it, and whose work each change is."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from snapstore.git.commits import Identity
+from snapstore.timeline.capture import Capture
+from snapstore.timeline.documents import OpenTurn, encode, timestamp
+from snapstore.timeline.recorder import Recorder
+from snapstore.worktree import usergit
+from snapstore.worktree.scan import scans_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from snapstore.git.objects import Entry
+    from snapstore.timeline.store import Store
+
+    States = dict[bytes, Entry | None]
+
+DONE, INTERRUPTED = "done", "interrupted"
+NAMED, SCANNED = "named", "scanned"
+_MEMO = "user-git.json"
+
+
+class Step:
+    """Used as a context under the store's lock; nothing counts before `commit`."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._trees = store.shadow.trees
+        self._session = session
+        self._capture = Capture(store)
+        self._recorder = Recorder(store, session, self._capture)
+        self._others = store.open_turns(besides=session)  # what happens here may matter to them
+        self._files: dict[str, bytes | None] = {}
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
+        if error is not None:
+            self._capture.writer.abandon()
+
+    @property
+    def cursor(self) -> bytes:
+        assert self._recorder.cursor is not None
+        return self._recorder.cursor
+
+    def scan(self, since: OpenTurn | None = None) -> bytes:
+        """The tree of the disk now; for a turn that is to end, as seen from where it began."""
+        disk = self._capture.scan(self._recorder.tree, since.scan if since is not None else 0)
+        for other in self._others:
+            other.first_seen += [os.fsdecode(path) for path in self._capture.found.first_seen]
+        return disk
+
+    def commit(self, what: str, turn: OpenTurn | None) -> None:
+        """Makes everything count; `turn` is the session's open turn from now on."""
+        if turn is not None or self._store.open_turn(self._session) is not None:
+            self._files[f"open/{self._session}.json"] = encode(turn) if turn is not None else None
+        for other in self._others:
+            self._files[f"open/{other.session}.json"] = encode(other)
+        self._recorder.commit(what, self._files)
+
+    def scans(self) -> int:
+        return scans_in(self._capture.found.coverage)
+
+    def left_out(self) -> dict[str, str]:
+        """Files that came or changed since the last look and could not be taken, and why."""
+        return {os.fsdecode(path): why for path, why in self._capture.found.newly_left_out.items()}
+
+    def record_edits(self, tree: bytes) -> None:
+        """What changed by other hands, as a commit of its own; for a new session its baseline."""
+        left_out = _listed(self.left_out())
+        when = timestamp(self._store.clock())
+        record = {"started_at": when, "ended_at": when, "left_out": left_out} if left_out else None
+        recorder, user = self._recorder, self._store.user
+        if recorder.tree is None:
+            recorder.add("baseline", tree, "Baseline", author=user, changes=(), record=record)
+            return
+        changes = list(self._trees.diff(recorder.tree, tree))
+        if changes:
+            names = "1 file" if len(changes) == 1 else f"{len(changes)} files"
+            recorder.add("edits", tree, f"Edits: {names}", author=user, changes=changes, record=record)
+
+    def name(self, turn: OpenTurn, paths: Iterable[bytes], *, after: bool) -> None:
+        """Notes files as named by the turn; what other hands did to them before becomes edits."""
+        before = self._recorder.tree
+        assert before is not None
+        known = set(turn.named)
+        fresh = [path for path in dict.fromkeys(paths) if os.fsdecode(path) not in known]
+        states = self._capture.look(fresh, before)
+        made = self._made_by_others(turn, before, states, after)
+        if made:
+            result = self._put(before, made)
+            self._capture.apply(made, before, result)
+            self.record_edits(result)
+        turn.named += [os.fsdecode(path) for path in fresh]
+        turn.left_out.update(self.left_out())
+
+    def record_turn(self, turn: OpenTurn, found_by: str, status: str, record: dict[str, Any]) -> bytes:
+        """The turn's commit, with whatever belongs before it recorded first. Gives its id."""
+        recorder, found = self._recorder, self._capture.found
+        assert recorder.tree is not None
+        named = [os.fsencode(path) for path in turn.named]
+        states = self._capture.look(named, recorder.tree) if found_by == NAMED else {}
+        first_seen = found.first_seen | {os.fsencode(path) for path in turn.first_seen}
+        before = self._put(recorder.tree, self._settled(turn, recorder.tree, first_seen))
+        if found_by == NAMED:
+            after = self._put(before, states)
+            self._capture.apply(states, before, after)
+        else:
+            after = self._scanned(turn, before, named)
+        changes = list(self._trees.diff(before, after))
+        self.record_edits(before)
+        oid = recorder.add(
+            "turn",
+            after,
+            turn.prompt,
+            author=Identity(turn.agent, f"{turn.agent}@snapstore"),
+            changes=changes,
+            agent=turn.agent,
+            turn=recorder.next_turn(),
+            record={
+                "prompt": turn.prompt,
+                "replies": [],
+                "thinking": [],
+                "tool_calls": [],
+                "lines": [],
+                **record,
+                "agent": turn.agent,
+                "started_at": timestamp(turn.started_at),
+                "ended_at": timestamp(self._store.clock()),
+                "status": status,
+                "found_by": found_by,
+                "left_out": _listed({**turn.left_out, **self.left_out()}),
+                "first_seen": sorted(os.fsdecode(path) for path in first_seen),
+                "user_git": usergit.compare(turn.user_git or {}, self.observe() or {}),
+            },
+        )
+        for other in self._others:
+            other.captured_by_others.append(oid.hex())
+        return oid
+
+    def observe(self) -> dict[str, Any] | None:
+        """Where the user's own repository stands. What spares us reading its index again is remembered."""
+        repo = self._store.user_repo()
+        if repo is None:
+            return None
+        memo = self._store.documents.optional(_MEMO)
+        observed, fresh = usergit.observe(repo, memo)
+        if fresh != memo:
+            self._files[_MEMO] = json.dumps(fresh).encode()
+        return observed
+
+    # Whose work it is.
+
+    def _settled(self, turn: OpenTurn, before: bytes, first_seen: set[bytes]) -> States:
+        """What belongs before the turn although it came to light only now: what turns of other sessions left behind
+        that ended meanwhile, and files whose state before nobody knows."""
+        states: States = {}
+        for name in turn.captured_by_others:
+            commit = self._shadow.commit(bytes.fromhex(name))
+            parent = self._shadow.commit(commit.parents[0])
+            states.update((path, new) for path, _, new in self._trees.diff(parent.tree, commit.tree))
+        disk = self._capture.disk
+        if disk is not None:
+            for path in first_seen:
+                if path in self._capture.found.first_seen or self._trees.file(before, path) is None:
+                    states[path] = self._trees.file(disk, path)
+        return states
+
+    def _scanned(self, turn: OpenTurn, before: bytes, named: list[bytes]) -> bytes:
+        """The turn's tree after a scan: the disk, without what other open turns have named as theirs."""
+        capture, trees = self._capture, self._trees
+        assert capture.disk is not None
+        after = capture.disk
+        theirs = [os.fsencode(path) for path in {path for other in self._others for path in other.named}]
+        theirs = [path for path in theirs if path not in named]
+        if any(trees.lookup(before, path) != trees.lookup(after, path) for path in theirs):
+            mine = {path: new for path, _, new in trees.diff(before, after) if not _below_any(path, theirs)}
+            after = self._put(before, mine)
+        # Named files may lie where the scan does not look: ignored, or too large.
+        unseen = [path for path in named if trees.lookup(after, path) is None or path in capture.found.left_out]
+        states = capture.look(unseen, before)
+        capture.disk = self._put(capture.disk, states)
+        return self._put(after, states)
+
+    def _made_by_others(self, turn: OpenTurn, before: bytes, states: States, after: bool) -> States:
+        """Of the states found at a touch, those that the turn did not bring about.
+
+        Before the write and with no program run yet, any difference is another hand's. After the write, only a file
+        nobody could have seen before belongs to the past, as first seen.
+        """
+        made: States = {}
+        for path, state in states.items():
+            known = self._trees.file(before, path)
+            if state == known:
+                continue
+            if after:
+                if known is None and not self._capture.covered(path):
+                    made[path] = state
+                    turn.first_seen.append(os.fsdecode(path))
+            elif not turn.shell:
+                made[path] = state
+        return made
+
+    def _put(self, tree: bytes, states: States) -> bytes:
+        return self._trees.rewrite(self._capture.writer, tree, states) if states else tree
+
+
+def _below_any(path: bytes, tops: Iterable[bytes]) -> bool:
+    return any(path == top or path.startswith(top + b"/") for top in tops)
+
+
+def _listed(left_out: dict[str, str]) -> list[dict[str, str]]:
+    return [{"path": path, "why": why} for path, why in sorted(left_out.items())]
