@@ -67,8 +67,10 @@ class Desk:
         return found
 
     def read(self, files: dict[bytes, bytes], staged: dict[bytes, bytes] | None = None) -> Conversions:
+        """What the attributes say. The desk's own filter alone would make everything suspect, see below."""
         repo, home = self.repo(), os.fsencode(self.home)
-        return read_conversions(repo, user_config(repo, home), files, home, staged)
+        config = {key: value for key, value in user_config(repo, home).items() if not key.startswith("filter.rot.")}
+        return read_conversions(repo, config, files, home, staged)
 
     def attribute_files(self) -> dict[bytes, bytes]:
         top = os.fsencode(self.folder)
@@ -350,3 +352,12 @@ def test_judging_leaves_the_repository_bit_identical(desk: Desk) -> None:
     assert desk.read(desk.attribute_files()).suspect(b"a")
     assert picture() == before
     assert not (desk.home / "ran").exists()
+
+
+def test_a_filter_in_the_configuration_makes_everything_suspect(desk: Desk) -> None:
+    """It may have been at work under attributes that are gone; the large file storage leaves at most a small pointer."""
+    repo, home = desk.repo(), os.fsencode(desk.home)
+    assert read_conversions(repo, user_config(repo, home), {}, home).everything
+    large = read_conversions(repo, {"filter.lfs.clean": "git-lfs clean -- %f"}, {}, home)
+    assert not large.everything and large.nothing and large.smallest == 1024
+    assert read_conversions(repo, {}, {}, home).smallest == 0

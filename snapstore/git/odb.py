@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+_RETRIES = 10  # for an object that a repacking git moves about
 # Above this a blob is streamed, not held.
 LARGE = 8 * CHUNK
 
@@ -181,20 +182,22 @@ class Objects:
         return [known[base] if base in known else Pack(base) for _, base in found]
 
     def _locate(self, oid: bytes, packed: Callable[[Pack, int], T], loose: Callable[[bytes], T | None]) -> T | None:
-        for attempt in (0, 1):
-            try:
-                for pack in self.packs():
+        for attempt in range(_RETRIES):
+            vanished = False
+            for pack in self.packs():
+                try:
                     offset = pack.find(oid)
                     if offset is not None:
                         return packed(pack, offset)
-            except FileNotFoundError:  # repacked under our feet
-                pass
-            else:
-                result = loose(oid)
-                if result is not None:
-                    return result
-            if attempt == 0:
-                self.reload()
+                except FileNotFoundError:  # repacked under our feet
+                    vanished = True
+            result = loose(oid)
+            if result is not None:
+                return result
+            before = self._seen
+            self.reload()
+            if not vanished and before == self._seen and attempt > 0:
+                break
         return None
 
     def _loose(self, oid: bytes) -> str:

@@ -143,7 +143,8 @@ class Pack:
 
     def _result_size(self, start: int) -> int:
         """The size that a delta says its result has."""
-        head = self._map[start : start + 64] if self._map is not None else os.pread(self._open(), 64, start)
+        # A deflate stream may begin with a table of some 300 bytes before its first byte of data.
+        head = self._map[start : start + 1024] if self._map is not None else os.pread(self._open(), 1024, start)
         try:
             piece = zlib.decompressobj().decompress(head, 32)
             _, at = _varint(piece, 0)

@@ -134,12 +134,20 @@ class Recorder:
             if moves or files:
                 store.journal.carry_out(moves, files, what=what)
         except BaseException:
-            if not store.journal.pending():  # what is written down will need the pack
-                store.shadow.objects.discard(pack)
+            self._discard(pack, moves)
             raise
         self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)
         self._afterwards(lambda: housekeeping.tidy(store.shadow.objects))
+
+    def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
+        """Removes the pack of a step that came to nothing; never one that a ref or the journal may need."""
+        try:
+            needed = self._store.journal.pending() or any(self._refs.value(name) == new for name, _, new in moves)
+        except (OSError, SnapstoreError):
+            needed = True
+        if not needed:
+            self._store.shadow.objects.discard(pack)
 
     def _afterwards(self, work: Callable[[], object]) -> None:
         """What only saves time later must not make a recorded turn look failed: a full disk is met here first."""

@@ -101,21 +101,21 @@ class Step:
             self._capture.apply(made, before, result)
             self.record_edits(result)
         turn.named += [os.fsdecode(path) for path in fresh]
-        turn.left_out.update(self.left_out())
+        turn.left_out = self._still_left_out(turn, states)
 
     def record_turn(self, turn: OpenTurn, found_by: str, status: str, record: dict[str, Any]) -> bytes:
         """The turn's commit, with whatever belongs before it recorded first. Gives its id."""
         recorder, found = self._recorder, self._capture.found
         assert recorder.tree is not None
         named = [os.fsencode(path) for path in turn.named]
-        states = self._capture.look(named, recorder.tree) if found_by == NAMED else {}
+        states: States = self._capture.look(named, recorder.tree) if found_by == NAMED else {}
         first_seen = found.first_seen | {os.fsencode(path) for path in turn.first_seen}
         before = self._put(recorder.tree, self._settled(turn, recorder.tree, first_seen))
         if found_by == NAMED:
             after = self._put(before, states)
             self._capture.apply(states, before, after)
         else:
-            after = self._scanned(turn, before, named)
+            after, states = self._scanned(turn, before, named)
         changes = list(self._trees.diff(before, after))
         self.record_edits(before)
         oid = recorder.add(
@@ -138,7 +138,7 @@ class Step:
                 "ended_at": timestamp(self._store.clock()),
                 "status": status,
                 "found_by": found_by,
-                "left_out": _listed({**turn.left_out, **self.left_out()}),
+                "left_out": _listed(self._still_left_out(turn, states)),
                 "first_seen": sorted(os.fsdecode(path) for path in first_seen),
                 "user_git": usergit.compare(turn.user_git or {}, self.observe() or {}),
             },
@@ -175,8 +175,14 @@ class Step:
                     states[path] = self._trees.file(disk, path)
         return states
 
-    def _scanned(self, turn: OpenTurn, before: bytes, named: list[bytes]) -> bytes:
-        """The turn's tree after a scan: the disk, without what other open turns have named as theirs."""
+    def _still_left_out(self, turn: OpenTurn, taken: States) -> dict[str, str]:
+        """What was left out so far, without the files that were taken after all because they were named."""
+        left_out = {**turn.left_out, **self.left_out()}
+        return {path: why for path, why in left_out.items() if taken.get(os.fsencode(path)) is None}
+
+    def _scanned(self, turn: OpenTurn, before: bytes, named: list[bytes]) -> tuple[bytes, States]:
+        """The turn's tree after a scan: the disk, without what other open turns have named as theirs. Also the states
+        of named files that the scan did not see."""
         capture, trees = self._capture, self._trees
         assert capture.disk is not None
         after = capture.disk
@@ -189,7 +195,7 @@ class Step:
         unseen = [path for path in named if trees.lookup(after, path) is None or path in capture.found.left_out]
         states = capture.look(unseen, before)
         capture.disk = self._put(capture.disk, states)
-        return self._put(after, states)
+        return self._put(after, states), states
 
     def _made_by_others(self, turn: OpenTurn, before: bytes, states: States, after: bool) -> States:
         """Of the states found at a touch, those that the turn did not bring about.
