@@ -28,7 +28,9 @@ def tidy(objects: Objects) -> bool:
     folded = False
     below = 0
     for limit in STEPS:
-        small = [pack for pack in packs if below <= _size(pack) < limit and _foldable(pack)]
+        small = [pack for pack in packs if below <= _size(pack) < limit and _ours(pack)]
+        if len(small) >= FOLD_AT:
+            small = [pack for pack in small if not _has_deltas(pack)]
         if len(small) >= FOLD_AT:
             _fold(objects, small)
             folded = True
@@ -63,14 +65,17 @@ def _size(pack: Pack) -> int:
         return -1
 
 
-def _foldable(pack: Pack) -> bool:
-    """Ours alone: not one that is kept, hard-linked, or has deltas, whose bases are given by distance."""
+def _ours(pack: Pack) -> bool:
+    """Not one that is kept, nor hard-linked from elsewhere."""
     try:
-        if os.path.exists(f"{pack.base}.keep") or os.stat(f"{pack.base}.pack").st_nlink > 1:
-            return False
-        return not any(pack.is_delta(offset) for offset in pack.offsets().values())
+        return os.stat(f"{pack.base}.pack").st_nlink == 1 and not os.path.exists(f"{pack.base}.keep")
     except FileNotFoundError:
         return False
+
+
+def _has_deltas(pack: Pack) -> bool:
+    """Their bases are given by distance: such entries cannot be copied one by one."""
+    return any(pack.is_delta(offset) for offset in pack.offsets().values())
 
 
 def _sweep(objects: Objects) -> None:

@@ -225,12 +225,13 @@ class Refs:
         while missing:
             try:
                 os.mkdir(missing[-1], 0o700)
+                sync_folder(os.path.dirname(missing[-1]))
             except FileExistsError:
                 pass
             except FileNotFoundError:
                 missing.append(os.path.dirname(missing[-1]))
                 continue
-            sync_folder(os.path.dirname(missing.pop()))
+            missing.pop()
 
 
 def spell(value: bytes | str) -> str:

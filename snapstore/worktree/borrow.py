@@ -19,6 +19,7 @@ import os
 import stat
 import time
 from struct import Struct
+from threading import Thread
 
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import BLOB, EXECUTABLE, FILE, Entry, object_id
@@ -55,6 +56,23 @@ class Borrow:
             raise NotBorrowable("its object ids are not ours")
         self._repo = repo
         self._home = home
+        self._sources = [_Source(folder) for folder in _object_folders(os.path.join(repo.common_dir, b"objects"))]
+        # Hashing lets other Python code run: the packs are checked while the index is read.
+        checking = Thread(target=self._check)
+        checking.start()
+        try:
+            self._read(root)
+        finally:
+            checking.join()
+        for source in self._sources:
+            source.prepare(len(self._index.entries))
+
+    def _check(self) -> None:
+        for source in self._sources:
+            source.check()
+
+    def _read(self, root: bytes) -> None:
+        repo = self._repo
         self._prefix = root[len(repo.top.rstrip(b"/")) + 1 :] + b"/" if root != repo.top else b""
         try:
             self._index = read_index(os.path.join(repo.git_dir, b"index"))
@@ -62,9 +80,6 @@ class Borrow:
             raise NotBorrowable(str(error)) from None
         written = self._index.mtime_ns
         self._newest = written - (TICK_NS if written % 1_000_000_000 else COARSE_NS)
-        self._sources = [_Source(folder) for folder in _object_folders(os.path.join(repo.common_dir, b"objects"))]
-        for source in self._sources:
-            source.prepare(len(self._index.entries))
         self.expected = len(self._index.entries)
         self._staged_attributes = {
             path: head for path, head in self._index.entries.items() if path.endswith(b".gitattributes")
@@ -116,8 +131,9 @@ class Borrow:
                     kind = EXECUTABLE if st_mode & 0o100 else FILE
                     rows[path] = (YOUNG if young else size, mtime, ctime, st.st_ino, st_mode, kind, oid)
                     break
-        for path in [path for path, row in rows.items() if not self._intact(row[6])]:
-            del rows[path]  # the file on disk may be the only good copy
+        if not all(source.checked for source in self._sources):
+            for path in [path for path, row in rows.items() if not self._intact(row[6])]:
+                del rows[path]  # the file on disk may be the only good copy
         return rows
 
     def _intact(self, oid: bytes) -> bool:
@@ -192,12 +208,10 @@ class _Table:
     def __init__(self, pack: Pack, small: bool) -> None:
         self.pack = pack
         self.find: Callable[[bytes], int | None] = pack.offsets().get if small else pack.find
-        self._checked = pack.size() <= _CHECK_WHOLE
-        if self._checked and not pack.is_whole():
-            raise ValueError(f"{pack.base} is damaged")
+        self.checked = pack.size() <= _CHECK_WHOLE
 
     def intact(self, oid: bytes, offset: int) -> bool:
-        if self._checked:
+        if self.checked:
             return True
         try:  # a long history: reading the objects that are wanted costs less than all of it
             return object_id(*self.pack.read(offset)) == oid
@@ -212,25 +226,35 @@ class _Source:
         self._folder = os.fsdecode(folder)
         self._objects = Objects(os.path.dirname(self._folder))
         self._objects.folder, self._objects.pack_folder = self._folder, f"{self._folder}/pack"
+        self._packs: list[Pack] = []
         self._tables: list[_Table] = []
+        self.loose = any(self._objects.loose_ids())
+        self.checked = False  # every byte of it
+
+    def check(self) -> None:
+        """Finds the packs that can be used. What a damaged one holds is read from disk instead."""
+        try:
+            packs = self._objects.packs() if os.path.isdir(self._objects.pack_folder) else []
+        except (SnapstoreError, OSError):
+            packs = []
+        for pack in packs:
+            try:
+                # One of a partial clone has trees that name blobs which are nowhere.
+                promised = os.path.exists(f"{pack.base}.promisor")
+                if not promised and (pack.size() > _CHECK_WHOLE or pack.is_whole()):
+                    self._packs.append(pack)
+            except (SnapstoreError, OSError):
+                continue
 
     def prepare(self, wanted: int) -> None:
         """Reads the pack indexes, those of moderate size as a table: one look-up instead of a search in each."""
-        if not os.path.isdir(self._objects.pack_folder):
-            return
-        try:
-            packs = self._objects.packs()
-        except (SnapstoreError, OSError) as error:
-            raise NotBorrowable(str(error)) from None
-        for pack in packs:
-            if os.path.exists(f"{pack.base}.promisor"):
-                continue  # of a partial clone: its trees name blobs that are nowhere
+        for pack in self._packs:
             try:
-                small = pack.count() <= _MANY * wanted + 1000
                 pack.map()
-                self._tables.append(_Table(pack, small))
+                self._tables.append(_Table(pack, small=pack.count() <= _MANY * wanted + 1000))
             except (SnapstoreError, OSError, ValueError):
-                continue  # damaged: what it holds is read from disk instead
+                continue
+        self.checked = not self.loose and all(table.checked for table in self._tables)
 
     def lends(self, oid: bytes, size: int) -> bool:
         """Whether a blob of this size is here."""
@@ -252,7 +276,7 @@ class _Source:
             return False
 
     def is_one_pack(self) -> bool:
-        return len(self._tables) == 1 and not any(self._objects.loose_ids())
+        return len(self._tables) == 1 and not self.loose
 
     def link_all(self, objects: Objects, made: list[str]) -> None:
         for table in self._tables:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+_HOLDER = 250  # bytes for the holder's name
 PATIENCE = 30.0  # seconds a command waits for another before it gives up
 
 
@@ -56,15 +57,15 @@ class StoreLock:
                     raise Busy(f"the store is in use by {self._holder(fd)}")
                 time.sleep(pause)
                 pause = min(pause * 1.5, 0.05)
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"{os.getpid()} {' '.join(sys.argv[:3])[:200]}".encode("utf-8", "replace"), 0)
+            holder = f"{os.getpid()} {' '.join(sys.argv[:3])}".encode("utf-8", "replace")
+            os.pwrite(fd, holder[:_HOLDER].ljust(_HOLDER), 0)
         except BaseException:
             os.close(fd)
             raise
         return fd
 
     def _holder(self, fd: int) -> str:
-        text = os.pread(fd, 300, 0).decode("utf-8", "replace")
+        text = os.pread(fd, _HOLDER, 0).decode("utf-8", "replace").rstrip()
         pid, _, command = text.partition(" ")
         name = os.path.basename(command.partition(" ")[0]) + command[len(command.partition(" ")[0]) :]
         return f"process {pid} ({one_line(name) or 'unknown'})" if pid.isdecimal() else "another process"
