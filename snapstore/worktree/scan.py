@@ -17,10 +17,11 @@ import time
 from snapstore.git.objects import Entry
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.blobs import Blobs, LeftOut
-from snapstore.worktree.names import GIT_BEGINNINGS, is_git, unsafe_parts
+from snapstore.worktree.names import is_git, unsafe_parts
 from snapstore.worktree.parallel import WORTH_IT, in_two
 from snapstore.worktree.platform import is_young
 from snapstore.worktree.statcache import UNLISTED, YOUNG, FileStat, FolderStat, StatCache
+from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS, IGNORE_FILES, Listing, Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,22 +51,7 @@ Sorted = tuple[
     list[tuple[bytes, bytes | None, bytes | None]],
     list[bytes],
 ]
-# Errors that say something of a file or folder; any other (no descriptors, no memory) says that we cannot look.
-GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR)
-FOLDER_ERRORS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG)
 SPREAD = 64  # folders to hand out before a walk is shared
-IGNORE_FILES = (b".gitignore", b".snapstoreignore")
-
-
-class Listing:
-    """What a walk came across: files not known yet, the folders listed, and those that hold rules or attributes."""
-
-    def __init__(self, attributes: Sequence[bytes] = ()) -> None:
-        self.fresh: list[tuple[bytes, os.stat_result]] = []
-        self.folders: dict[bytes, FolderStat] = {}
-        self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}
-        self.texts: list[tuple[bytes, bytes | None, bytes | None]] = []
-        self.attributes = list(attributes)
 
 
 class Found:
@@ -108,14 +94,13 @@ class Scan:
         self._tracked = tracked
         self._index_mark = index_mark  # the state of the user's index that `tracked` is of
         self._progress = progress
-        self._skip = skip  # our own home, where it lies inside the root
         self._found = Found()
         coverage = cache.coverage
         self._blind = coverage is None
         self._was_left: dict[bytes, tuple[str, tuple[int, ...]]] = coverage["left_out"] if coverage else {}  # type: ignore[assignment]
         self._taken = 0
         self._process = os.getpid()
-        self._book: RuleBook = rules.book
+        self._ways = Walk(self._prefix, cache, self._found.files, self._found.folders, rules, skip)
         self._old_book: RuleBook | None = None
 
     def run(self) -> Found:
@@ -124,8 +109,8 @@ class Scan:
         moved = self._look_at_folders()
         self._look_at_files()
         if self._blind or self._rules.changed() or self._ignore_file_moved(moved):
-            self._old_book = None if self._blind else self._book
-            self._book = self._rules.reread()
+            self._old_book = None if self._blind else self._ways.book
+            self._ways.book = self._rules.reread()
             self._walk([b""], whole=True)
             for folder in self._cache.folders:  # ignored or gone by now: no longer listed
                 found.folders.setdefault(folder, None)
@@ -140,7 +125,7 @@ class Scan:
             "left_out": found.left_out,
             "scan": scans_in(self._cache.coverage) + 1,
             "index": self._index_mark,
-            **self._rules.remember(self._book),
+            **self._rules.remember(self._ways.book),
         }
         return found
 
@@ -245,85 +230,28 @@ class Scan:
         if self._hint is not None and self._hint.expected >= WORTH_IT:
             top = Listing()
             while folders and len(folders) < SPREAD:
-                folders = self._list(folders, top, whole=whole, deep=False)
+                folders = self._ways.list(folders, top, whole=whole, deep=False)
 
             def part(some: Sequence[bytes]) -> Sorted:
                 listing = Listing(top.attributes)
-                self._list(list(some), listing, whole=whole, deep=True)
+                self._ways.list(list(some), listing, whole=whole, deep=True)
                 return self._sort_out(listing)
 
             # Every other folder: neighbours are alike in size.
             parts = [self._sort_out(top), *in_two(part, folders[::2] + folders[1::2])]
         else:
             listing = Listing()
-            self._list(folders, listing, whole=whole, deep=True)
+            self._ways.list(folders, listing, whole=whole, deep=True)
             parts = [self._sort_out(listing)]
         for rows, folder_rows, left_out, texts, others in parts:
             self._found.folders.update(folder_rows)
             self._found.left_out.update(left_out)
             for folder, git_text, own_text in texts:
-                self._book.add(folder, git_text, own_text)
+                self._ways.book.add(folder, git_text, own_text)
             self._found.files.update(rows)
             self._found.hinted.update(rows)
             for path in others:
                 self._take_new(path)
-
-    def _list(self, folders: list[bytes], listing: Listing, *, whole: bool, deep: bool) -> list[bytes]:
-        """Reads folders and (`deep`) those below them; gives the folders that were found and not read."""
-        known_files, known_folders = self._cache.files, self._cache.folders
-        found, prefix = self._found, self._prefix
-        waiting = folders
-        below_waiting: list[bytes] = waiting if deep else []
-        while waiting:
-            folder = waiting.pop()
-            below = folder + b"/" if folder else b""
-            now = time.time_ns()
-            try:
-                st = os.lstat(prefix + folder)
-                if not stat.S_ISDIR(st.st_mode):
-                    continue
-                with os.scandir(prefix + folder) as names:
-                    entries = list(names)
-            except OSError as error:
-                if not folder or error.errno not in (*GONE_ERRORS, *FOLDER_ERRORS):
-                    raise
-                if error.errno in GONE_ERRORS:
-                    continue
-                listing.left_out[folder] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
-                continue
-            mtime = YOUNG if is_young(st, now) else st.st_mtime_ns
-            listing.folders[folder] = (mtime, st.st_ctime_ns, st.st_ino)
-            if whole or folder not in known_folders:
-                listed = [entry.name for entry in entries]
-                if IGNORE_FILES[0] in listed or IGNORE_FILES[1] in listed:
-                    listing.texts.append((folder, *self._rules.enter(self._book, folder)))
-                if b".gitattributes" in listed:
-                    listing.attributes.append(folder)
-            ignored = self._book.folder(folder).ignored
-            for entry in entries:
-                name = entry.name
-                path = below + name
-                if path in known_files and found.files.get(path, ()) is not None:
-                    continue
-                try:
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if is_folder and not whole and path in known_folders and found.folders.get(path, ()) is not None:
-                        continue
-                    if ignored(name, is_folder) or path == self._skip:
-                        continue
-                    if name[0] in GIT_BEGINNINGS and is_git(name):
-                        if name != b".git":
-                            listing.left_out[path] = (reasons.BAD_NAME, ())
-                    elif is_folder:
-                        below_waiting.append(path)
-                    else:
-                        listing.fresh.append((path, entry.stat(follow_symlinks=False)))
-                except OSError as error:
-                    if error.errno in FOLDER_ERRORS:
-                        listing.left_out[path] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
-                    elif error.errno not in GONE_ERRORS:
-                        raise
-        return below_waiting
 
     def _sort_out(self, listing: Listing) -> Sorted:
         """A listing as plain data: rows of the files whose blobs are known already, then the rest of it."""
@@ -344,7 +272,7 @@ class Scan:
 
     def _was_covered(self, path: bytes) -> bool:
         """Whether the last scan would have seen a file at this path."""
-        if self._blind or (self._old_book or self._book).ignored(path, False):
+        if self._blind or (self._old_book or self._ways.book).ignored(path, False):
             return False
         return not self._was_left or not any(part in self._was_left for part in _with_parents(path))
 
@@ -359,7 +287,7 @@ class Scan:
                 if error.errno not in GONE_ERRORS:
                     self._found.left_out[path] = self._was_left[path]
                 continue
-            if self._book.ignored(path, stat.S_ISDIR(st.st_mode)):
+            if self._ways.book.ignored(path, stat.S_ISDIR(st.st_mode)):
                 continue
             if stat.S_ISDIR(st.st_mode):
                 self._walk([path], whole=False)
