@@ -355,7 +355,7 @@ def test_judging_leaves_the_repository_bit_identical(desk: Desk) -> None:
 
 
 def test_a_filter_in_the_configuration_makes_everything_suspect(desk: Desk) -> None:
-    """It may have been at work under attributes that are gone; the large file storage leaves at most a small pointer."""
+    """It may have been at work under attributes that are gone; large file storage leaves at most a small pointer."""
     repo, home = desk.repo(), os.fsencode(desk.home)
     assert read_conversions(repo, user_config(repo, home), {}, home).everything
     large = read_conversions(repo, {"filter.lfs.clean": "git-lfs clean -- %f"}, {}, home)
