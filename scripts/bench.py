@@ -314,6 +314,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(prefix="snapstore-bench-") as name:
         work = Path(name)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
         os.environ.update(HOME=name, SNAPSTORE_HOME=f"{name}/stores", GIT_CONFIG_NOSYSTEM="1")
         (work / ".gitconfig").write_text("[user]\n\tname = Bench\n\temail = bench@example.com\n")
         bench = Bench(work)

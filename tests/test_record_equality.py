@@ -33,9 +33,12 @@ NAMES = [
     b"trailing ",
     b"a.lock",
 ]
-PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map(b"/".join)
+# mostly the same two, so that files, links and folders take each other's places
+PARTS = st.one_of(st.sampled_from([b"a", b"b"]), st.sampled_from([b"a", b"b"]), st.sampled_from(NAMES))
+PATHS = st.lists(PARTS, min_size=1, max_size=3).map(b"/".join)
 CONTENTS = st.one_of(
     st.just(b""),
+    st.just(b"one\n"),
     st.sampled_from([b"one\n", b"two\n", b"one\r\n", b"$Id$\n", b"\x00\x01\x02", b"x" * 70_000]),
     st.binary(max_size=40),
 )
@@ -230,8 +233,16 @@ FOLDER_TO_LINK = [
 ]
 
 
+BACK_AGAIN = [
+    Bracket((Edit("link", b"a", b"", b"nowhere"), Edit("write", b"b", b"same")), (), False, False),
+    Bracket((), (Edit("link", b"a/b", b"", b"a"), Edit("folder", b"b", b"1")), True, False),
+    Bracket((Edit("link", b"a", b"", b"nowhere"), Edit("write", b"b", b"same")), (), False, False),
+]
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @example(FOLDER_TO_LINK)
+@example(BACK_AGAIN)
 @given(brackets(4))
 def test_every_commit_equals_the_disk_over_generated_turns_P_01_S2_16(story: list[Bracket]) -> None:
     """Turns scanned and named, edits between them, caches warm (the store stays open) and cold (opened anew)."""
