@@ -21,6 +21,7 @@ import pytest
 
 from snapstore import Store
 from snapstore.timeline.check import Check
+from snapstore.worktree.statcache import StatCache
 
 # path -> (mode, bytes): what a tree of git can hold, and nothing else
 Files = dict[bytes, tuple[bytes, bytes]]
@@ -160,6 +161,20 @@ def assert_whole(store: Store) -> None:
     problems = Check(store, read_data=True).run().problems
     assert not problems, problems
     git(store.shadow.git_dir, "fsck", "--strict", "--no-dangling")
+
+
+def assert_cache_adds_up(store: Store) -> None:
+    """The stat cache says of itself that its rows add up to its tree; where they do not, a later scan goes wrong."""
+    cache = StatCache(store.state)
+    cache.load()
+    if cache.coverage is None:
+        return
+    rows = {path: (row[5], row[6].hex()) for path, row in cache.files.items()}
+    listing = git(store.shadow.git_dir, "ls-tree", "-r", "-z", cache.tree.hex()).split(b"\0")
+    entries = [row.partition(b"\t") for row in listing if row]
+    tree = {path: (head.split(b" ")[0], head.split(b" ")[2].decode()) for head, _, path in entries}
+    wrong = {path: (tree.get(path), rows.get(path)) for path in tree | rows if tree.get(path) != rows.get(path)}
+    assert not wrong, f"path: (in the cache's tree, in its rows)\n{wrong}"
 
 
 # Ordinary git.

@@ -36,6 +36,7 @@ from helpers import (
 )
 
 from snapstore import Store
+from snapstore.git.housekeeping import FOLD_AT
 from snapstore.timeline.check import Check
 from snapstore.timeline.documents import Documents
 
@@ -66,7 +67,7 @@ try:
         store.session("t").begin("a new session")
     elif step == "touch":
         session.touch([root + "/named", root + "/also/named"])
-    elif step == "end":
+    elif step in ("end", "end folding"):
         session.end(replies=["done"])
     elif step == "end named":
         session.end(scan=False, replies=["done"])
@@ -135,6 +136,12 @@ class Lab:
                 write(self.root / "file", f"turn {number}")
                 write(self.root / f"made/by/{number}", str(number))
                 self.saved[turn.end().hex()] = on_disk(self.root)
+            if self.step == "end folding":  # one more pack, and the small ones are put together
+                packs = Path(store.shadow.git_dir, "objects/pack")
+                while len(list(packs.glob("*.pack"))) < FOLD_AT - 1:
+                    turn = session.begin("one more")
+                    write(self.root / "file", f"pack {len(list(packs.glob('*.pack')))}")
+                    self.saved[turn.end().hex()] = on_disk(self.root)
             if self.step not in ("begin", "configure"):
                 turn = session.begin("the struck turn")
                 if self.step == "end named":
@@ -256,11 +263,11 @@ WRITES = ["rename", "unlink", "fsync", "write", "pwrite64", "mkdir", "link", "ft
 READS = ["openat", "read", "pread64", "newfstatat", "getdents64", "lseek", "readlink", "close"]
 
 
-def kill_everywhere(step: str, syscalls: list[str]) -> None:
+def kill_everywhere(step: str, syscalls: list[str], every: int = 1) -> None:
     with laboratory(step) as lab:
         failures = []
         for syscall in syscalls:
-            for number in range(1, lab.calls.get(syscall, (0, 0))[1] + 1):
+            for number in range(1, lab.calls.get(syscall, (0, 0))[1] + 1, every):
                 try:
                     home, done = lab.strike(syscall, number, "signal=SIGKILL")
                     assert done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), done
@@ -276,6 +283,19 @@ def kill_everywhere(step: str, syscalls: list[str]) -> None:
 @pytest.mark.parametrize("step", ["begin", "touch", "end", "end named"])
 def test_killed_at_any_call_it_is_old_or_new_and_goes_on_S0_47(step: str, syscall: str) -> None:
     kill_everywhere(step, [syscall] if syscall != "write" else ["write", "mkdir", "link", "ftruncate"])
+
+
+def test_killed_while_packs_are_put_together_nothing_is_lost_S0_47() -> None:
+    """The folded pack is in place before the first of its parts goes."""
+    with laboratory("end folding") as lab:
+        assert lab.calls["unlink"][1] > 2 * (FOLD_AT - 1)
+    kill_everywhere("end folding", ["rename", "fsync"], every=2)
+    kill_everywhere("end folding", ["unlink"], every=11)
+
+
+@pytest.mark.deep
+def test_killed_at_any_call_while_packs_are_put_together_nothing_is_lost_S0_47() -> None:
+    kill_everywhere("end folding", [*WRITES, "openat"])
 
 
 @pytest.mark.deep

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from helpers import Files, assert_equal, assert_whole, git, line, on_disk, quick_folder, remove
+from helpers import Files, assert_cache_adds_up, assert_equal, assert_whole, git, line, on_disk, quick_folder, remove
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -201,6 +201,7 @@ class Project:
         commit = line(self.store, "s")[-1]["commit"]
         disk = on_disk(self.root)
         assert_equal(self.store, commit, disk)
+        assert_cache_adds_up(self.store)
         self.seen[commit] = disk
 
     def assert_all_kept(self) -> None:

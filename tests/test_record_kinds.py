@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers import assert_equal, assert_whole, git_in, line, on_disk, remove, touched, write
+from helpers import assert_cache_adds_up, assert_equal, assert_whole, git_in, line, on_disk, remove, touched, write
 
 from snapstore import Store
 
@@ -78,6 +78,7 @@ def test_every_kind_becomes_every_kind_in_one_turn_G_35(
     commit = session.end()
 
     assert_equal(store, commit, after)
+    assert_cache_adds_up(store)
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert touched(store, commit).keys() == changed
     assert_equal(store, line(store, "s")[-2]["commit"], before)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Files, assert_equal, assert_whole, git, in_commit, line, on_disk, remove, tip
+from helpers import Files, assert_cache_adds_up, assert_equal, assert_whole, git, in_commit, line, on_disk, remove, tip
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -176,6 +176,7 @@ class Recording(RuleBasedStateMachine):
         if hasattr(self, "stores"):
             for store in self.stores.values():
                 assert {turn.session for turn in store.open_turns()} == set(self.seen)
+            assert_cache_adds_up(self.stores["one"])
 
     def _line(self, session: str) -> list[dict[str, Any]]:
         try:

@@ -151,7 +151,7 @@ class Capture:
         full = self._store.root.rstrip(b"/") + b"/" + path
         if os.path.isdir(full) and not os.path.islink(full) and os.path.realpath(full) == full:
             if known is not None and known[0] != FOLDER:
-                states[path] = None
+                states[path] = self.found.files[path] = None  # its row too: the file may come back as it was
             for folder, folders, names in os.walk(full):
                 folders[:] = [name for name in folders if not is_git(name)]
                 links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
