@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from snapstore.timeline.session import Session
+    from snapstore.worktree.journal import Recovery
+    from snapstore.worktree.restore import Restore
 
     Say = Callable[[str], None]
     Progress = Callable[[int], None]
@@ -54,7 +56,7 @@ class Store:
         self.header: Header = self.documents.header()
         self.shadow = Shadow(f"{folder}/store.git")
         self.cache = StatCache(self.state)
-        self.journal = Journal(self.state, self.shadow.refs)
+        self.journal = Journal(self.state, self.shadow.refs, self.restorer)
         self.lock = StoreLock(f"{self.state}/lock", lambda who: self.say(f"waiting for {who}"))
 
     @classmethod
@@ -133,16 +135,27 @@ class Store:
         found = [self.open_turn(name) for name in names if name != besides]
         return [turn for turn in found if turn is not None]
 
-    def recover(self) -> str | None:
-        """Finishes a change that a killed process left half done. Every command does this first."""
+    def restorer(self, tag: str, keep: list[bytes]) -> Restore:
+        """The writer of the user's files."""
+        from snapstore.worktree.restore import Restore
+
+        return Restore(self.root, self.shadow.objects, tag, keep)
+
+    def recover(self, *, back: bool = False) -> Recovery | None:
+        """Finishes a change that a killed process left half done (with `back`: undoes it). Every command does this
+        first."""
         if not self.journal.pending():
             return None
         with self.lock:
-            what = self.journal.recover()
-            if what:
-                self.recovered = what
-                self.say(f"finished an interrupted change: {what}")
-            return what
+            self.shadow.objects.refresh()
+            recovery = self.journal.recover(back=back)
+            if recovery is not None:
+                self.recovered = recovery.what
+                done = "finished" if recovery.finished else "took back"
+                self.say(f"{done} an interrupted change: {recovery.what}")
+                for path in recovery.kept:
+                    self.say(f"kept your edit of {os.fsdecode(path)}, made after the interruption")
+            return recovery
 
     @contextmanager
     def changing(self) -> Iterator[None]:

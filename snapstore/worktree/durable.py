@@ -11,9 +11,18 @@ import os
 from snapstore.git.packwriter import sync_folder as sync_folder
 
 
-def write(path: str, data: bytes) -> None:
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+
+
+def write(path: str, data: bytes, *, make_folder: bool = False) -> None:
     temporary = f"{path}.new"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        fd = os.open(temporary, _FLAGS, 0o600)
+    except FileNotFoundError:
+        if not make_folder:
+            raise
+        _make_folder(os.path.dirname(path))
+        fd = os.open(temporary, _FLAGS, 0o600)
     try:
         view = memoryview(data)
         while view:
@@ -34,3 +43,11 @@ def remove(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
+
+
+def _make_folder(path: str) -> None:
+    parent = os.path.dirname(path)
+    if not os.path.isdir(parent):
+        _make_folder(parent)
+    os.mkdir(path, 0o700)
+    sync_folder(parent)

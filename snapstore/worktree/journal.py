@@ -1,8 +1,9 @@
 """The journal: the one point at which a change happens.
 
-A turn's end moves several refs and state files. Each alone is atomic, all together are not, so what is to happen is
-written down first: objects made durable, then the journal, then refs and files, then the journal marked done. A kill
-before the journal is whole leaves the old state; any time after it, the next command finishes the job from the journal.
+A turn's end moves several refs and state files; an undo moves files of the user as well. Each alone is atomic, all
+together are not, so what is to happen is written down first: objects made durable, then the journal, then the user's
+files, the refs and the state files, then the journal marked done. A kill before the journal is whole leaves the old
+state; any time after it, the next command finishes the job from the journal, or where that cannot be done takes it back.
 
 The file is written in place, over the one before, and synced: no name changes, so that is one sync instead of two and
 a rename. What a torn write leaves does not match its checksum, and then nothing had been moved yet. The mark `done` is
@@ -15,14 +16,19 @@ import json
 import os
 from hashlib import sha1
 
-from snapstore.errors import Interrupted
+from snapstore.errors import Corrupt, Interrupted
 from snapstore.git.packwriter import sync_folder
 from snapstore.git.refs import RefValue, moved_meanwhile, spell, unspell
 from snapstore.worktree import durable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from snapstore.git.objects import Entry
     from snapstore.git.refs import Refs
+    from snapstore.worktree.restore import FileMove, Restore
 
 RefMove = tuple[str, RefValue, RefValue]
 
@@ -32,66 +38,113 @@ _PAGE = 4096
 
 
 class Journal:
-    def __init__(self, state: str, refs: Refs) -> None:
+    def __init__(self, state: str, refs: Refs, restore: Callable[[str, list[bytes]], Restore]) -> None:
         self._state = state
         self._path = f"{state}/journal"
         self._refs = refs
+        self._restore = restore  # the writer of the user's files, for a tag of ours and folders to keep
 
     def pending(self) -> bool:
         return self._read() is not None
 
-    def carry_out(self, refs: list[RefMove], files: dict[str, bytes | None], *, what: str) -> None:
-        """Moves refs and replaces (None: removes) state files, all or nothing. Objects must be durable already."""
+    def read(self) -> dict[str, Any] | None:
+        """What an unfinished change wanted to do."""
+        body = self._read()
+        return None if body is None else dict(json.loads(body))
+
+    def carry_out(
+        self,
+        refs: list[RefMove],
+        files: dict[str, bytes | None],
+        *,
+        what: str,
+        moves: Sequence[FileMove] = (),
+        keep: Sequence[bytes] = (),
+    ) -> dict[bytes, os.stat_result | None]:
+        """Writes the user's files, moves refs and replaces (None: removes) state files, all or nothing. Objects must
+        be durable already. Gives the stats of the files written."""
         for name, old, _ in refs:
             found = self._refs.value(name)
             if found != old:
                 raise moved_meanwhile(name, old, found)
-        moves = [[name, old and spell(old), new and spell(new)] for name, old, new in refs]
         texts = {name: data.decode("utf-8") if data is not None else None for name, data in files.items()}
+        plan: dict[str, Any] = {"what": what, "refs": _spelled(refs), "files": texts}
+        stats: dict[bytes, os.stat_result | None] = {}
+        restore = None
+        if moves:
+            plan |= {"tag": os.urandom(4).hex(), "tree": [_spelled_move(move) for move in moves]}
+            plan["keep"] = [os.fsdecode(folder) for folder in keep]
+            restore = self._restore(plan["tag"], list(keep))
         try:
-            self._write(json.dumps({"what": what, "refs": moves, "files": texts}).encode())
+            self._write(json.dumps(plan).encode())
+            if restore is not None:
+                stats = restore.apply(moves)
             for move in refs:
                 self._refs.update(*move)
         except BaseException as error:  # Ctrl-C too: what stays written down will be carried out
-            self._take_back(refs, what, error)
+            self._take_back(plan, error)
             raise
         try:
             self._finish(texts)
         except OSError as error:
             raise _unfinished(what, error) from error
         self._log(refs)
+        return stats
 
-    def _take_back(self, refs: list[RefMove], what: str, error: BaseException) -> None:
-        """A ref could not be moved: those that did (it may itself, where only the last sync failed) go back."""
+    def _take_back(self, plan: dict[str, Any], error: BaseException) -> None:
+        """Something could not be moved: what did (a ref may itself, where only the last sync failed) goes back."""
         try:
-            for name, old, new in reversed(refs):
-                if self._refs.value(name) == new:
-                    self._refs.update(name, new, old)
-            if self.pending():
-                self._mark(_VOID, sync=True)
+            self._back(plan)
         except OSError:
-            raise _unfinished(what, error) from error
+            raise _unfinished(plan["what"], error) from error
 
-    def recover(self) -> str | None:
-        """Finishes what a killed process had begun; says what that was. Call under the lock."""
-        body = self._read()
-        if body is None:
+    def _back(self, plan: dict[str, Any]) -> list[bytes]:
+        for name, old, new in reversed(plan["refs"]):
+            if self._refs.value(name) == unspell(new):
+                self._refs.update(name, unspell(new), unspell(old))
+        kept = self._files_of(plan).take_back(_moves(plan)) if plan.get("tree") else []
+        if self.pending():
+            self._mark(_VOID, sync=True)
+        return kept
+
+    def recover(self, *, back: bool = False) -> Recovery | None:
+        """Finishes what a killed process had begun, or with `back` undoes it; says what that was. What cannot be
+        finished is taken back. A file edited since the kill is left as it is. Call under the lock."""
+        plan = self.read()
+        if plan is None:
             return None
-        plan = json.loads(body)
-        for name, old, new in plan["refs"]:
-            found, want = self._refs.value(name), unspell(new)
-            if found == want:
-                continue
-            if found != unspell(old):
+        if not back:
+            try:
+                return Recovery(str(plan["what"]), self._forward(plan), finished=True)
+            except (Corrupt, OSError) as error:
+                if not plan.get("tree"):
+                    raise
+                try:
+                    return Recovery(str(plan["what"]), self._back(plan), finished=False)
+                except OSError:
+                    raise _unfinished(plan["what"], error) from error
+        return Recovery(str(plan["what"]), self._back(plan), finished=False)
+
+    def _forward(self, plan: dict[str, Any]) -> list[bytes]:
+        moves = [(name, unspell(old), unspell(new)) for name, old, new in plan["refs"]]
+        for name, old, new in moves:
+            if self._refs.value(name) not in (old, new):
                 raise Interrupted(
                     f"an unfinished change ({plan['what']}) wants to move {name}, but something else moved it",
-                    f"Put {name} back to {old or 'absent'}, or on to {new or 'absent'}, then run any command.",
+                    f"Put {name} back to {old and spell(old) or 'absent'}, or on to {new and spell(new) or 'absent'}, "
+                    "then run any command.",
                     ref=name,
                 )
-            self._refs.update(name, found, want)
+        kept = self._files_of(plan).finish(_moves(plan)) if plan.get("tree") else []
+        for name, old, new in moves:
+            if self._refs.value(name) != new:
+                self._refs.update(name, old, new)
         self._finish(plan["files"])
-        self._log([(name, unspell(old), unspell(new)) for name, old, new in plan["refs"]])
-        return str(plan["what"])
+        self._log(moves)
+        return kept
+
+    def _files_of(self, plan: dict[str, Any]) -> Restore:
+        return self._restore(plan["tag"], [os.fsencode(folder) for folder in plan["keep"]])
 
     def _log(self, refs: list[RefMove]) -> None:
         for move in refs:
@@ -106,7 +159,7 @@ class Journal:
             if text is None:
                 durable.remove(path)  # an open turn that comes back is known to be over by its cursor
             else:
-                durable.write(path, text.encode("utf-8"))
+                durable.write(path, text.encode("utf-8"), make_folder=True)
         self._mark(_DONE)
 
     def _mark(self, state: bytes, sync: bool = False) -> None:
@@ -148,6 +201,42 @@ class Journal:
         finally:
             os.close(fd)
         return body if _checksum(body) == fields[2] else None
+
+
+class Recovery:
+    """What became of a change that was cut short: finished or taken back, and files edited since that were kept."""
+
+    __slots__ = ("finished", "kept", "what")
+
+    def __init__(self, what: str, kept: list[bytes], *, finished: bool) -> None:
+        self.what = what
+        self.kept = kept
+        self.finished = finished
+
+
+def _spelled(refs: list[RefMove]) -> list[list[str | None]]:
+    return [[name, old and spell(old), new and spell(new)] for name, old, new in refs]
+
+
+def _spelled_move(move: FileMove) -> list[Any]:
+    return [os.fsdecode(move.path), spell_entry(move.old), spell_entry(move.new)]
+
+
+def spell_entry(entry: Entry | None) -> str | None:
+    return entry and f"{entry[0].decode()} {entry[1].hex()}"
+
+
+def unspell_entry(text: str | None) -> Entry | None:
+    if text is None:
+        return None
+    mode, _, oid = text.partition(" ")
+    return mode.encode(), bytes.fromhex(oid)
+
+
+def _moves(plan: dict[str, Any]) -> list[FileMove]:
+    from snapstore.worktree.restore import FileMove
+
+    return [FileMove(os.fsencode(path), unspell_entry(old), unspell_entry(new)) for path, old, new in plan["tree"]]
 
 
 def _unfinished(what: str, error: BaseException) -> Interrupted:

@@ -1,0 +1,160 @@
+"""The operation log: every move and branch change, with what it takes to go back to before it.
+
+One small file each, written through the journal together with what it tells of. Folders of a thousand, so that the
+next number is found without reading them all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from snapstore.errors import Corrupt, Unknown
+from snapstore.git.refs import spell, unspell
+from snapstore.worktree.journal import spell_entry, unspell_entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from snapstore.git.refs import RefValue
+    from snapstore.timeline.plan import PathStep
+    from snapstore.timeline.store import Store
+
+    RefMove = tuple[str, RefValue, RefValue]
+
+FOLDER = "ops"
+_A_FOLDER = 1000
+
+
+class Operation:
+    """One move or branch change, as it happened."""
+
+    __slots__ = (
+        "arguments",
+        "at",
+        "files",
+        "from_",
+        "kind",
+        "number",
+        "refs",
+        "safety",
+        "session",
+        "to",
+        "undoes",
+        "what",
+    )
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        session: str,
+        kind: str,
+        at: str,
+        what: str,
+        from_: dict[str, Any] | None = None,
+        to: dict[str, Any] | None = None,
+        arguments: Iterable[str] = (),
+        refs: Iterable[RefMove] = (),
+        files: Iterable[PathStep] = (),
+        safety: str | None = None,
+        undoes: Iterable[int] = (),
+    ) -> None:
+        self.number = number
+        self.session = session
+        self.kind = kind
+        self.at = at
+        self.what = what  # a sentence for people: "undo of 2 turns"
+        self.from_ = from_  # where the session stood: {"commit", "branch"}; None where only branches changed
+        self.to = to
+        self.arguments = list(arguments)
+        self.refs = list(refs)  # branches and checkpoints that it changed
+        self.files = list(files)  # what it did to the user's files
+        self.safety = safety  # the ref that holds what was on disk
+        self.undoes = list(undoes)  # operations it took back
+
+    def as_json(self) -> dict[str, Any]:
+        """The form on disk, and with `--json`."""
+        return {
+            "op": self.number,
+            "session": self.session,
+            "kind": self.kind,
+            "at": self.at,
+            "what": self.what,
+            "from": self.from_,
+            "to": self.to,
+            "arguments": self.arguments,
+            "refs": [[name, old and spell(old), new and spell(new)] for name, old, new in self.refs],
+            "files": [[os.fsdecode(path), spell_entry(old), spell_entry(new)] for path, old, new in self.files],
+            "safety_ref": self.safety,
+            "undoes": self.undoes,
+        }
+
+    def document(self) -> tuple[str, bytes]:
+        """Name and content of its state file."""
+        return _name(self.number), json.dumps(self.as_json()).encode()
+
+
+class Operations:
+    def __init__(self, store: Store) -> None:
+        self._state = store.state
+
+    def next_number(self) -> int:
+        """Call under the lock."""
+        for folder in self._folders(newest_first=True):
+            numbers = self._numbers(folder)
+            if numbers:
+                return numbers[-1] + 1
+        return 1
+
+    def get(self, number: int) -> Operation:
+        try:
+            with open(f"{self._state}/{_name(number)}", "rb") as file:
+                return _parse(json.loads(file.read()))
+        except FileNotFoundError:
+            raise Unknown(f"there is no operation {number}", "`snapstore ops` lists them.") from None
+        except (ValueError, KeyError, TypeError):
+            raise Corrupt(f"the record of operation {number} is damaged", "The others still work.", op=number) from None
+
+    def newest_first(self) -> Iterator[Operation]:
+        for folder in self._folders(newest_first=True):
+            for number in reversed(self._numbers(folder)):
+                yield self.get(number)
+
+    def _folders(self, newest_first: bool) -> list[int]:
+        return sorted(_numeric(f"{self._state}/{FOLDER}", ""), reverse=newest_first)
+
+    def _numbers(self, folder: int) -> list[int]:
+        return sorted(_numeric(f"{self._state}/{FOLDER}/{folder}", ".json"))
+
+
+def _numeric(folder: str, ending: str) -> list[int]:
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    stems = [name[: len(name) - len(ending)] for name in names if name.endswith(ending)]
+    return [int(stem) for stem in stems if stem.isdecimal()]
+
+
+def _name(number: int) -> str:
+    return f"{FOLDER}/{number // _A_FOLDER}/{number}.json"
+
+
+def _parse(data: dict[str, Any]) -> Operation:
+    return Operation(
+        number=int(data["op"]),
+        session=str(data["session"]),
+        kind=str(data["kind"]),
+        at=str(data["at"]),
+        what=str(data["what"]),
+        from_=data["from"],
+        to=data["to"],
+        arguments=data["arguments"],
+        refs=[(name, unspell(old), unspell(new)) for name, old, new in data["refs"]],
+        files=[(os.fsencode(path), unspell_entry(old), unspell_entry(new)) for path, old, new in data["files"]],
+        safety=data["safety_ref"],
+        undoes=data["undoes"],
+    )

@@ -1,0 +1,239 @@
+"""A plan: what a move would do, path by path, with its conflicts, before anything is written.
+
+Every move is a list of steps, one a path and a turn left or entered: the state the path should be in, and the one to
+leave it in. Steps of one path that meet are one; where they do not, somebody's edit lies between two turns.
+"""
+
+from __future__ import annotations
+
+from snapstore.git.objects import EXECUTABLE, FILE, FOLDER, LINK
+from snapstore.timeline.nodes import path_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from snapstore.git.objects import Entry
+    from snapstore.git.refs import RefValue
+    from snapstore.timeline.nodes import Node
+
+    State = Entry | None
+    Segment = tuple[State, State]
+    PathStep = tuple[bytes, State, State]
+
+# What becomes of a path.
+WRITE, REMOVE, KEPT, SKIPPED, CONFLICT = "write", "remove", "kept", "skipped", "conflict"
+
+# What to do about conflicts.
+REFUSE, MERGE, MARKERS, FORCE, SKIP = "refuse", "merge", "markers", "force", "skip"
+
+# What a move is about.
+BOTH, FILES, CONVERSATION = "both", "files", "conversation"
+
+
+class Policy:
+    """How conflicts are settled, for all files and for some."""
+
+    __slots__ = ("default", "ours", "theirs")
+
+    def __init__(self, default: str = REFUSE, ours: Iterable[bytes] = (), theirs: Iterable[bytes] = ()) -> None:
+        self.default = default
+        self.ours = frozenset(ours)
+        self.theirs = frozenset(theirs)
+
+    def choice(self, path: bytes) -> str:
+        return SKIP if path in self.ours else FORCE if path in self.theirs else self.default
+
+
+class PathMove:
+    """One path's part in a move."""
+
+    __slots__ = ("action", "changed_by", "found", "merged", "path", "result", "segments", "settled", "stat", "why")
+
+    def __init__(self, path: bytes, segments: list[Segment]) -> None:
+        self.path = path
+        self.segments = segments
+        self.found: State = None  # on disk when the plan was made
+        self.stat: Any = None  # the stat it was found under
+        self.action = CONFLICT
+        self.result: State = None  # what will be on disk
+        self.merged: bytes | None = None  # the result's bytes where a merge made them
+        self.settled = ""  # how a conflict was settled: merge, markers, force, skip
+        self.changed_by = ""  # whose change a conflict is about
+        self.why = ""  # what the chosen way could not do about it
+
+    @property
+    def expected(self) -> State:
+        return self.segments[0][0]
+
+    @property
+    def wanted(self) -> State:
+        return self.segments[-1][1]
+
+    @property
+    def conflicting(self) -> bool:
+        """Whether the disk held something else than the turns left there, however that was settled."""
+        return self.action == CONFLICT or bool(self.settled)
+
+    def as_conflict(self) -> dict[str, Any]:
+        return {
+            **path_json(self.path),
+            "expected": state_text(self.expected),
+            "found": state_text(self.found),
+            "wanted": state_text(self.wanted),
+            "changed_by": self.changed_by,
+            "settled_by": self.settled or None,
+            "why": self.why or None,
+        }
+
+
+class NewNode:
+    """A node that the move puts on top of the line: a revert, an applied turn, restored files."""
+
+    __slots__ = ("kind", "of", "subject")
+
+    def __init__(self, kind: str, subject: str, of: bytes) -> None:
+        self.kind = kind
+        self.subject = subject
+        self.of = of  # the commit it takes out, in, or from
+
+
+class Plan:
+    """A move as data. Make one with `session.plan_undo(2)` and its like, carry it out with `session.move(plan)`."""
+
+    __slots__ = (
+        "arguments",
+        "branch",
+        "cursor_value",
+        "exact",
+        "kind",
+        "messages_removed",
+        "new_node",
+        "notes",
+        "paths",
+        "policy",
+        "prompt",
+        "redone",
+        "ref_moves",
+        "scope",
+        "session",
+        "source",
+        "start",
+        "start_branch",
+        "target",
+        "turn",
+        "turn_before",
+        "undone",
+        "undoes",
+    )
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        session: str,
+        start: bytes,
+        start_branch: str,
+        cursor_value: RefValue,
+        target: bytes,
+        branch: str,
+        policy: Policy,
+        scope: str = BOTH,
+        arguments: list[str] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.session = session
+        self.start = start  # where the session stands
+        self.start_branch = start_branch
+        self.cursor_value = cursor_value  # what the cursor's ref holds: a plan is stale when that changed
+        self.target = target  # where it would stand
+        self.branch = branch  # and the branch that redo would follow from there
+        self.policy = policy
+        self.scope = scope
+        self.arguments = arguments or []
+        self.exact = False
+        self.undone: list[bytes] = []  # turns left, newest first
+        self.redone: list[bytes] = []  # turns entered, oldest first
+        self.paths: list[PathMove] = []
+        self.new_node: NewNode | None = None
+        self.source: bytes | None = None  # the tree of the disk, where the plan looked at all of it
+        self.notes: list[str] = []  # what a person should know about it
+        self.prompt: str | None = None  # of the first turn undone: handed back for editing
+        self.messages_removed = 0
+        self.turn_before = 0  # the number of the turn it starts at
+        self.turn = 0  # and of the one it leads to
+        self.undoes: list[int] = []  # operations that it takes back
+        self.ref_moves: list[tuple[str, RefValue, RefValue]] = []  # of branches and checkpoints that it takes back
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether the session stands there already and no file would change."""
+        idle = not self.changing and not self.conflicts and self.new_node is None and not self.ref_moves
+        return idle and self.target == self.start and self.branch == self.start_branch
+
+    @property
+    def changing(self) -> list[PathMove]:
+        return [move for move in self.paths if move.action in (WRITE, REMOVE)]
+
+    @property
+    def conflicts(self) -> list[PathMove]:
+        """Those that stand in the way."""
+        return [move for move in self.paths if move.action == CONFLICT]
+
+    def of(self, *actions: str) -> list[bytes]:
+        return [move.path for move in self.paths if move.action in actions]
+
+    def as_json(self, start: Node, target: Node) -> dict[str, Any]:
+        changed = self.of(WRITE, REMOVE)
+        return {
+            "move": self.kind,
+            "from": start.as_json(),
+            "to": target.as_json(),
+            "turn": self.turn,
+            "branch": self.branch,
+            "turns_undone": len(self.undone),
+            "turns_redone": len(self.redone),
+            "messages_removed": self.messages_removed,
+            "files_reverted": texts(changed),
+            "snapshot_restored": target.commit if self.scope != CONVERSATION and changed else None,
+            "written": texts(self.of(WRITE)),
+            "removed": texts(self.of(REMOVE)),
+            "kept": texts(self.of(KEPT)),
+            "skipped": texts(self.of(SKIPPED)),
+            "conflicts": [move.as_conflict() for move in self.paths if move.conflicting],
+            "safety_ref": None,
+            "prompt": self.prompt,
+            "notes": self.notes,
+            "preview": True,
+        }
+
+
+def fold(steps: Iterable[PathStep]) -> dict[bytes, list[Segment]]:
+    """Steps by path, those that meet made one. A path that ends as it began is left out: it is nobody's business."""
+    folded: dict[bytes, list[Segment]] = {}
+    for path, old, new in steps:
+        segments = folded.setdefault(path, [])
+        if segments and segments[-1][1] == old:
+            segments[-1] = (segments[-1][0], new)
+        else:
+            segments.append((old, new))
+    return {
+        path: segments for path, segments in folded.items() if len(segments) > 1 or segments[0][0] != segments[0][1]
+    }
+
+
+def texts(paths: Iterable[bytes]) -> list[str]:
+    return [path_json(path)["path"] for path in paths]
+
+
+_KINDS = {FILE: "file", EXECUTABLE: "executable", LINK: "link", FOLDER: "folder"}
+
+
+def state_text(state: State) -> str:
+    """A state for people and programs: `missing`, `file 5f3a…`, `link …`."""
+    if state is None:
+        return "missing"
+    mode, oid = state
+    name = _KINDS.get(mode) or mode.decode("utf-8", "replace")
+    return f"{name} {oid.hex()}" if oid else name
