@@ -86,10 +86,13 @@ class Graph:
             state = store.documents.session(session)
             self.branch = state.branch if state else MAIN
         # The tip of the branch last stood on; one that is gone leaves the cursor at the end of its line.
-        self.tip = self._tip(self.branch) or cursor
+        self.tip = self.tip_of(self.branch) or cursor
 
-    def _tip(self, branch: str) -> bytes | None:
-        return self._shadow.refs.read(f"refs/heads/{self.session}/{branch}")
+    def tip_of(self, branch: str) -> bytes | None:
+        """Where a branch ends, listed or archived."""
+        refs = self._shadow.refs
+        listed = refs.read(f"refs/heads/{self.session}/{branch}")
+        return listed or refs.read(f"refs/snapstore/archive/{self.session}/{branch}")
 
     # Refs.
 
@@ -107,7 +110,7 @@ class Graph:
         """Names and the nodes they are pinned to. A tag that anyone made with git may lead to no commit: not ours."""
         found = {}
         for name, oid in self._below(f"refs/tags/{self.session}/").items():
-            commit = self._peel(oid)
+            commit = self.peel(oid)
             if commit is not None:
                 found[name] = commit
         return found
@@ -123,7 +126,8 @@ class Graph:
     def _below(self, prefix: str) -> dict[str, bytes]:
         return {name[len(prefix) :]: oid for name, oid in sorted(self._shadow.refs.list(prefix).items())}
 
-    def _peel(self, oid: bytes) -> bytes | None:
+    def peel(self, oid: bytes) -> bytes | None:
+        """The commit that a ref's object leads to."""
         for _ in range(5):  # a tag of a tag
             if oid in self._cache.rows:
                 return oid

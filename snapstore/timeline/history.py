@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
+from itertools import islice
 
-from snapstore.errors import Unknown
 from snapstore.git.objects import LINK
+from snapstore.timeline.addresses import resolve
 from snapstore.timeline.capture import Capture
+from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import FileChange, Node, file_changes, read_node
 
 TYPE_CHECKING = False
@@ -24,75 +27,33 @@ class History:
         self.session = session
         self.store: Store = session.store
         self._shadow = session.store.shadow
-        refs = self._shadow.refs
-        self.cursor = refs.read(f"refs/snapstore/cursor/{session.name}")
-        if self.cursor is None:
-            raise Unknown(
-                f"there is no session {session.name!r} in this store",
-                f"Sessions here: {', '.join(self.store.sessions()) or 'none'}.",
-                session=session.name,
-            )
-        value = refs.value(f"refs/snapstore/cursor/{session.name}")
-        state = None if isinstance(value, str) else self.store.documents.session(session.name)
-        self.branch = value.rpartition("/")[2] if isinstance(value, str) else state.branch if state else "main"
-        self.tip = refs.read(f"refs/heads/{session.name}/{self.branch}") or self.cursor
+        self.graph = Graph(session.store, session.name)
+        self.cursor, self.branch, self.tip = self.graph.cursor, self.graph.branch, self.graph.tip
 
     def line(self, limit: int | None = None) -> list[bytes]:
         """Commits of the current line, oldest first; with `limit` only the newest."""
-        found: list[bytes] = []
-        oid: bytes | None = self.tip
-        while oid is not None and (limit is None or len(found) < limit):
-            found.append(oid)
-            parents = self._shadow.commit(oid).parents
-            oid = parents[0] if parents else None
-        return found[::-1]
+        return [node.oid for node in islice(self.graph.upwards(self.tip), limit)][::-1]
 
     def nodes(self, limit: int | None = None, *, counts: bool = False) -> list[Node]:
-        return [self.node(oid, counts=counts) for oid in self.line(limit)]
+        return [self._node(oid, self.branch, counts) for oid in self.line(limit)]
 
     def node(self, oid: bytes, *, counts: bool = False) -> Node:
-        return read_node(self._shadow, oid, branch=self.branch, counts=counts)
+        branch = self.branch if oid in (self.cursor, self.tip) else self.graph.branch_of(oid)
+        return self._node(oid, branch or "", counts)
+
+    def _node(self, oid: bytes, branch: str, counts: bool) -> Node:
+        node = read_node(self._shadow, oid, branch=branch, counts=counts)
+        node.undone = oid in self._undone
+        node.checkpoints = list(self.graph.pinned.get(oid, ()))
+        return node
+
+    @cached_property
+    def _undone(self) -> set[bytes]:
+        return set(self.graph.undone())
 
     def resolve(self, address: str) -> bytes:
-        """The commit an address stands for: `5`, `0`, `#12`, `@`, a hash."""
-        if address == "@":
-            assert self.cursor is not None
-            return self.cursor
-        if address.startswith("#") and address[1:].isdecimal():
-            found = self._search("Seq", int(address[1:]))
-        elif address.isdecimal() and len(address) < 10:
-            number = int(address)
-            found = self.line()[0] if number == 0 else self._search("Turn", number)
-        else:
-            found = self._by_hash(address)
-        if found is None:
-            raise Unknown(f"there is no {address!r} in session {self.session.name}", address=address)
-        return found
-
-    def _search(self, trailer: str, number: int) -> bytes | None:
-        oid: bytes | None = self.tip
-        while oid is not None:
-            commit = self._shadow.commit(oid)
-            if commit.number(trailer) == number:
-                return oid
-            oid = commit.parents[0] if commit.parents else None
-        return None
-
-    def _by_hash(self, prefix: str) -> bytes | None:
-        text = prefix.lower()
-        if not 4 <= len(text) <= 40 or any(c not in "0123456789abcdef" for c in text):
-            return None
-        seen: set[bytes] = set()
-        for tip in self._shadow.refs.list("refs/heads/").values():
-            oid: bytes | None = tip
-            while oid is not None and oid not in seen:
-                seen.add(oid)
-                parents = self._shadow.commit(oid).parents
-                oid = parents[0] if parents else None
-        matches = [oid for oid in seen if oid.hex().startswith(text)]
-        if len(matches) > 1:
-            raise Unknown(f"{prefix} is the beginning of {len(matches)} commits", "Give more of the hash.")
-        return matches[0] if matches else None
+        """The commit an address stands for; see `addresses`."""
+        return resolve(self.graph, address)
 
     def tree(self, address: str) -> bytes:
         return self._shadow.commit(self.resolve(address)).tree
@@ -103,11 +64,10 @@ class History:
         """The tree of the disk now. Nothing is stored: its new blobs are known by id only."""
         with self.store.changing():
             capture = Capture(self.store, forget=True)
-            return capture.scan(self._shadow.commit(self.cursor).tree if self.cursor else None)
+            return capture.scan(self._shadow.commit(self.cursor).tree)
 
     def edits(self) -> list[FileChange]:
         """What differs on disk from where the session stands."""
-        assert self.cursor is not None
         return file_changes(self._shadow, self._shadow.commit(self.cursor).tree, self.disk())
 
     def patch(self, changes: list[FileChange]) -> Iterator[bytes]:
