@@ -172,6 +172,90 @@ class InitRecord(Record):
     left_out: list[LeftOutRecord]
 
 
+class ConflictRecord(PathRecord):
+    """A file that held something else than the turns had left in it. States read `missing`, or `file 5f3a…`."""
+
+    expected: str
+    found: str
+    wanted: str
+    changed_by: Text
+    settled_by: Literal["merge", "markers", "force", "skip"] | None
+    why: Text | None
+
+
+class MoveRecord(Record):
+    """What a move did; with `preview` what it would do."""
+
+    move: str
+    from_: NodeRecord = Field(alias="from")
+    to: NodeRecord
+    turn: int
+    branch: Text
+    turns_undone: int
+    turns_redone: int
+    messages_removed: int
+    files_reverted: list[Text]
+    snapshot_restored: str | None
+    written: list[Text]
+    removed: list[Text]
+    kept: list[Text]
+    skipped: list[Text]
+    conflicts: list[ConflictRecord]
+    safety_ref: Text | None
+    prompt: Text | None
+    notes: list[Text]
+    preview: bool
+    operation: int | None = Field(default=None, description="its number in `ops`")
+    safety: str | None = Field(default=None, description="the commit of what was on disk")
+
+
+class OperationRecord(Record):
+    """One move or branch change. Refs and files as [name, old, new]."""
+
+    op: int
+    session: Text
+    kind: str
+    at: Text
+    what: Text
+    from_: dict[str, Any] | None = Field(alias="from")
+    to: dict[str, Any] | None
+    arguments: list[Text]
+    refs: list[list[Text | None]]
+    files: list[list[Text | None]]
+    safety_ref: Text | None
+    undoes: list[int]
+    undone_by: int | None
+
+
+class OperationsRecord(Record):
+    """Newest first."""
+
+    operations: list[OperationRecord]
+
+
+class RecoveryFileRecord(PathRecord):
+    old: str | None
+    new: str | None
+
+
+class RecoveryRefRecord(Record):
+    ref: Text
+    old: Text | None
+    new: Text | None
+
+
+class RecoveryRecord(Record):
+    """A change that was cut short, and how it ended if it was asked to end."""
+
+    pending: bool
+    what: Text | None
+    files: list[RecoveryFileRecord]
+    refs: list[RecoveryRefRecord]
+    obstacles: list[Text]
+    ended: Literal["finished", "taken back"] | None
+    kept: list[Text]
+
+
 class ErrorRecord(Record):
     error: str
     message: Text

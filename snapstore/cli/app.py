@@ -67,6 +67,15 @@ class _Top(click.Group):
 
 
 class _Below(click.Group):
+    default = ""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The word alone, or with nothing but options, is its default command."""
+        plain = not args or (args[0].startswith("-") and not any(arg in self.commands for arg in args))
+        if self.default and plain and not {"-h", "--help"} & set(args) and not ctx.resilient_parsing:
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)  # in the order they are used, not of the alphabet
 
@@ -96,7 +105,7 @@ class _Described(click.Command):
         if any(operand.dashed for operand in operands) and "--" in args and not ctx.resilient_parsing:
             at = args.index("--")
             args, behind = args[:at], args[at + 1 :]
-        rest = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, _with_values(self._described.options, args))
         for operand in operands:
             if operand.dashed:
                 if ctx.params[operand.name] and not ctx.resilient_parsing:
@@ -118,7 +127,7 @@ class _Described(click.Command):
 def _built(described: Command | Family) -> click.Command:
     if isinstance(described, Command):
         return _Described(described)
-    return _Below(
+    below = _Below(
         described.name,
         help=described.help,
         commands=[_Described(command) for command in described.commands.values()],
@@ -127,6 +136,15 @@ def _built(described: Command | Family) -> click.Command:
         no_args_is_help=False,
         subcommand_metavar="COMMAND …",
     )
+    below.default = described.default
+    return below
+
+
+def _with_values(options: tuple[Option, ...], args: list[str]) -> list[str]:
+    """click would take the next word for a value that was left out: `undo --merge 2`."""
+    bare = {flag: f"{flag}={option.bare}" for option in options if option.bare for flag in option.flags}
+    end = args.index("--") if "--" in args else len(args)
+    return [*(bare.get(arg, arg) for arg in args[:end]), *args[end:]]
 
 
 def _params(options: tuple[Option, ...]) -> list[click.Parameter]:
@@ -137,7 +155,8 @@ def _param(option: Option) -> click.Option:
     names = [*option.flags, option.name]
     if not option.metavar:
         return click.Option(names, is_flag=True, help=option.help)
-    return click.Option(
+    kind = _Optional if option.bare else click.Option
+    return kind(
         names,
         metavar=option.metavar,
         type=_Type(option),
@@ -145,6 +164,12 @@ def _param(option: Option) -> click.Option:
         help=option.help,
         shell_complete=_sessions if option.complete == "session" else None,
     )
+
+
+class _Optional(click.Option):
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return record and (record[0].replace(" [=", "[="), record[1])
 
 
 def _operands(operands: tuple[Operand, ...]) -> list[click.Parameter]:

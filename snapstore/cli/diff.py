@@ -6,7 +6,8 @@ import os
 
 from snapstore.cli.options import Command, Operand
 from snapstore.cli.output import DIM
-from snapstore.errors import Unknown, Unsafe
+from snapstore.cli.paths import below
+from snapstore.errors import Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ..
     session = context.reading()
     with session.store as store:
         history = History(session)
-        wanted = [_below(store.root, path) for path in paths]
+        wanted = [below(store.root, path) for path in paths]
         old, new = _side(history, "@" if a is None else a), _side(history, b)
         changes = file_changes(store.shadow, bytes.fromhex(old["tree"]), bytes.fromhex(new["tree"]))
         if wanted:
@@ -53,19 +54,6 @@ def _side(history: History, address: str | None) -> dict[str, Any]:
         raise
     commit = history.store.shadow.commit(oid)
     return {"address": address, "turn": commit.number("Turn"), "commit": oid.hex(), "tree": commit.tree.hex()}
-
-
-def _below(root: bytes, path: str) -> bytes:
-    """A path from the current folder as one below the root; b"" for the root itself."""
-    full = os.path.abspath(os.fsencode(path))
-    folder, name = os.path.split(full)
-    real = os.path.join(os.path.realpath(folder), name)
-    top = root.rstrip(b"/")
-    if real.rstrip(b"/") == top or os.path.realpath(full) == root:
-        return b""
-    if not real.startswith(top + b"/"):
-        raise Unsafe(f"{path!r} is not below {os.fsdecode(root)}", "Name files of this project.")
-    return real[len(top) + 1 :]
 
 
 def _named(path: bytes, wanted: list[bytes]) -> bool:

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 class Option:
-    """`--agent NAME`, or without a metavar a flag. `convert` raises ValueError with a sentence for people."""
+    """`--agent NAME`, or without a metavar a flag. `convert` raises ValueError with a sentence for people. With `bare`
+    the value may be left out, and comes after `=` only: `--merge` is what `bare` says, `--merge=markers` another."""
 
-    __slots__ = ("complete", "convert", "flags", "help", "many", "metavar", "name")
+    __slots__ = ("bare", "complete", "convert", "flags", "help", "many", "metavar", "name")
 
     def __init__(
         self,
@@ -26,6 +27,7 @@ class Option:
         convert: Convert = str,
         many: bool = False,
         complete: str = "",
+        bare: str = "",
     ) -> None:
         self.name = name
         self.flags = tuple(flags.split())
@@ -34,6 +36,7 @@ class Option:
         self.convert = convert
         self.many = many
         self.complete = complete
+        self.bare = bare
 
 
 class Operand:
@@ -88,14 +91,16 @@ class Command:
 
 
 class Family:
-    """Commands below one word: `turn begin`, `turn end`."""
+    """Commands below one word: `turn begin`, `turn end`. The word alone is the `default` one of them: `ops` is
+    `ops list`."""
 
-    __slots__ = ("commands", "help", "name")
+    __slots__ = ("commands", "default", "help", "name")
 
-    def __init__(self, name: str, help: str, commands: tuple[Command, ...]) -> None:
+    def __init__(self, name: str, help: str, commands: tuple[Command, ...], *, default: str = "") -> None:
         self.name = name
         self.help = help
         self.commands: Mapping[str, Command] = {command.name: command for command in commands}
+        self.default = default
 
 
 FOLDER = Option("folder", "-C", "Work as if started in this folder.", metavar="DIR", many=True, complete="folder")
@@ -122,13 +127,29 @@ PLACES = {
     "log": "snapstore.cli.log",
     "show": "snapstore.cli.show",
     "diff": "snapstore.cli.diff",
+    "tree": "snapstore.cli.tree",
+    "undolist": "snapstore.cli.undolist",
+    "undo": "snapstore.cli.undo",
+    "redo": "snapstore.cli.redo",
+    "goto": "snapstore.cli.goto",
+    "earlier": "snapstore.cli.earlier",
+    "later": "snapstore.cli.later",
+    "switch": "snapstore.cli.switch",
+    "revert": "snapstore.cli.revert",
+    "apply": "snapstore.cli.apply",
+    "restore": "snapstore.cli.restore",
+    "ops": "snapstore.cli.ops",
+    "recover": "snapstore.cli.recover",
     "check": "snapstore.cli.check",
     "git": "snapstore.cli.git",
     "completion": "snapstore.cli.completion",
 }
 
+ALIASES = {"rewind": "goto"}
+
 
 def load(name: str) -> Command | Family | None:
+    name = ALIASES.get(name, name)
     if name not in PLACES:
         return None
     from importlib import import_module

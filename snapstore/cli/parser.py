@@ -37,6 +37,9 @@ def _parse(arguments: list[str]) -> Request:
     found: Command | Family | None = None
     at = 0
     while not isinstance(found, Command):
+        if isinstance(found, Family) and found.default and not _one_is_named(found, arguments, at):
+            found = found.commands[found.default]
+            break
         common, words, at, _ = _read(COMMON, arguments, at, first_word_ends=True)
         levels.append(common)
         if not words:
@@ -54,6 +57,14 @@ def _parse(arguments: list[str]) -> Request:
     levels.append(common)
     own.update(_place(found, words, dashed))
     return found, levels, own
+
+
+def _one_is_named(family: Family, arguments: list[str], at: int) -> bool:
+    try:
+        words = _read(COMMON, arguments, at, first_word_ends=True)[1]
+    except _NotUnderstood:  # an option of the default command
+        return False
+    return bool(words) and words[0] in family.commands
 
 
 def _read(
@@ -81,6 +92,9 @@ def _read(
             if equals:
                 raise _NotUnderstood
             values[option.name] = True
+            continue
+        if option.bare and not equals:
+            values[option.name] = option.bare
             continue
         if not equals:
             if at == len(arguments):

@@ -1,0 +1,43 @@
+"""The question before a move that deserves one: more than one turn, a file removed, a conflict settled (C13)."""
+
+from __future__ import annotations
+
+import sys
+
+from snapstore.cli.moved import rows
+from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
+from snapstore.timeline.plan import BOTH, CONVERSATION, REMOVE, WRITE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+    from snapstore.cli.moves import Move
+    from snapstore.timeline.plan import Plan
+    from snapstore.timeline.session import Session
+
+
+def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:
+    """Whether to go on. Where no person sits, nobody is asked."""
+    err = context.err
+    if not (err.terminal and sys.stdin.isatty()) or not _deserves_one(plan):
+        return True
+    err.line(move.ask(plan), BOLD)
+    if plan.undone and plan.scope == BOTH:
+        first = session.store.shadow.commit(plan.undone[-1])
+        err.line(f"First undone: turn {first.number('Turn')}, {first_line(first.subject)}".rstrip(", "), DIM)
+    if plan.scope != CONVERSATION:
+        for row in rows(err, [path for path in plan.paths if path.action in (WRITE, REMOVE) or path.settled], LISTED):
+            err.line(row)
+    for note in plan.notes:
+        err.line(safe(note), DIM)
+    sys.stderr.write("Go on? [y/N] ")
+    sys.stderr.flush()
+    answer = sys.stdin.buffer.readline()
+    if not answer.endswith(b"\n"):
+        err.line()
+    return answer.strip().lower() in (b"y", b"yes")
+
+
+def _deserves_one(plan: Plan) -> bool:
+    turns = len(plan.undone) + len(plan.redone)
+    return turns > 1 or bool(plan.of(REMOVE)) or any(path.settled for path in plan.paths) or plan.exact

@@ -1,0 +1,250 @@
+"""What a move did, would do, or could not do, in words. Nothing is claimed that did not happen (G-23)."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.cli.moves import turns_text
+from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
+from snapstore.cli.paths import from_here
+from snapstore.timeline.plan import (
+    CONFLICT,
+    CONVERSATION,
+    FILES,
+    FORCE,
+    KEPT,
+    MARKERS,
+    MERGE,
+    REMOVE,
+    SKIP,
+    SKIPPED,
+    WRITE,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from snapstore.cli.moves import Move
+    from snapstore.errors import SnapstoreError
+    from snapstore.timeline.move import Moved
+    from snapstore.timeline.plan import PathMove, Plan
+    from snapstore.timeline.session import Session
+
+_ONLY = {FILES: ", files only", CONVERSATION: ", conversation only"}
+SETTLED = {
+    MERGE: "Merged",
+    MARKERS: "Merged, with conflict markers to look at",
+    FORCE: "Overwritten",
+    SKIP: "Skipped, yours stay",
+}
+
+
+def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
+    """After the move."""
+    plan = done.plan
+    if plan.nothing_to_do:
+        out.line(move.nothing)
+        _notes(out, plan)
+        return
+    out.line(f"{out.paint('✓', GREEN)} {headline(session, plan)}")
+    _names(out, "Files reverted" if move.reverts else "Files written", plan.of(WRITE, REMOVE))
+    _names(out, "Removed", plan.of(REMOVE))
+    for way, title in SETTLED.items():
+        _names(out, title, [path.path for path in plan.paths if path.settled == way])
+    _names(out, "Already as wanted", [path.path for path in plan.paths if path.action == KEPT and not path.settled])
+    if plan.undone and plan.scope != FILES:
+        out.line(f"  Messages removed: {plan.messages_removed}")
+    _notes(out, plan)
+    out.line(f"Now {place(out, session, plan)}")
+    if plan.prompt:
+        out.line(f"Its prompt, to try again: {_one_line(out, plan.prompt, 26)}")
+    _ways_back(out, session, done)
+
+
+def headline(session: Session, plan: Plan) -> str:
+    """In S2's words (S2-19) where turns were undone."""
+    if plan.undoes:
+        return f"Undone {_operations(session, plan)}"
+    if plan.new_node is not None:
+        verb, _, rest = plan.new_node.subject.partition(" ")  # Revert turn 3: …
+        return f"{verb.removesuffix('y') + 'i' if verb.endswith('y') else verb}ed {safe(rest)}"
+    parts = [
+        f"{verb} {len(turns)} turn(s)" for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
+    ]
+    text = (" and ".join(parts) or "moved, no turn undone or redone") + _ONLY.get(plan.scope, "")
+    return text[0].upper() + text[1:]
+
+
+def intent(session: Session, plan: Plan) -> str:
+    """The same, before it happens."""
+    if plan.undoes:
+        return f"undo {_operations(session, plan)}"
+    if plan.new_node is not None:
+        return safe(plan.new_node.subject[:1].lower() + plan.new_node.subject[1:])
+    parts = [
+        f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
+    ]
+    return (" and ".join(parts) or "move, without undoing or redoing a turn") + _ONLY.get(plan.scope, "")
+
+
+def _operations(session: Session, plan: Plan) -> str:
+    from snapstore.timeline.ops import Operations
+
+    found = [Operations(session.store).get(number) for number in plan.undoes[:LISTED]]
+    more = f", … and {len(plan.undoes) - LISTED:,} more" if len(plan.undoes) > LISTED else ""
+    return ", ".join(f"operation {one.number} ({safe(one.what)})" for one in found) + more
+
+
+def place(out: Output, session: Session, plan: Plan) -> str:
+    """`at turn 3 on main: Add a login function`"""
+    if plan.turn == 0:
+        return f"at the start of {safe(plan.branch)}, before the first turn"
+    text = f"at {out.paint(f'turn {plan.turn}', BOLD)} on {safe(plan.branch)}"
+    if plan.new_node is not None:
+        return text
+    prompt = _one_line(out, _subject(session, plan.target), 20 + len(plan.branch))
+    return f"{text}: {prompt}" if prompt else text
+
+
+def _subject(session: Session, oid: bytes) -> str:
+    """The prompt of the turn stood on, past edits made after it."""
+    shadow = session.store.shadow
+    commit = shadow.commit(oid)
+    while commit.number("Turn") is None and commit.parents:
+        commit = shadow.commit(commit.parents[0])
+    return commit.subject
+
+
+def _ways_back(out: Output, session: Session, done: Moved) -> None:
+    """How to go back, as commands that can be typed as they stand."""
+    plan, store = done.plan, session.store
+    # Without it these commands would speak to the session last active.
+    other = "" if store.active_session() == session.name else f" --session {session.name}"
+    saved = [path.path for path in plan.paths if path.settled and path.action in (WRITE, REMOVE)]
+    if done.safety is not None:
+        names = " ".join(from_here(store.root, path) for path in saved[:LISTED])
+        more = f" … ({len(saved) - LISTED:,} more)" if len(saved) > LISTED else ""
+        out.line(
+            f"What was on disk is saved: `snapstore restore{other} {done.safety.hex()[:12]} -- {names or '.'}`{more}",
+            YELLOW,
+        )
+    ways = []
+    if plan.undone and not plan.redone and plan.scope != FILES and plan.target != plan.start:
+        ways.append(f"Redo: `snapstore redo{other}{f' {len(plan.undone)}' if len(plan.undone) > 1 else ''}`")
+    if done.operation is not None:
+        ways.append(f"Take this back: `snapstore ops undo{other} {done.operation}`")
+    if ways:
+        out.line(" · ".join(ways), DIM)
+
+
+def would(out: Output, session: Session, move: Move, plan: Plan) -> None:
+    """Instead of the move."""
+    if plan.nothing_to_do:
+        out.line(move.nothing)
+    else:
+        out.line(f"Would {intent(session, plan)}, and be {place(out, session, plan)}")
+        for row in rows(out, plan.paths, None):
+            out.line(row)
+        if plan.undone and plan.scope != FILES:
+            out.line(f"  Messages removed: {plan.messages_removed}")
+    _notes(out, plan)
+    if plan.conflicts:
+        out.line("With conflicts nothing is written, unless they are settled:", YELLOW)
+        _choices(out, move, [path.path for path in plan.conflicts], tried=any(path.why for path in plan.conflicts))
+    out.line("Nothing was changed.", DIM)
+
+
+def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[dict[str, Any]]) -> None:
+    """What stood in the way: each file with what was expected, what was found and whose it is."""
+    out.line(f"{out.paint('snapstore:', RED)} {safe(error.message)}")
+    for item in conflicts[:LISTED]:
+        by = f"  {out.paint(safe('changed by ' + item['changed_by']), DIM)}" if item["changed_by"] else ""
+        out.line(f"  {path_text(item['path'])}{by}")
+        states = f"expected {_state(item['expected'])}, found {_state(item['found'])}, wanted {_state(item['wanted'])}"
+        out.line(f"      {states}", DIM)
+        if item.get("why"):
+            out.line(f"      cannot be settled this way: {safe(item['why'])}", YELLOW)
+    if len(conflicts) > LISTED:
+        out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
+    out.line("Nothing was written. To settle it:")
+    _choices(
+        out, move, [os.fsencode(item["path"]) for item in conflicts], tried=any(item.get("why") for item in conflicts)
+    )
+
+
+def _choices(out: Output, move: Move, paths: list[bytes], *, tried: bool) -> None:
+    """The commands that would. A merge that was tried and could not be is offered with markers only."""
+    merge = ("--merge=markers", "both versions in the file, between markers") if tried else ("--merge", "merge the two")
+    example = path_text(paths[0]) if len(paths) == 1 else "PATH"
+    ways = [
+        merge,
+        ("--skip", "leave what changed as it is"),
+        ("--force", "overwrite what changed; it is saved first"),
+        (f"--ours {example}", "leave this file (--theirs: overwrite it)"),
+    ]
+    commands = [move.command(flag) for flag, _ in ways]
+    width = max(len(command) for command in commands)
+    for command, (_, what) in zip(commands, ways, strict=True):
+        out.line(f"  {command:<{width}}  {out.paint(what, DIM)}")
+
+
+def rows(out: Output, paths: Iterable[PathMove], limit: int | None) -> list[str]:
+    """`  remove    new.txt`, what deserves a look first."""
+    ordered = sorted(paths, key=lambda path: (_WEIGHT.get(path.action, 3) if not path.settled else 1, path.path))
+    shown = ordered if limit is None else ordered[:limit]
+    found = [f"  {_action(out, path)}{path_text(path.path)}{_remark(out, path)}" for path in shown]
+    if len(shown) < len(ordered):
+        found.append(out.paint(f"  … and {len(ordered) - len(shown):,} more", DIM))
+    return found
+
+
+_WEIGHT = {CONFLICT: 0, SKIPPED: 1, REMOVE: 2, WRITE: 3, KEPT: 4}
+_COLOURS = {CONFLICT: RED, REMOVE: RED, SKIPPED: YELLOW, KEPT: DIM}
+
+
+def _action(out: Output, path: PathMove) -> str:
+    word = {KEPT: "keep", SKIPPED: "skip"}.get(path.action, path.action)
+    if path.action == WRITE and path.settled:
+        word = {FORCE: "overwrite"}.get(path.settled, "merge")
+    elif path.action == WRITE and path.found is None:
+        word = "create"
+    return out.paint(f"{word:<11}", YELLOW if path.settled else _COLOURS.get(path.action, GREEN))
+
+
+def _remark(out: Output, path: PathMove) -> str:
+    if path.action == KEPT and not path.settled:
+        text = "already as wanted"
+    elif path.conflicting:
+        text = f"changed by {path.changed_by}" if path.changed_by else "changed since"
+        text += {FORCE: "; saved first", MARKERS: "; with conflict markers"}.get(path.settled, "")
+        text += f"; {path.why}" if path.why else ""
+    else:
+        return ""
+    return f"  {out.paint(safe(text), DIM)}"
+
+
+def _state(text: str) -> str:
+    """`file 5f3a1b2c`: enough to tell two apart."""
+    kind, _, oid = safe(text).partition(" ")
+    return f"{kind} {oid[:8]}" if oid else kind
+
+
+def _names(out: Output, title: str, paths: list[bytes]) -> None:
+    if paths:
+        names = ", ".join(path_text(path) for path in paths[:LISTED])
+        more = f", … and {len(paths) - LISTED:,} more" if len(paths) > LISTED else ""
+        out.line(f"  {title}: {names}{more}")
+
+
+def _notes(out: Output, plan: Plan) -> None:
+    for note in plan.notes[:LISTED]:
+        out.line(f"Note: {safe(note)}", YELLOW)
+    if len(plan.notes) > LISTED:
+        out.line(f"Note: … and {len(plan.notes) - LISTED:,} more (--json has them all)", YELLOW)
+
+
+def _one_line(out: Output, prompt: str, taken: int) -> str:
+    text = first_line(prompt)
+    return shorten(text, max(out.size()[0] - taken, 20)) if out.terminal else text

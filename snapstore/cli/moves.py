@@ -1,0 +1,264 @@
+"""What all moves have in common: their options, and the way from a plan to its end.
+
+Plan, show or ask, move, tell. A command adds its operand, and how it makes its plan.
+"""
+
+from __future__ import annotations
+
+from snapstore.cli.options import Option
+from snapstore.cli.output import files_text
+from snapstore.cli.paths import below, shell_word
+from snapstore.errors import SnapstoreError, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from snapstore.cli.context import Context
+    from snapstore.timeline.plan import Plan, Policy
+    from snapstore.timeline.session import Session
+
+    MakePlan = Callable[[Session, dict[str, Any]], Plan]
+
+
+def _merge(text: str) -> str:
+    if text not in ("merge", "markers"):
+        raise ValueError(f"{text!r} is no way to merge; say --merge or --merge=markers")
+    return text
+
+
+OPTIONS = (
+    Option("preview", "--preview", "Show what would happen, and change nothing."),
+    Option("yes", "-y --yes", "Do not ask."),
+    Option(
+        "merge",
+        "--merge",
+        "Merge files that changed since with what is wanted; refused where both changed the same lines, unless those "
+        "shall stand between markers.",
+        metavar="[=markers]",
+        convert=_merge,
+        bare="merge",
+    ),
+    Option("force", "--force", "Overwrite files that changed since. They are saved first."),
+    Option("skip", "--skip", "Leave files that changed since as they are."),
+    Option(
+        "ours", "--ours", "If this file changed since, leave it as it is.", metavar="PATH", many=True, complete="file"
+    ),
+    Option(
+        "theirs",
+        "--theirs",
+        "If this file changed since, overwrite it. It is saved first.",
+        metavar="PATH",
+        many=True,
+        complete="file",
+    ),
+    Option("cancel", "--cancel", "Close a turn that is still open first, as interrupted."),
+)
+SCOPES = (
+    Option("files_only", "--files-only", "Move the files, and stay where you are in the conversation."),
+    Option("conversation_only", "--conversation-only", "Move in the conversation, and leave all files as they are."),
+)
+EXACT = Option(
+    "exact", "--exact", "The whole tree as it was, edits by other hands included. What is lost is saved first."
+)
+TRAVEL = (*OPTIONS, *SCOPES, EXACT)
+
+_REPEATED = ("exact", "files_only", "conversation_only")
+
+
+class Move:
+    """One request for a move: the words that ask for it, and how to speak of it."""
+
+    __slots__ = ("ask", "cancel", "nothing", "plan", "preview", "reverts", "verb", "words", "yes")
+
+    def __init__(
+        self,
+        words: list[str],
+        plan: MakePlan,
+        *,
+        ask: Callable[[Plan], str],
+        nothing: str = "Nothing to do: everything is as wanted already.",
+        reverts: bool = False,
+    ) -> None:
+        self.words = words
+        self.plan = plan
+        self.ask = ask  # the question that a person is asked first
+        self.nothing = nothing  # what to say where nothing was to be done
+        self.reverts = reverts  # whether its files are "reverted", or "written"
+        self.verb = words[0] if words[0] != "ops" else "ops undo"
+        self.preview = self.yes = self.cancel = False
+
+    def command(self, *more: str) -> str:
+        """The command again, to be typed, with more options."""
+        words = [shell_word(word) for word in self.words]
+        end = words.index("--") if "--" in words else len(words)
+        return " ".join(("snapstore", *words[:end], *more, *words[end:]))
+
+
+def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
+    """Does what the command asks for. Every failure says which command failed (S2-20)."""
+    move.preview, move.yes, move.cancel = options["preview"], options["yes"], options["cancel"]
+    default = _default(options)
+    if move.preview and move.cancel:
+        raise Usage("--preview changes nothing, but --cancel closes the open turn", "Use one of them.")
+    _repeat(move, options)
+    try:
+        session = context.reading()
+        with session.store:
+            how = _how(session, options, default)
+            if move.cancel:
+                session.close_open_turn()
+            plan = move.plan(session, how)
+            _all_known(plan, options, how["policy"])
+            return _go(context, session, move, plan)
+    except (SnapstoreError, OSError) as error:
+        return _failed(context, move, error)
+
+
+def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
+    from snapstore.cli import moved
+
+    if move.preview:
+        document = session.preview(plan)
+        if context.json:
+            _document(context, document)
+        else:
+            moved.would(context.out, session, move, plan)
+        return 0
+    if not plan.conflicts and not plan.nothing_to_do and not move.yes and not context.json:
+        from snapstore.cli.confirm import agreed
+
+        if not agreed(context, session, move, plan):
+            context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
+            return 1
+    done = session.move(plan)
+    if context.json:
+        _document(context, done.as_json())
+    else:
+        moved.tell(context.out, session, move, done)
+    return 0
+
+
+def _document(context: Context, document: dict[str, Any]) -> None:
+    from snapstore.records import MoveRecord, dump
+
+    context.document(dump(MoveRecord, document))
+
+
+def _failed(context: Context, move: Move, error: SnapstoreError | OSError) -> int:
+    if isinstance(error, OSError):
+        from snapstore.timeline.store import failed
+
+        if isinstance(error, BrokenPipeError):
+            raise error
+        error = failed(error)
+    if not isinstance(error, Usage):
+        error.message = f"{move.verb} failed: {error.message}"
+    conflicts = error.details.get("conflicts")
+    if not isinstance(conflicts, list) or not conflicts or context.json or context.debug:
+        raise error
+    from snapstore.cli import moved
+
+    moved.refuse(context.err, move, error, conflicts)
+    return error.status
+
+
+# From options to a policy.
+
+
+def _default(options: dict[str, Any]) -> str:
+    chosen = [word for word in ("merge", "force", "skip") if options[word]]
+    if len(chosen) > 1:
+        raise Usage(
+            f"--{chosen[0]} and --{chosen[1]} exclude each other", "Choose one, and --ours or --theirs for files."
+        )
+    if options.get("files_only") and options.get("conversation_only"):
+        raise Usage("--files-only and --conversation-only exclude each other", "Without them both are moved.")
+    if options.get("exact") and options.get("conversation_only"):
+        raise Usage("--exact is about files, and --conversation-only leaves them alone", "Use one of them.")
+    return options["merge"] or (chosen[0] if chosen else "refuse")
+
+
+def _how(session: Session, options: dict[str, Any], default: str) -> dict[str, Any]:
+    from snapstore.timeline.plan import BOTH, CONVERSATION, FILES, Policy
+
+    ours, theirs = ([below(session.store.root, path) for path in options[side]] for side in ("ours", "theirs"))
+    for path in set(ours) & set(theirs):
+        raise Usage(f"both --ours and --theirs name {path.decode('utf-8', 'replace')!r}", "Choose one of them.")
+    how: dict[str, Any] = {"policy": Policy(default, ours, theirs)}
+    if "files_only" in options:
+        how["scope"] = FILES if options["files_only"] else CONVERSATION if options["conversation_only"] else BOTH
+    if "exact" in options:
+        how["exact"] = options["exact"]
+    return how
+
+
+def _all_known(plan: Plan, options: dict[str, Any], policy: Policy) -> None:
+    """A file that is named but has no part in the move is a mistake: better said than passed over."""
+    paths = {move.path for move in plan.paths}
+    for path in sorted(policy.ours | policy.theirs):
+        if path not in paths:
+            flag = "--ours" if path in policy.ours else "--theirs"
+            shown = path.decode("utf-8", "replace") or "the whole folder"
+            raise Usage(f"{flag}: {shown!r} has no part in this", "`--preview` lists the files that have.")
+
+
+def _repeat(move: Move, options: dict[str, Any]) -> None:
+    """The options that make it another move belong to the command that is offered for typing again."""
+    flags = [f"--{name.replace('_', '-')}" for name in _REPEATED if options.get(name)]
+    end = move.words.index("--") if "--" in move.words else len(move.words)
+    move.words[end:end] = flags
+
+
+# Operands.
+
+
+def count(text: str | None, what: str = "turns") -> int:
+    """How many: `3`. Nothing is 1."""
+    if text is None:
+        return 1
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) == 0:
+        raise Usage(f"{text!r} is not a number of {what}", "Say 1 or more.")
+    return int(text)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def count_or_duration(text: str | None) -> dict[str, int]:
+    """`3`, or `90s`, `10m`, `2h`, `1d`."""
+    if text is None or text[-1:] not in _UNITS:
+        try:
+            return {"count": count(text)}
+        except Usage:
+            raise Usage(f"{text!r} is neither a number nor a time", "Say 3 for steps, or 90s, 10m, 2h, 1d.") from None
+    number = text[:-1]
+    if not (number.isascii() and number.isdecimal()) or len(number) > 9 or int(number) == 0:
+        raise Usage(f"{text!r} is not a time", "Say 90s, 10m, 2h or 1d.")
+    return {"seconds": int(number) * _UNITS[text[-1]]}
+
+
+# Questions.
+
+
+def turns_text(number: int) -> str:
+    return "1 turn" if number == 1 else f"{number:,} turns"
+
+
+def reverting(plan: Plan) -> str:
+    """S0-14's words."""
+    number = len(plan.changing)
+    return f"This will revert changes to {files_text(number)}." if number else "No file will change."
+
+
+def changing(plan: Plan) -> str:
+    """What it means for turns and files, as the end of a question."""
+    parts = [
+        f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
+    ]
+    if plan.changing:
+        parts.append(f"change {files_text(len(plan.changing))}")
+    if not parts:
+        return "No file will change."
+    return f"This will {', '.join(parts[:-1])}{' and ' if parts[:-1] else ''}{parts[-1]}."

@@ -1,0 +1,44 @@
+"""Paths as people type them, and as they can type them again."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Unsafe
+
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-")
+
+
+def below(root: bytes, path: str) -> bytes:
+    """A path from the current folder as one below the root; b"" for the root itself."""
+    full = os.path.abspath(os.fsencode(path))
+    folder, name = os.path.split(full)
+    real = os.path.join(os.path.realpath(folder), name)
+    top = root.rstrip(b"/")
+    if real.rstrip(b"/") == top or os.path.realpath(full) == root:
+        return b""
+    if not real.startswith(top + b"/"):
+        raise Unsafe(f"{path!r} is not below {os.fsdecode(root)}", "Name files of this project.")
+    return real[len(top) + 1 :]
+
+
+def from_here(root: bytes, path: bytes) -> str:
+    """A path below the root as a word for a shell in the current folder."""
+    try:
+        here = os.path.relpath(os.path.join(root, path), os.getcwdb())
+    except OSError:  # the current folder is gone
+        here = os.path.join(root, path)
+    return shell_word(here)
+
+
+def shell_word(text: str | bytes) -> str:
+    """One word for a shell, safe on a terminal: $'…' of bash and zsh where it holds control characters."""
+    data = os.fsencode(text)
+    if data and not set(data) - _PLAIN:
+        return data.decode()
+    shown = os.fsdecode(data)
+    if shown.isprintable():
+        return "'" + shown.replace("'", "'\\''") + "'"
+    from snapstore.git.commits import quote
+
+    return "$'" + quote(data)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"
