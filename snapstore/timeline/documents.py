@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 DEFAULT_MAX_FILE_SIZE = 100 * 1000 * 1000
+DEFAULT_MAX_BRANCHES = 20  # listed ones of a session; 0 = any number
 LONGEST_NAME = 200
 _CHECK = ', "check": "'  # the last field: a checksum of the text before it
 
@@ -29,7 +30,7 @@ _CHECK = ', "check": "'  # the last field: a checksum of the text before it
 class Header:
     """What a store is for. Checked on every opening."""
 
-    __slots__ = ("format", "id", "max_file_size", "root", "root_hash", "user_email", "user_name")
+    __slots__ = ("format", "id", "max_branches", "max_file_size", "root", "root_hash", "user_email", "user_name")
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class Header:
         root: str,
         root_hash: str,
         max_file_size: int = DEFAULT_MAX_FILE_SIZE,
+        max_branches: int = DEFAULT_MAX_BRANCHES,
         user_name: str = "",
         user_email: str = "",
     ) -> None:
@@ -47,6 +49,7 @@ class Header:
         self.root = root
         self.root_hash = root_hash
         self.max_file_size = max_file_size
+        self.max_branches = max_branches
         self.user_name = user_name
         self.user_email = user_email
 
@@ -72,6 +75,7 @@ class OpenTurn:
         "agent",
         "before",
         "captured_by_others",
+        "empty_folders",
         "first_seen",
         "left_out",
         "named",
@@ -96,7 +100,8 @@ class OpenTurn:
         shell: bool = False,
         scan: int = 0,
         named: list[str] | None = None,
-        captured_by_others: list[str] | None = None,
+        captured_by_others: list[Any] | None = None,
+        empty_folders: list[str] | None = None,
         first_seen: list[str] | None = None,
         left_out: dict[str, str] | None = None,
         user_git: dict[str, Any] | None = None,
@@ -110,7 +115,9 @@ class OpenTurn:
         self.shell = shell  # something ran that may have changed any file
         self.scan = scan  # the number of the scan it began with
         self.named = named or []
-        self.captured_by_others = captured_by_others or []  # turns of other sessions that ended meanwhile
+        # What other sessions did meanwhile: commits of turns that ended, and for each move its paths and their states.
+        self.captured_by_others = captured_by_others or []
+        self.empty_folders = empty_folders or []  # there before the files that were named in them
         self.first_seen = first_seen or []  # paths whose state before this turn nobody knows
         self.left_out = left_out or {}
         self.user_git = user_git

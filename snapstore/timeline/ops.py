@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     RefMove = tuple[str, RefValue, RefValue]
 
 FOLDER = "ops"
+UNDO = "ops undo"  # the kind of an operation that takes others back
 _A_FOLDER = 1000
 
 
@@ -122,6 +123,27 @@ class Operations:
         for folder in self._folders(newest_first=True):
             for number in reversed(self._numbers(folder)):
                 yield self.get(number)
+
+    def since(self, session: str, number: int | None) -> list[Operation]:
+        """A session's operations back to one, newest first: what taking that one back takes back. Without a number
+        back to the last that still counts."""
+        found: list[Operation] = []
+        cancelled: set[int] = set()
+        for operation in self.newest_first():
+            if operation.session != session:
+                continue
+            found.append(operation)
+            if operation.number not in cancelled:
+                cancelled.update(operation.undoes)
+                if number is None and operation.kind != UNDO:
+                    return found
+            elif operation.number == number:
+                raise Unknown(f"operation {number} was taken back already", "`snapstore ops` shows what counts.")
+            if operation.number == number:
+                return found
+        if number is None:
+            return []
+        raise Unknown(f"there is no operation {number} in session {session}", "`snapstore ops` lists them.")
 
     def _folders(self, newest_first: bool) -> list[int]:
         return sorted(_numeric(f"{self._state}/{FOLDER}", ""), reverse=newest_first)

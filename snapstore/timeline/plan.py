@@ -6,8 +6,9 @@ leave it in. Steps of one path that meet are one; where they do not, somebody's 
 
 from __future__ import annotations
 
-from snapstore.git.objects import EXECUTABLE, FILE, FOLDER, LINK
+from snapstore.git.objects import EXECUTABLE, FILE, LINK
 from snapstore.timeline.nodes import path_json
+from snapstore.worktree.moves import FileMove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from snapstore.git.refs import RefValue
     from snapstore.timeline.nodes import Node
 
+    # What a file is in, or should be: an entry, or nothing. What is found can be odd as well: then in words.
     State = Entry | None
+    Found = Entry | str | None
     Segment = tuple[State, State]
     PathStep = tuple[bytes, State, State]
 
@@ -49,15 +52,14 @@ class Policy:
 class PathMove:
     """One path's part in a move."""
 
-    __slots__ = ("action", "changed_by", "found", "merged", "path", "result", "segments", "settled", "stat", "why")
+    __slots__ = ("action", "changed_by", "found", "merged", "path", "result", "segments", "settled", "why")
 
     def __init__(self, path: bytes, segments: list[Segment]) -> None:
         self.path = path
         self.segments = segments
-        self.found: State = None  # on disk when the plan was made
-        self.stat: Any = None  # the stat it was found under
+        self.found: Found = None  # on disk when the plan was made
         self.action = CONFLICT
-        self.result: State = None  # what will be on disk
+        self.result: Found = None  # what will be on disk
         self.merged: bytes | None = None  # the result's bytes where a merge made them
         self.settled = ""  # how a conflict was settled: merge, markers, force, skip
         self.changed_by = ""  # whose change a conflict is about
@@ -121,11 +123,12 @@ class Plan:
         "source",
         "start",
         "start_branch",
+        "state_files",
         "target",
         "turn",
         "turn_before",
-        "undone",
         "undoes",
+        "undone",
     )
 
     def __init__(
@@ -165,6 +168,7 @@ class Plan:
         self.turn = 0  # and of the one it leads to
         self.undoes: list[int] = []  # operations that it takes back
         self.ref_moves: list[tuple[str, RefValue, RefValue]] = []  # of branches and checkpoints that it takes back
+        self.state_files: dict[str, bytes | None] = {}  # and the documents that go with them
 
     @property
     def nothing_to_do(self) -> bool:
@@ -180,6 +184,14 @@ class Plan:
     def conflicts(self) -> list[PathMove]:
         """Those that stand in the way."""
         return [move for move in self.paths if move.action == CONFLICT]
+
+    def file_moves(self) -> list[FileMove]:
+        """What is to be written, as the writer of files wants it."""
+        moves = []
+        for move in self.changing:
+            assert not isinstance(move.found, str) and not isinstance(move.result, str)
+            moves.append(FileMove(move.path, move.found, move.result))
+        return moves
 
     def of(self, *actions: str) -> list[bytes]:
         return [move.path for move in self.paths if move.action in actions]
@@ -218,22 +230,21 @@ def fold(steps: Iterable[PathStep]) -> dict[bytes, list[Segment]]:
             segments[-1] = (segments[-1][0], new)
         else:
             segments.append((old, new))
-    return {
-        path: segments for path, segments in folded.items() if len(segments) > 1 or segments[0][0] != segments[0][1]
-    }
+    return {path: parts for path, parts in folded.items() if len(parts) > 1 or parts[0][0] != parts[0][1]}
 
 
 def texts(paths: Iterable[bytes]) -> list[str]:
     return [path_json(path)["path"] for path in paths]
 
 
-_KINDS = {FILE: "file", EXECUTABLE: "executable", LINK: "link", FOLDER: "folder"}
+_KINDS = {FILE: "file", EXECUTABLE: "executable", LINK: "link"}
 
 
-def state_text(state: State) -> str:
+def state_text(state: Found) -> str:
     """A state for people and programs: `missing`, `file 5f3a…`, `link …`."""
     if state is None:
         return "missing"
+    if isinstance(state, str):
+        return state
     mode, oid = state
-    name = _KINDS.get(mode) or mode.decode("utf-8", "replace")
-    return f"{name} {oid.hex()}" if oid else name
+    return f"{_KINDS.get(mode) or mode.decode('ascii', 'replace')} {oid.hex()}"

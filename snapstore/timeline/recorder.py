@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 
-from snapstore.errors import SnapstoreError
+from snapstore.errors import Corrupt, SnapstoreError
 from snapstore.git import commits, housekeeping, notes
 from snapstore.git.objects import COMMIT, EMPTY_TREE, TREE
 from snapstore.git.shadow import SNAPSTORE
@@ -12,16 +13,24 @@ from snapstore.timeline.documents import SessionState, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from snapstore.git.shadow import Shadow
     from snapstore.git.trees import Change
     from snapstore.timeline.capture import Capture
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
+    from snapstore.worktree.moves import FileMove
+    from snapstore.worktree.restore import Restore
 
 DISK_REF = "refs/snapstore/disk"
 MAIN = "main"
+
+# Where a session's nodes can hang: `<prefix><session>/…`. Taken out of the list or deleted, their numbers stay theirs.
+_HELD_BY = tuple(
+    f"refs/{place}/" for place in ("heads", "tags", "snapstore/archive", "snapstore/deleted", "snapstore/safety")
+)
 
 
 class Recorder:
@@ -37,13 +46,12 @@ class Recorder:
         value = self._cursor_value = self._refs.value(self.cursor_ref)
         self._start = self._refs.read(value) if isinstance(value, str) else value
         self.cursor = self._start
-        start = store.shadow.commit(self._start) if self._start else None
-        self.tree = start.tree if start else None
+        self.tree = store.shadow.commit(self._start).tree if self._start else None
         self._state = store.documents.session(session) or self._state_from_refs()
-        if start is None or isinstance(value, str):
-            self._seq = max(self._state.floor, (start.number("Seq") or 0) if start else -1)
-        else:  # the line goes on from before a tip: its own last number is not the highest
-            self._seq = self._highest_seq()
+        self._seq: int | None = None  # the last number given; found out when one is needed
+        self._left = self._state.branch  # a new branch keeps the one it leaves in the list
+        self._says: list[str] = []  # what is worth a word once it has happened
+        self._fresh_branch: str | None = None
         self._records: dict[bytes, dict[str, Any]] = {}
         self._turn: int | None = None
         self._now = store.clock()
@@ -63,7 +71,7 @@ class Recorder:
         """A commit on top of the line."""
         if tree == EMPTY_TREE:
             self._writer.add(TREE, b"")  # known to every git without being there, but `git fsck` wants to see it
-        self._seq += 1
+        self._seq = self._last_seq() + 1
         trailers: dict[str, object] = {"Kind": kind, "Session": self.session}
         if turn is not None:
             trailers["Turn"] = turn
@@ -104,41 +112,54 @@ class Recorder:
                 oid = commit.parents[0] if commit.parents else None
         return self._turn + 1
 
-    def commit(self, what: str, files: dict[str, bytes | None]) -> None:
-        """Makes it all durable and visible, or nothing of it."""
+    def commit(
+        self,
+        what: str,
+        files: dict[str, bytes | None],
+        *,
+        refs: Iterable[RefMove] = (),
+        moves: Sequence[FileMove] = (),
+        restore: Restore | None = None,
+    ) -> dict[bytes, os.stat_result | None]:
+        """Makes it all durable and visible, or nothing of it: further refs and files of the user too."""
         store, writer = self._store, self._writer
-        moves: list[RefMove] = []
+        ref_moves: list[RefMove] = list(refs)
         disk = self._capture.disk
         branch = self._cursor_value if isinstance(self._cursor_value, str) else None
         if self.cursor != self._start:
             if branch is not None:
-                moves.append((branch, self._start, self.cursor))
+                ref_moves.append((branch, self._start, self.cursor))
             else:
-                branch = self._new_branch()
-                moves += [(branch, None, self.cursor), (self.cursor_ref, self._cursor_value, branch)]
+                branch = self.branch()
+                ref_moves += [(branch, None, self.cursor), (self.cursor_ref, self._cursor_value, branch)]
                 files[f"sessions/{self.session}.json"] = encode(self._state)
+                ref_moves += self._make_room(files)
             if self._records:
                 encoded = {oid: json.dumps(record).encode() for oid, record in self._records.items()}
                 old, new = store.shadow.add_notes(writer, encoded, max(0, int(self._now)))
-                moves.append((notes.REF, old, new))
+                ref_moves.append((notes.REF, old, new))
         head = self._refs.value("HEAD")
         if branch is not None and head != branch:
-            moves.append(("HEAD", head, branch))
+            ref_moves.append(("HEAD", head, branch))
         if disk is not None and disk != self.tree:
             # Part of the disk belongs to no commit yet (another session's open turn): a ref keeps it from any gc.
             held = self._refs.read(DISK_REF)
             if held != disk:
-                moves.append((DISK_REF, held, disk))
+                ref_moves.append((DISK_REF, held, disk))
         pack = store.shadow.objects.finish(writer)
+        stats: dict[bytes, os.stat_result | None] = {}
         try:
-            if moves or files:
-                store.journal.carry_out(moves, files, what=what)
+            if ref_moves or files:
+                stats = store.journal.carry_out(ref_moves, files, what=what, moves=moves, restore=restore)
         except BaseException:
-            self._discard(pack, moves)
+            self._discard(pack, ref_moves)
             raise
+        for text in self._says:
+            store.say(text)
         self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)
         self._afterwards(lambda: housekeeping.tidy(store.shadow.objects))
+        return stats
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
         """Removes the pack of a step that came to nothing; never one that a ref or the journal may need."""
@@ -156,25 +177,66 @@ class Recorder:
         except (OSError, SnapstoreError) as error:
             self._store.log(f"after recording: {error}")
 
+    def branch(self) -> str:
+        """The ref of the branch that the line goes on: the one stood on, or a new one."""
+        if isinstance(self._cursor_value, str):
+            return self._cursor_value
+        if self._fresh_branch is None:
+            self._fresh_branch = self._new_branch()
+        return self._fresh_branch
+
     def _new_branch(self) -> str:
-        """A branch for a line that does not go on from a tip: the session's first, or one of its own."""
-        taken = self._refs.list(f"refs/heads/{self.session}/")
+        """A branch for a line that does not go on from a tip: the session's first, or one of its own. Names out of the
+        list and deleted ones are not made again: they can come back."""
+        taken = {name.rpartition("/")[2] for name in _held(self._store.shadow, self.session)}
         name, number = MAIN, 1
-        while f"refs/heads/{self.session}/{name}" in taken:
+        while name in taken:
             number += 1
             name = f"{MAIN}-{number}"
-        self._state.branch, self._state.floor = name, self._highest_seq()
+        self._state.branch = name
+        self._state.floor = max(self._state.floor, highest_seq(self._store, self.session))
         return f"refs/heads/{self.session}/{name}"
+
+    def _make_room(self, files: dict[str, bytes | None]) -> list[RefMove]:
+        """Past the limit the oldest branches go to the archive. No turn fails because of a counter."""
+        from snapstore.timeline.limit import make_room
+
+        try:
+            moves, self._says = make_room(self._store, self.session, files, keep=self._left)
+        except SnapstoreError as error:
+            self._store.log(f"the oldest branch stays in the list: {error}")
+            return []
+        return moves
 
     def _state_from_refs(self) -> SessionState:
         """The session's document was lost or never written: its refs know as much."""
         value = self._cursor_value
         branch = value.rpartition("/")[2] if isinstance(value, str) else MAIN
-        return SessionState(session=self.session, branch=branch, floor=self._highest_seq())
+        return SessionState(session=self.session, branch=branch, floor=highest_seq(self._store, self.session))
 
-    def _highest_seq(self) -> int:
-        tips = self._refs.list(f"refs/heads/{self.session}/").values()
-        return max((self._store.shadow.commit(tip).number("Seq") or 0 for tip in tips), default=-1)
+    def _last_seq(self) -> int:
+        if self._seq is not None:
+            return self._seq
+        if self._start is None or isinstance(self._cursor_value, str):
+            own = (self._store.shadow.commit(self._start).number("Seq") or 0) if self._start else -1
+        else:  # the line goes on from before a tip: its own last number is not the highest
+            own = highest_seq(self._store, self.session)
+        return max(self._state.floor, own)
+
+
+def highest_seq(store: Store, session: str) -> int:
+    """The highest sequence number that the session ever gave, -1 for none."""
+    found = -1
+    for tip in set(_held(store.shadow, session).values()):
+        try:
+            found = max(found, store.shadow.commit(tip).number("Seq") or 0)
+        except Corrupt:
+            pass  # a tag of somebody's own, or damage that `check` names: no reason to refuse a turn
+    return found
+
+
+def _held(shadow: Shadow, session: str) -> dict[str, bytes]:
+    return {name: oid for place in _HELD_BY for name, oid in shadow.refs.list(f"{place}{session}/").items()}
 
 
 def letter(change: Change) -> str:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from snapstore.timeline.move import Moved
+    from snapstore.timeline.plan import Plan
+    from snapstore.timeline.planner import Planner
     from snapstore.timeline.store import Store
 
 
@@ -112,6 +115,70 @@ class Session:
             self.store.journal.carry_out(
                 [], {f"open/{self.name}.json": None}, what=f"cancel of a turn in session {self.name}"
             )
+
+    def close_open_turn(self) -> bytes | None:
+        """Closes a turn left open as interrupted, with what it changed; gives its commit."""
+        if self.store.open_turn(self.name) is None:
+            return None
+        return self.end(scan=True, status=INTERRUPTED)
+
+    # Moves: a plan first, then its carrying out. Every surface uses these two.
+
+    def plan_undo(self, count: int = 1, **how: Any) -> Plan:
+        """The plan that undoes the last turns. All plans take `policy` (what to do about conflicts), `scope` (both,
+        files, conversation) and `exact` (the whole tree, edits too)."""
+        return self._planner(how).undo(count)
+
+    def plan_redo(self, count: int | None = 1, **how: Any) -> Plan:
+        """Redoes turns, or with None all of them."""
+        return self._planner(how).redo(count)
+
+    def plan_goto(self, address: str, **how: Any) -> Plan:
+        return self._planner(how).goto(address)
+
+    def plan_switch(self, address: str, **how: Any) -> Plan:
+        """To the tip of a branch, or with `name:5` to a turn of it."""
+        return self._planner(how).switch(address)
+
+    def plan_earlier(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
+        """Back in time, across all branches."""
+        return self._planner(how).earlier(count, seconds)
+
+    def plan_later(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
+        return self._planner(how).later(count, seconds)
+
+    def plan_revert(self, address: str, **how: Any) -> Plan:
+        """Takes one turn out, whatever came after it; a new node."""
+        return self._planner(how).revert(address)
+
+    def plan_apply(self, address: str, **how: Any) -> Plan:
+        """Does again what one turn did, of any branch or session; a new node."""
+        return self._planner(how).apply(address)
+
+    def plan_restore(self, address: str, paths: Iterable[bytes], **how: Any) -> Plan:
+        """Brings single files (or folders of them) back to a node's state; a new node. Paths are below the root."""
+        return self._planner(how).restore(address, paths)
+
+    def plan_ops_undo(self, number: int | None = None, **how: Any) -> Plan:
+        """Puts store and files back to before an operation: the last one, or one given by its number."""
+        return self._planner(how).ops_undo(number)
+
+    def preview(self, plan: Plan) -> dict[str, Any]:
+        """The plan as data. Whatever would refuse it refuses here too, but for conflicts: those are in it."""
+        from snapstore.timeline.move import Mover
+
+        return Mover(self, plan).preview()
+
+    def move(self, plan: Plan) -> Moved:
+        """Carries a plan out, all or nothing. One gone stale is refused."""
+        from snapstore.timeline.move import Mover
+
+        return Mover(self, plan).run()
+
+    def _planner(self, how: dict[str, Any]) -> Planner:
+        from snapstore.timeline.planner import How, Planner
+
+        return Planner(self, How(**how))
 
     def _opened(self) -> OpenTurn:
         turn = self.store.open_turn(self.name)

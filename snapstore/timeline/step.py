@@ -6,18 +6,21 @@ import json
 import os
 
 from snapstore.git.commits import Identity
+from snapstore.git.objects import FOLDER
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.documents import OpenTurn, encode, timestamp
 from snapstore.timeline.recorder import Recorder
 from snapstore.worktree import usergit
+from snapstore.worktree.journal import unspell_entry
 from snapstore.worktree.scan import scans_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from snapstore.git.objects import Entry
+    from snapstore.git.trees import Change
     from snapstore.timeline.store import Store
 
     States = dict[bytes, Entry | None]
@@ -78,7 +81,10 @@ class Step:
         """What changed by other hands, as a commit of its own; for a new session its baseline."""
         left_out = _listed(self.left_out())
         when = timestamp(self._store.clock())
-        record = {"started_at": when, "ended_at": when, "left_out": left_out} if left_out else None
+        first_seen = sorted(os.fsdecode(path) for path in self._capture.found.first_seen)
+        record: dict[str, Any] | None = None
+        if left_out or first_seen:
+            record = {"started_at": when, "ended_at": when, "left_out": left_out, "first_seen": first_seen}
         recorder, user = self._recorder, self._store.user
         if recorder.tree is None:
             recorder.add("baseline", tree, "Baseline", author=user, changes=(), record=record)
@@ -94,6 +100,8 @@ class Step:
         assert before is not None
         known = set(turn.named)
         fresh = [path for path in dict.fromkeys(paths) if os.fsdecode(path) not in known]
+        if not after:
+            self._note_empty_folders(turn, before, fresh)
         states = self._capture.look(fresh, before)
         made = self._made_by_others(turn, before, states, after)
         if made:
@@ -140,6 +148,7 @@ class Step:
                 "found_by": found_by,
                 "left_out": _listed(self._still_left_out(turn, states)),
                 "first_seen": sorted(os.fsdecode(path) for path in first_seen),
+                "empty_folders": self._empty_folders(turn, before, changes),
                 "user_git": usergit.compare(turn.user_git or {}, self.observe() or {}),
             },
         )
@@ -164,8 +173,11 @@ class Step:
         """What belongs before the turn although it came to light only now: what turns of other sessions left behind
         that ended meanwhile, and files whose state before nobody knows."""
         states: States = {}
-        for name in turn.captured_by_others:
-            commit = self._shadow.commit(bytes.fromhex(name))
+        for done in turn.captured_by_others:
+            if isinstance(done, list):
+                states.update((os.fsencode(path), unspell_entry(entry)) for path, entry in done)
+                continue
+            commit = self._shadow.commit(bytes.fromhex(done))
             parent = self._shadow.commit(commit.parents[0])
             states.update((path, new) for path, _, new in self._trees.diff(parent.tree, commit.tree))
         disk = self._capture.disk
@@ -174,6 +186,32 @@ class Step:
                 if path in self._capture.found.first_seen or self._trees.file(before, path) is None:
                     states[path] = self._trees.file(disk, path)
         return states
+
+    def _note_empty_folders(self, turn: OpenTurn, before: bytes, paths: Iterable[bytes]) -> None:
+        """A folder that is there and holds nothing of ours: an undo that empties it again must not remove it."""
+        for path in paths:
+            for folder in self._unknown_folders(before, path):
+                full = os.path.join(self._store.root, folder)
+                if os.path.isdir(full) and not os.path.islink(full):
+                    turn.empty_folders.append(os.fsdecode(folder))
+
+    def _empty_folders(self, turn: OpenTurn, before: bytes, changes: Iterable[Change]) -> list[str]:
+        """The folders that were there before the turn put the first files into them: named ones, and those that the
+        scan before it listed."""
+        listed = self._store.cache.folders
+        found = set(turn.empty_folders)
+        for path, old, _ in changes:
+            if old is None:
+                found.update(os.fsdecode(folder) for folder in self._unknown_folders(before, path) if folder in listed)
+        return sorted(found)
+
+    def _unknown_folders(self, tree: bytes, path: bytes) -> Iterator[bytes]:
+        """The folders above a path that a tree does not have."""
+        while path := path.rpartition(b"/")[0]:
+            entry = self._trees.lookup(tree, path)
+            if entry is not None and entry[0] == FOLDER:
+                break
+            yield path
 
     def _still_left_out(self, turn: OpenTurn, taken: States) -> dict[str, str]:
         """What was left out so far, without the files that were taken after all because they were named."""

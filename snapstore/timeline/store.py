@@ -65,6 +65,7 @@ class Store:
         path: str | os.PathLike[str] = ".",
         *,
         create: bool = False,
+        recover: bool = True,
         session: str = DEFAULT_SESSION,
         home: str | None = None,
         say: Say | None = None,
@@ -72,10 +73,14 @@ class Store:
         clock: Callable[[], float] = time.time,
     ) -> Store:
         """The store that watches over a folder, found by walking up from it. With `create`, one is made when there is
-        none: at the top of the git checkout, or for the folder itself, with its baseline in `session`."""
+        none: at the top of the git checkout, or for the folder itself, with its baseline in `session`. An interrupted
+        change is finished first, unless the caller wants to see it (`recover`)."""
         try:
             home = home or places.home_folder()
-            return cls._open(home, os.fspath(path), create, session, say, progress, clock)
+            store = cls._open(home, os.fspath(path), create, session, say, progress, clock)
+            if recover:
+                store.recover()
+            return store
         except OSError as error:
             raise failed(error) from error
 
@@ -104,7 +109,6 @@ class Store:
                 f"the store {store.folder} was made for another folder ({store.header.root})",
                 "If that folder moved here, run `snapstore init --adopt`.",
             )
-        store.recover()
         return store
 
     def session(self, name: str | None = None) -> Session:

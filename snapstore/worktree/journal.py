@@ -3,7 +3,7 @@
 A turn's end moves several refs and state files; an undo moves files of the user as well. Each alone is atomic, all
 together are not, so what is to happen is written down first: objects made durable, then the journal, then the user's
 files, the refs and the state files, then the journal marked done. A kill before the journal is whole leaves the old
-state; any time after it, the next command finishes the job from the journal, or where that cannot be done takes it back.
+state; any time after it, the next command finishes the job from the journal, or takes it back where it cannot.
 
 The file is written in place, over the one before, and synced: no name changes, so that is one sync instead of two and
 a rename. What a torn write leaves does not match its checksum, and then nothing had been moved yet. The mark `done` is
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from snapstore.git.objects import Entry
     from snapstore.git.refs import Refs
-    from snapstore.worktree.restore import FileMove, Restore
+    from snapstore.worktree.moves import FileMove
+    from snapstore.worktree.restore import Restore
 
 RefMove = tuple[str, RefValue, RefValue]
 
@@ -59,10 +60,10 @@ class Journal:
         *,
         what: str,
         moves: Sequence[FileMove] = (),
-        keep: Sequence[bytes] = (),
+        restore: Restore | None = None,
     ) -> dict[bytes, os.stat_result | None]:
-        """Writes the user's files, moves refs and replaces (None: removes) state files, all or nothing. Objects must
-        be durable already. Gives the stats of the files written."""
+        """Moves files of the user (`restore` has checked them), moves refs, and replaces (None: removes) state files,
+        all or nothing. Objects must be durable already. Gives the stats of the files written."""
         for name, old, _ in refs:
             found = self._refs.value(name)
             if found != old:
@@ -70,14 +71,12 @@ class Journal:
         texts = {name: data.decode("utf-8") if data is not None else None for name, data in files.items()}
         plan: dict[str, Any] = {"what": what, "refs": _spelled(refs), "files": texts}
         stats: dict[bytes, os.stat_result | None] = {}
-        restore = None
-        if moves:
-            plan |= {"tag": os.urandom(4).hex(), "tree": [_spelled_move(move) for move in moves]}
-            plan["keep"] = [os.fsdecode(folder) for folder in keep]
-            restore = self._restore(plan["tag"], list(keep))
+        if restore is not None and moves:
+            plan |= {"tag": restore.tag, "tree": [_spelled_move(move) for move in moves]}
+            plan["keep"] = [os.fsdecode(folder) for folder in sorted(restore.keep_folders | restore.standing(moves))]
         try:
             self._write(json.dumps(plan).encode())
-            if restore is not None:
+            if restore is not None and moves:
                 stats = restore.apply(moves)
             for move in refs:
                 self._refs.update(*move)
@@ -131,7 +130,7 @@ class Journal:
             if self._refs.value(name) not in (old, new):
                 raise Interrupted(
                     f"an unfinished change ({plan['what']}) wants to move {name}, but something else moved it",
-                    f"Put {name} back to {old and spell(old) or 'absent'}, or on to {new and spell(new) or 'absent'}, "
+                    f"Put it back to {spell(old) if old else 'absent'}, or on to {spell(new) if new else 'absent'}, "
                     "then run any command.",
                     ref=name,
                 )
@@ -215,7 +214,7 @@ class Recovery:
 
 
 def _spelled(refs: list[RefMove]) -> list[list[str | None]]:
-    return [[name, old and spell(old), new and spell(new)] for name, old, new in refs]
+    return [[name, spell(old) if old else None, spell(new) if new else None] for name, old, new in refs]
 
 
 def _spelled_move(move: FileMove) -> list[Any]:
@@ -234,7 +233,7 @@ def unspell_entry(text: str | None) -> Entry | None:
 
 
 def _moves(plan: dict[str, Any]) -> list[FileMove]:
-    from snapstore.worktree.restore import FileMove
+    from snapstore.worktree.moves import FileMove
 
     return [FileMove(os.fsencode(path), unspell_entry(old), unspell_entry(new)) for path, old, new in plan["tree"]]
 

@@ -1,0 +1,36 @@
+"""The whole tree as it was at a node: the one move that takes back edits too."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import read_node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from snapstore.timeline.graph import Graph
+    from snapstore.timeline.plan import PathStep
+    from snapstore.timeline.session import Session
+
+
+def exact_steps(
+    session: Session, graph: Graph, target: bytes, between: Iterable[bytes], notes: list[str]
+) -> tuple[bytes, list[PathStep]]:
+    """The tree of the disk, and what it takes to make it that of the target. A file that came into view later, and may
+    have been there all along, is not removed."""
+    disk = History(session).disk()
+    steps = list(session.store.shadow.trees.diff(disk, graph.node(target).tree))
+    if any(new is None for _, _, new in steps):
+        seen = {os.fsencode(path) for oid in between for path in _first_seen(session, oid)}
+        kept = [path for path, _, new in steps if new is None and path in seen]
+        notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in kept]
+        steps = [step for step in steps if step[2] is not None or step[0] not in seen]
+    return disk, steps
+
+
+def _first_seen(session: Session, oid: bytes) -> list[str]:
+    found: list[str] = read_node(session.store.shadow, oid, files=False).record.get("first_seen", [])
+    return found

@@ -1,0 +1,367 @@
+"""Carries out a plan: check, safety, journal, write, refs, done. The one way in which files of the user change."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from snapstore.errors import Busy, Conflict
+from snapstore.git import commits
+from snapstore.git.objects import BLOB, COMMIT
+from snapstore.git.shadow import SNAPSTORE
+from snapstore.timeline.capture import Capture
+from snapstore.timeline.documents import SessionState, encode, timestamp
+from snapstore.timeline.nodes import read_node
+from snapstore.timeline.ops import Operation, Operations
+from snapstore.timeline.plan import CONFLICT, CONVERSATION, FILES, SKIPPED, Plan
+from snapstore.timeline.planner import SAFETY
+from snapstore.timeline.recorder import Recorder, highest_seq, letter
+from snapstore.worktree.blobs import Blobs, LeftOut
+from snapstore.worktree.journal import spell_entry
+from snapstore.worktree.scan import row_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.git.packwriter import PackWriter
+    from snapstore.git.refs import RefValue
+    from snapstore.timeline.nodes import Node
+    from snapstore.timeline.plan import PathMove, State
+    from snapstore.timeline.session import Session
+    from snapstore.worktree.journal import RefMove
+    from snapstore.worktree.restore import Restore
+    from snapstore.worktree.statcache import FileStat
+
+
+class Moved:
+    """What a move did."""
+
+    __slots__ = ("_session", "operation", "plan", "safety", "safety_ref", "target")
+
+    def __init__(self, session: Session, plan: Plan) -> None:
+        self._session = session
+        self.plan = plan
+        self.target = plan.target
+        self.operation: int | None = None
+        self.safety_ref: str | None = None
+        self.safety: bytes | None = None  # the commit of what was on disk
+
+    @property
+    def turns_undone(self) -> int:
+        return len(self.plan.undone)
+
+    @property
+    def turns_redone(self) -> int:
+        return len(self.plan.redone)
+
+    @property
+    def messages_removed(self) -> int:
+        return self.plan.messages_removed
+
+    @property
+    def files_reverted(self) -> list[bytes]:
+        """The paths whose bytes, mode or existence it changed."""
+        return [move.path for move in self.plan.changing]
+
+    @property
+    def snapshot_restored(self) -> str | None:
+        return self.target.hex() if self.plan.changing else None
+
+    def as_json(self) -> dict[str, Any]:
+        plan = self.plan
+        document = plan.as_json(self._node(plan.start, plan.start_branch), self._node(self.target, plan.branch))
+        return {
+            **document,
+            "preview": False,
+            "operation": self.operation,
+            "safety_ref": self.safety_ref,
+            "safety": self.safety and self.safety.hex(),
+        }
+
+    def _node(self, oid: bytes, branch: str) -> Node:
+        return read_node(self._session.store.shadow, oid, branch=branch, files=False)
+
+
+class Mover:
+    """One move, under the store's lock."""
+
+    def __init__(self, session: Session, plan: Plan) -> None:
+        self._session = session
+        self._store = session.store
+        self._shadow = session.store.shadow
+        self._plan = plan
+        self._number = 0
+        self._moved = Moved(session, plan)
+        self._files: dict[str, bytes | None] = {}
+
+    def run(self) -> Moved:
+        plan = self._plan
+        with self._store.changing():
+            self._refuse()
+            if plan.nothing_to_do:
+                return self._moved
+            self._number = Operations(self._store).next_number()
+            saved = self._save()
+            try:
+                restore = self._store.restorer(f"{self._number}-{os.urandom(3).hex()}", self._keep_folders())
+                restore.check(plan.file_moves())
+                stats = self._carry_out(restore)
+            except BaseException:
+                if not self._store.journal.pending():
+                    self._shadow.objects.discard(saved)
+                raise
+            self._shadow.objects.release(saved)
+            self._remember(stats)
+        return self._moved
+
+    def preview(self) -> dict[str, Any]:
+        """What the move would do. Every path and object is checked; conflicts are part of the answer."""
+        plan = self._plan
+        self._refuse_to_start()
+        saved = {move.path for move in plan.changing if move.settled}  # not in the store yet, perhaps
+        restore = self._store.restorer("preview", self._keep_folders())
+        restore.check([move for move in plan.file_moves() if move.path not in saved])
+        return {**self._moved.as_json(), "preview": True}
+
+    def _refuse(self) -> None:
+        self._refuse_to_start()
+        if self._plan.conflicts:
+            raise conflict(self._plan)
+
+    def _refuse_to_start(self) -> None:
+        """Whatever stands against the move as a whole."""
+        store, plan = self._store, self._plan
+        turn = store.open_turn(plan.session)
+        if turn is not None:
+            raise Busy(
+                f"a turn is open in session {plan.session}",
+                "End it with `snapstore turn end`, or add --cancel to close it as interrupted first.",
+                session=plan.session,
+            )
+        if store.shadow.refs.value(f"refs/snapstore/cursor/{plan.session}") != plan.cursor_value:
+            raise _stale("the session has moved since the plan was made")
+
+    # Safety.
+
+    def _save(self) -> str | None:
+        """Puts into the store what is on disk and nowhere else, and what a merge made. Gives the pack; no ref leads
+        there before the journal is written."""
+        plan = self._plan
+        if not plan.exact and not any(move.settled for move in plan.paths) and self._all_stored():
+            return None
+        capture = Capture(self._store)
+        try:
+            disk = self._look_at_all(capture) if plan.exact else None
+            blobs = Blobs(self._store.root, self._shadow.objects, capture.writer)
+            for move in plan.paths:
+                if move.merged is not None:
+                    capture.writer.add(BLOB, move.merged)
+                if isinstance(move.found, tuple) and move.found[1] not in capture.writer:
+                    self._save_file(blobs, move)
+            if plan.exact or any(move.settled for move in plan.paths):
+                self._moved.safety = self._safety_commit(capture.writer, disk)
+                self._moved.safety_ref = f"refs/snapstore/safety/{plan.session}/{self._number}"
+            return self._shadow.objects.finish(capture.writer)
+        except BaseException:
+            capture.writer.abandon()
+            raise
+
+    def _all_stored(self) -> bool:
+        """Whether whatever the move replaces could be brought back from the store."""
+        contains = self._shadow.objects.contains
+        return all(
+            contains(move.found[1], fresh=False) for move in self._plan.changing if isinstance(move.found, tuple)
+        )
+
+    def _look_at_all(self, capture: Capture) -> bytes:
+        disk = capture.scan(self._shadow.commit(self._plan.start).tree)
+        if disk != self._plan.source:
+            raise _stale("files changed since the plan was made")
+        return disk
+
+    def _save_file(self, blobs: Blobs, move: PathMove) -> None:
+        assert isinstance(move.found, tuple)
+        if self._shadow.objects.contains(move.found[1], fresh=False):
+            return
+        try:
+            taken = blobs.take(move.path)
+        except LeftOut as error:
+            raise _stale(f"{os.fsdecode(move.path)} cannot be saved first: {error.args[0]}") from None
+        if taken is None or taken[0] != move.found:
+            raise _stale(f"{os.fsdecode(move.path)} changed since the plan was made")
+
+    def _safety_commit(self, writer: PackWriter, disk: bytes | None) -> bytes:
+        """What is on disk, as far as the move is about it, on top of where the session stands."""
+        plan, trees = self._plan, self._shadow.trees
+        start = self._shadow.commit(plan.start).tree
+        found = {move.path: move.found for move in plan.paths if not isinstance(move.found, str)}
+        tree = trees.rewrite(writer, disk or start, found)
+        changes = [(letter(change), change[0]) for change in trees.diff(start, tree)]
+        trailers = {"Kind": SAFETY, "Session": plan.session, "Operation": self._number}
+        text = commits.message(f"On disk before {self.what}", changes, trailers)
+        seconds = max(0, int(self._store.clock()))
+        return writer.add(COMMIT, commits.encode(tree, [plan.start], self._store.user, SNAPSTORE, seconds, text))
+
+    def _keep_folders(self) -> list[bytes]:
+        """Folders that were there, empty, before the turns put files into them."""
+        folders: set[bytes] = set()
+        for oid in self._plan.undone:
+            record = read_node(self._shadow, oid, files=False).record
+            folders |= {os.fsencode(name) for name in record.get("empty_folders", []) if isinstance(name, str)}
+        return sorted(folders)
+
+    # Journal, write, refs, done.
+
+    def _carry_out(self, restore: Restore) -> dict[bytes, os.stat_result | None]:
+        plan, store = self._plan, self._store
+        refs: list[RefMove] = list(plan.ref_moves)
+        if self._moved.safety_ref is not None:
+            refs.append((self._moved.safety_ref, None, self._moved.safety))
+        self._tell_others()
+        if plan.new_node is not None:
+            capture = Capture(store)
+            try:
+                return self._with_node(capture, restore, refs)
+            except BaseException:
+                capture.writer.abandon()
+                raise
+        if plan.ref_moves:
+            self._files.update(plan.state_files)
+        elif plan.scope != FILES:
+            refs += self._stand()
+        self._log()
+        moves = plan.file_moves()
+        return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, restore=restore)
+
+    def _with_node(self, capture: Capture, restore: Restore, refs: list[RefMove]) -> dict[bytes, os.stat_result | None]:
+        """The move as a node of its own, after what was edited by hand in the same files."""
+        plan, store, trees = self._plan, self._store, self._shadow.trees
+        assert plan.new_node is not None
+        writer = capture.writer
+        recorder = Recorder(store, plan.session, capture)
+        assert recorder.tree is not None
+        at_hand: dict[bytes, State] = {
+            move.path: move.found for move in plan.paths if move.action != SKIPPED and not isinstance(move.found, str)
+        }
+        before = trees.rewrite(writer, recorder.tree, at_hand)
+        changes = list(trees.diff(recorder.tree, before))
+        if changes:
+            names = "1 file" if len(changes) == 1 else f"{len(changes)} files"
+            recorder.add("edits", before, f"Edits: {names}", author=store.user, changes=changes)
+        after = trees.rewrite(writer, before, {move.path: move.new for move in plan.file_moves()})
+        when = timestamp(store.clock())
+        self._moved.target = recorder.add(
+            plan.new_node.kind,
+            after,
+            plan.new_node.subject,
+            author=store.user,
+            changes=list(trees.diff(before, after)),
+            turn=recorder.next_turn(),
+            record={
+                "prompt": plan.new_node.subject,
+                "of": plan.new_node.of.hex(),
+                "started_at": when,
+                "ended_at": when,
+                "status": "done",
+            },
+        )
+        plan.branch = recorder.branch().rpartition("/")[2]
+        self._log()
+        return recorder.commit(self.what, self._files, refs=refs, moves=plan.file_moves(), restore=restore)
+
+    def _stand(self) -> list[RefMove]:
+        """The cursor at the target: on its branch where that ends there, else on the node itself."""
+        plan, refs = self._plan, self._shadow.refs
+        branch_ref = f"refs/heads/{plan.session}/{plan.branch}"
+        tip = refs.read(branch_ref)
+        value: RefValue = branch_ref if tip == plan.target else plan.target
+        moves: list[RefMove] = []
+        cursor_ref = f"refs/snapstore/cursor/{plan.session}"
+        if value != plan.cursor_value:
+            moves.append((cursor_ref, plan.cursor_value, value))
+        head = refs.value("HEAD")
+        if tip is not None and head != branch_ref:
+            moves.append(("HEAD", head, branch_ref))
+        state = self._store.documents.session(plan.session)
+        if state is None or state.branch != plan.branch:
+            floor = highest_seq(self._store, plan.session)
+            state = SessionState(session=plan.session, branch=plan.branch, floor=floor)
+            self._files[f"sessions/{plan.session}.json"] = encode(state)
+        return moves
+
+    def _log(self) -> None:
+        plan = self._plan
+        operation = Operation(
+            number=self._number,
+            session=plan.session,
+            kind=plan.kind,
+            at=timestamp(self._store.clock()),
+            what=self.what,
+            from_={"commit": plan.start.hex(), "branch": plan.start_branch, "turn": plan.turn_before},
+            to={"commit": self._moved.target.hex(), "branch": plan.branch, "turn": plan.turn},
+            arguments=plan.arguments,
+            refs=plan.ref_moves,
+            files=[(move.path, move.old, move.new) for move in plan.file_moves()],
+            safety=self._moved.safety_ref,
+            undoes=plan.undoes,
+        )
+        name, data = operation.document()
+        self._files[name] = data
+        self._moved.operation = self._number
+
+    def _tell_others(self) -> None:
+        """What this move writes is not the doing of turns that are open in other sessions."""
+        plan = self._plan
+        for other in self._store.open_turns(besides=plan.session):
+            written = [[os.fsdecode(move.path), spell_entry(move.new)] for move in plan.file_moves()]
+            other.captured_by_others.append(written)
+            self._files[f"open/{other.session}.json"] = encode(other)
+
+    @property
+    def what(self) -> str:
+        """The move in a few words."""
+        plan = self._plan
+        if plan.new_node is not None:
+            return plan.new_node.subject[:1].lower() + plan.new_node.subject[1:]
+        part = {FILES: " (files only)", CONVERSATION: " (conversation only)"}.get(plan.scope, "")
+        count = len(plan.undone) if plan.kind == "undo" else len(plan.redone)
+        if plan.kind in ("undo", "redo"):
+            return f"{plan.kind} of {count} turn{'s' if count != 1 else ''}{part}"
+        return " ".join([plan.kind, *plan.arguments]) + part
+
+    def _remember(self, stats: dict[bytes, os.stat_result | None]) -> None:
+        """Tells the stat cache, where the disk's tree is known without writing one: else the next scan looks itself."""
+        plan, cache = self._plan, self._store.cache
+        plain = all(move.action not in (SKIPPED, CONFLICT) and not move.settled for move in plan.paths)
+        if not plain or plan.new_node is not None or plan.scope != "both" or not stats:
+            return
+        start, target = (self._shadow.commit(oid).tree for oid in (plan.start, plan.target))
+        changed = {path for path, _, _ in self._shadow.trees.diff(start, target)}
+        if changed != {move.path for move in plan.paths} or cache.load_tree() != start:
+            return
+        now = time.time_ns()
+        rows: dict[bytes, FileStat | None] = {}
+        for move in plan.file_moves():
+            stat = stats.get(move.path)
+            rows[move.path] = row_of((move.new, stat), now) if move.new is not None and stat is not None else None
+        try:
+            cache.change(target, rows, {}, None)
+        except OSError as error:
+            self._store.log(f"after a move: {error}")
+
+
+def conflict(plan: Plan) -> Conflict:
+    found = plan.conflicts
+    names = ", ".join(os.fsdecode(move.path) for move in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return Conflict(
+        f"{len(found)} file{'s' if len(found) != 1 else ''} changed since: {names}{more}",
+        "Nothing was written. Add --merge, --force or --skip (each saves what is on disk first), or decide for each "
+        "file with --ours PATH and --theirs PATH.",
+        conflicts=[move.as_conflict() for move in found],
+    )
+
+
+def _stale(why: str) -> Conflict:
+    return Conflict(f"the plan is out of date: {why}", "Nothing was written; make it again.", stale=True)

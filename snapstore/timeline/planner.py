@@ -1,0 +1,326 @@
+"""Makes plans: which turns a move leaves and enters, and what that means for each path. Looks only; writes nothing."""
+
+from __future__ import annotations
+
+from snapstore.errors import Conflict, Unknown
+from snapstore.timeline.addresses import locate, resolve
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.nodes import read_node
+from snapstore.timeline.ops import UNDO, Operations
+from snapstore.timeline.plan import BOTH, CONVERSATION, FILES, MERGE, REFUSE, NewNode, PathMove, Plan, Policy, fold
+from snapstore.timeline.settle import Settler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from snapstore.git.objects import Entry
+    from snapstore.timeline.graph import GraphNode
+    from snapstore.timeline.plan import PathStep, Segment
+    from snapstore.timeline.session import Session
+
+EDITS, SAFETY = "edits", "safety"
+
+
+class How:
+    """How a move is to be made: what to do about conflicts, what to move, and whether to the byte."""
+
+    __slots__ = ("exact", "policy", "scope")
+
+    def __init__(self, policy: Policy | None = None, scope: str = BOTH, exact: bool = False) -> None:
+        self.policy = policy or Policy()
+        self.scope = scope
+        self.exact = exact
+
+
+class Planner:
+    def __init__(self, session: Session, how: How) -> None:
+        self._session = session
+        self._store = session.store
+        self._shadow = session.store.shadow
+        self._trees = session.store.shadow.trees
+        self._how = how
+        self._graph = Graph(session.store, session.name)
+
+    # Along the line, and across branches.
+
+    def undo(self, count: int) -> Plan:
+        left = self._numbered_before(count)
+        target = left[-1].parent if left else self._graph.cursor
+        assert target is not None
+        return self._travel("undo", target, self._graph.branch, [str(count)])
+
+    def redo(self, count: int | None) -> Plan:
+        graph = self._graph
+        ahead = graph.redo_line()
+        numbered = [oid for oid in ahead if graph.node(oid).turn is not None]
+        if count is not None and numbered and count > len(numbered):
+            raise _too_few("redo", count, len(numbered))
+        arguments = ["--all"] if count is None else [str(count)]
+        if not ahead or (not numbered and count is not None):
+            return self._travel("redo", graph.cursor, graph.branch, arguments)
+        target = ahead[-1] if count is None else numbered[count - 1]
+        return self._travel("redo", target, graph.branch, arguments, extend=True)
+
+    def goto(self, address: str, kind: str = "goto") -> Plan:
+        target, branch = self._own(address)
+        if branch is None:
+            on_line = self._on_current_line(target)
+            branch = self._graph.branch if on_line else self._graph.branch_of(target) or self._graph.branch
+        turn = address.isdecimal() or ":" in address  # a turn: what was edited after it, by hand, stays
+        return self._travel(kind, target, branch, [address], extend=turn)
+
+    def switch(self, address: str) -> Plan:
+        if self._own(address)[1] is None:
+            raise Unknown(f"there is no branch {address!r}", "`snapstore branches` lists them.", branch=address)
+        return self.goto(address, "switch")
+
+    def earlier(self, count: int | None, seconds: float | None) -> Plan:
+        return self._in_time("earlier", self._graph.earlier(count, seconds), count, seconds)
+
+    def later(self, count: int | None, seconds: float | None) -> Plan:
+        return self._in_time("later", self._graph.later(count, seconds), count, seconds)
+
+    # One turn, some files: each a new node.
+
+    def revert(self, address: str) -> Plan:
+        node = self._turn(address)
+        plan = self._new_node("revert", f"Revert turn {node.turn}: {node.subject}", node.oid, address)
+        self._settle(plan, fold(self._steps([node.oid], [])))
+        return self._note(plan, [node.oid])
+
+    def apply(self, address: str) -> Plan:
+        node = self._turn(address)
+        plan = self._new_node("apply", f"Apply turn {node.turn}: {node.subject}", node.oid, address)
+        self._settle(plan, fold(self._steps([], [node.oid])))
+        return self._note(plan, [node.oid])
+
+    def restore(self, address: str, paths: Iterable[bytes]) -> Plan:
+        source = resolve(self._graph, address)
+        tree, own = self._shadow.commit(source).tree, self._tree(self._graph.cursor)
+        segments: dict[bytes, list[Segment]] = {}
+        for path in paths:
+            below = dict(self._files_at(own, path)), dict(self._files_at(tree, path))
+            names = sorted(below[0].keys() | below[1].keys())
+            if not names:
+                raise Unknown(f"{path.decode('utf-8', 'replace')!r} is neither in {address} nor here", path=str(path))
+            segments |= {name: [(below[0].get(name), below[1].get(name))] for name in names}
+        shown = ", ".join(path.decode("utf-8", "replace") for path in list(segments)[:3])
+        more = f" and {len(segments) - 3} more" if len(segments) > 3 else ""
+        of = f"turn {turn}" if (turn := self._shadow.commit(source).number("Turn")) is not None else address
+        plan = self._new_node("restore", f"Restore {shown}{more} from {of}", source, address)
+        self._settle(plan, segments)
+        return self._note(plan, [])
+
+    # Operations.
+
+    def ops_undo(self, number: int | None) -> Plan:
+        """Back to before an operation, through every one since, and through the turns recorded after them."""
+        graph = self._graph
+        back = Operations(self._store).since(self._session.name, number)
+        plan = self._plan(UNDO, graph.cursor, graph.branch, [str(back[-1].number)] if back else [])
+        plan.undoes = [operation.number for operation in back]
+        if any(operation.refs for operation in back):
+            if len(back) > 1:
+                raise Conflict(
+                    f"operation {back[-1].number} cannot be taken back while branches were changed after it",
+                    "Nothing was changed. Take back the newer ones first, one at a time: `snapstore ops undo`.",
+                )
+            from snapstore.timeline.branches import Branches
+
+            plan.ref_moves, plan.state_files = Branches(self._session).take_back(back[0])
+            return plan
+        steps: list[PathStep] = []
+        for operation in back:
+            if operation.from_ is None or operation.to is None:
+                continue
+            left, entered = graph.path(plan.target, bytes.fromhex(operation.to["commit"]))
+            steps += self._steps(*([oid for oid in way if graph.node(oid).turn is not None] for way in (left, entered)))
+            steps += [(path, new, old) for path, old, new in operation.files]
+            plan.target, plan.branch = bytes.fromhex(operation.from_["commit"]), operation.from_["branch"]
+        if graph.tip_of(plan.branch) is None:
+            plan.branch = graph.branch_of(plan.target) or graph.branch
+        left, entered = graph.path(graph.cursor, plan.target)
+        plan.undone = [oid for oid in left if graph.node(oid).turn is not None]
+        plan.redone = [oid for oid in entered if graph.node(oid).turn is not None]
+        plan.turn = graph.turn_of(plan.target)
+        self._settle(plan, fold(steps))
+        return self._note(plan, plan.undone)
+
+    # How a plan is made.
+
+    def _numbered_before(self, count: int) -> list[GraphNode]:
+        """The last numbered nodes up to the cursor, newest first."""
+        found: list[GraphNode] = []
+        for node in self._graph.upwards(self._graph.cursor):
+            if node.turn is not None:
+                found.append(node)
+                if len(found) == count:
+                    return found
+        if found:
+            raise _too_few("undo", count, len(found))
+        return found
+
+    def _in_time(self, kind: str, node: GraphNode | None, count: int | None, seconds: float | None) -> Plan:
+        graph = self._graph
+        arguments = [f"{seconds:g}s" if seconds is not None else str(count or 1)]
+        if node is None:
+            return self._travel(kind, graph.cursor, graph.branch, arguments)
+        return self._travel(kind, node.oid, graph.branch_of(node.oid) or graph.branch, arguments)
+
+    def _travel(self, kind: str, target: bytes, branch: str, arguments: list[str], *, extend: bool = False) -> Plan:
+        """The plan that leads from where the session stands to another node. With `extend` to the last of the edits
+        that follow it on its branch: they are not the turn's, and are not undone with the turns after them."""
+        graph, how = self._graph, self._how
+        if extend and not how.exact:
+            target = self._past_edits(target, branch)
+        left, entered = graph.path(graph.cursor, target)
+        plan = self._plan(kind, target, branch, arguments)
+        plan.undone = [oid for oid in left if graph.node(oid).turn is not None]
+        plan.redone = [oid for oid in entered if graph.node(oid).turn is not None]
+        if how.scope == FILES:
+            plan.target, plan.branch = graph.cursor, graph.branch
+        if how.exact:
+            from snapstore.timeline.exact import exact_steps
+
+            plan.exact = True
+            plan.source, steps = exact_steps(self._session, graph, target, [*left, *entered], plan.notes)
+            self._settle(plan, fold(steps))
+        elif how.scope != CONVERSATION:
+            self._settle(plan, fold(self._steps(plan.undone, plan.redone)))
+        else:
+            plan.notes.append("Files were left as they are: they may not match the conversation any more.")
+        return self._note(plan, plan.undone)
+
+    def _past_edits(self, target: bytes, branch: str) -> bytes:
+        tip = self._graph.tip_of(branch) or self._graph.cursor
+        after: list[GraphNode] = []
+        for node in self._graph.upwards(tip):
+            if node.oid == target:
+                break
+            after.append(node)
+        else:
+            return target  # not on that branch
+        for node in reversed(after):
+            if node.kind != EDITS:
+                break
+            target = node.oid
+        return target
+
+    def _plan(self, kind: str, target: bytes, branch: str, arguments: list[str]) -> Plan:
+        graph = self._graph
+        plan = Plan(
+            kind=kind,
+            session=self._session.name,
+            start=graph.cursor,
+            start_branch=graph.branch,
+            cursor_value=graph.cursor_value,
+            target=target,
+            branch=branch,
+            policy=self._how.policy,
+            scope=self._how.scope,
+            arguments=arguments,
+        )
+        plan.turn_before, plan.turn = graph.turn_of(graph.cursor), graph.turn_of(target)
+        return plan
+
+    def _new_node(self, kind: str, subject: str, of: bytes, address: str) -> Plan:
+        plan = self._plan(kind, self._graph.cursor, self._graph.branch, [address])
+        plan.new_node = NewNode(kind, subject, of)
+        plan.turn = plan.turn_before + 1
+        if kind != "restore" and plan.policy.default == REFUSE:
+            # Other turns lie above it: a merge is what is asked for.
+            plan.policy = Policy(MERGE, plan.policy.ours, plan.policy.theirs)
+        return plan
+
+    def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
+        plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
+        Settler(self._session, self._graph, plan).run()
+        if plan.new_node is not None and not plan.changing and not plan.conflicts:
+            plan.new_node = None  # nothing to record
+            plan.turn = plan.turn_before
+
+    def _steps(self, left: Iterable[bytes], entered: Iterable[bytes]) -> Iterator[PathStep]:
+        """What each turn did, backwards for those left."""
+        for oid in left:
+            for path, old, new in self._trees.diff(self._tree_before(oid), self._tree(oid)):
+                yield path, new, old
+        for oid in entered:
+            yield from self._trees.diff(self._tree_before(oid), self._tree(oid))
+
+    def _note(self, plan: Plan, turns: list[bytes]) -> Plan:
+        """What the records of the turns add: their messages, and what cannot be moved back."""
+        for oid in turns:
+            node = read_node(self._shadow, oid, files=False)
+            name = f"turn {node.turn}"
+            if plan.undone and node.kind == "turn":
+                plan.messages_removed += 1 + len(node.record.get("replies", []))
+                plan.prompt = node.prompt
+            if node.record.get("user_git"):
+                plan.notes.append(
+                    f"In {name} your own git repository moved ({', '.join(node.record['user_git'])}); "
+                    "that was not moved back."
+                )
+            for item in node.left_out:
+                plan.notes.append(f"{name} could not record {item['path']} ({item['why']}): it stays as it is.")
+        if plan.scope == FILES:
+            plan.messages_removed, plan.prompt = 0, None
+        return plan
+
+    def _turn(self, address: str) -> GraphNode:
+        node = self._graph.node(resolve(self._graph, address))
+        if node.turn is None:
+            raise Unknown(f"{address} is no turn", "`snapstore log` shows their numbers.", address=address)
+        return node
+
+    def _own(self, address: str) -> tuple[bytes, str | None]:
+        """A node of this session to stand on, and the branch that the address names."""
+        oid, branch = locate(self._graph, address)
+        trailers = self._shadow.commit(oid).trailers
+        if trailers.get("Session") != self._session.name or trailers.get("Kind") == SAFETY:
+            raise Unknown(
+                f"{address} is no node of session {self._session.name}",
+                f"Take a turn with `snapstore apply {address}`, files with `snapstore restore {address} -- PATH`.",
+                address=address,
+            )
+        return oid, branch
+
+    def _on_current_line(self, oid: bytes) -> bool:
+        seq = self._graph.node(oid).seq
+        for node in self._graph.upwards(self._graph.tip):
+            if node.oid == oid:
+                return True
+            if node.seq < seq:
+                return False
+        return False
+
+    def _files_at(self, tree: bytes, path: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """The file at a path, or every file below it."""
+        if not path:
+            yield from self._trees.walk(tree)
+            return
+        entry = self._trees.lookup(tree, path)
+        if entry is not None and entry[0] == b"40000":
+            yield from self._trees.walk(entry[1], path + b"/")
+        elif entry is not None:
+            yield path, entry
+
+    def _tree(self, oid: bytes) -> bytes:
+        return self._graph.node(oid).tree
+
+    def _tree_before(self, oid: bytes) -> bytes:
+        parent = self._graph.node(oid).parent
+        assert parent is not None
+        return self._tree(parent)
+
+
+def _too_few(verb: str, count: int, there: int) -> Unknown:
+    turns = "1 turn" if there == 1 else f"{there} turns"
+    return Unknown(
+        f"there {'is' if there == 1 else 'are'} only {turns} to {verb}",
+        f"`snapstore {verb} {there}` {verb}es them all."
+        if verb == "redo"
+        else f"`snapstore undo {there}` undoes them all.",
+        asked=count,
+        turns=there,
+    )

@@ -1,0 +1,189 @@
+"""Holds a plan against the disk: what each path is found in, which are in conflict, and how conflicts are settled."""
+
+from __future__ import annotations
+
+from snapstore.git.objects import BLOB, LINK, object_id
+from snapstore.timeline.plan import (
+    CONFLICT,
+    FORCE,
+    KEPT,
+    MARKERS,
+    REFUSE,
+    REMOVE,
+    SKIP,
+    SKIPPED,
+    WRITE,
+    PathMove,
+    Plan,
+)
+from snapstore.worktree.descent import FILE_IN_THE_WAY, FOLDER_THERE, LINK_IN_THE_WAY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.timeline.graph import Graph, GraphNode
+    from snapstore.timeline.plan import State
+    from snapstore.timeline.session import Session
+
+
+class Settler:
+    """One look at the disk for one plan."""
+
+    def __init__(self, session: Session, graph: Graph, plan: Plan) -> None:
+        self._store = session.store
+        self._graph = graph
+        self._plan = plan
+        self._restore = session.store.restorer("plan", [])
+        self._made: dict[bytes, bytes] = {}  # blobs that merges made
+
+    def run(self) -> None:
+        plan = self._plan
+        for move in plan.paths:
+            move.found = self._restore.observe(move.path)
+        removed = {move.path for move in plan.paths if move.wanted is None and move.found == move.expected}
+        for move in plan.paths:
+            self._clear_the_way(move, removed)
+            self._settle(move)
+
+    def _clear_the_way(self, move: PathMove, removed: set[bytes]) -> None:
+        """A file turns into a folder, or a folder into a file: what stands in the way now goes with this very move."""
+        if move.found == FOLDER_THERE:
+            if move.wanted is None or self._restore.holds_only(move.path, removed):
+                move.found = None
+        elif move.found in (FILE_IN_THE_WAY, LINK_IN_THE_WAY):
+            folder = move.path.rpartition(b"/")[0]
+            while folder and folder not in removed:
+                folder = folder.rpartition(b"/")[0]
+            if folder or move.wanted is None:
+                move.found = None
+
+    def _settle(self, move: PathMove) -> None:
+        if move.found == move.wanted:
+            move.action, move.result = KEPT, move.found
+        elif move.found == move.expected and len(move.segments) == 1:
+            self._will_be(move, move.wanted)
+        else:
+            move.changed_by = self._whose(move)
+            self._resolve(move, self._plan.policy.choice(move.path))
+
+    def _will_be(self, move: PathMove, result: State) -> None:
+        move.result = result
+        move.action = KEPT if result == move.found else REMOVE if result is None else WRITE
+
+    def _resolve(self, move: PathMove, choice: str) -> None:
+        """A conflict, as the policy wants it. What cannot be done that way stays one."""
+        move.action = CONFLICT
+        if choice == REFUSE:
+            return
+        if choice == SKIP:
+            move.action, move.result, move.settled = SKIPPED, move.found, SKIP
+            return
+        if isinstance(move.found, str):
+            move.why = f"{move.found} is there, which cannot be saved first"
+            return
+        if choice == FORCE:
+            self._will_be(move, move.wanted)
+            move.settled = FORCE
+            return
+        merged = self._merge(move, markers=choice == MARKERS)
+        if not move.why:
+            self._will_be(move, merged)
+            move.merged = self._made.get(merged[1]) if isinstance(merged, tuple) else None
+            move.settled = choice
+
+    # Three ways: from what the turns left, to what is on disk, to what is wanted.
+
+    def _merge(self, move: PathMove, *, markers: bool) -> State:
+        assert not isinstance(move.found, str)
+        state = move.found
+        for base, wanted in move.segments:
+            if state == base:
+                state = wanted
+            elif state != wanted:
+                state = self._merge_one(move, base, state, wanted, markers)
+                if move.why:
+                    break
+        return state
+
+    def _merge_one(self, move: PathMove, base: State, mine: State, theirs: State, markers: bool) -> State:
+        from snapstore.git.merge import merge, why_not
+
+        if mine is None or theirs is None:
+            move.why = "deleted on one side, changed on the other"
+            return mine
+        if LINK in (mine[0], theirs[0]):
+            move.why = "a link cannot be merged"
+            return mine
+        old = base if base is not None and base[0] != LINK else None
+        mode = theirs[0] if old is None or mine[0] == old[0] else mine[0]
+        sides = self._data(move, old), self._data(move, mine), self._data(move, theirs)
+        labels = ("on disk", "before", f"{self._plan.kind} {' '.join(self._plan.arguments)}")
+        data = merge(*sides, labels=labels, markers=markers)
+        if data is None:
+            move.why = why_not(*sides)
+            return mine
+        oid = object_id(BLOB, data)
+        self._made[oid] = data
+        return mode, oid
+
+    def _data(self, move: PathMove, state: State) -> bytes:
+        from snapstore.git.linediff import LARGEST
+
+        if state is None:
+            return b""
+        made = self._made.get(state[1])
+        if made is not None:
+            return made
+        objects = self._store.shadow.objects
+        if not objects.contains(state[1], fresh=False):  # on disk only
+            return self._restore.read(move.path, LARGEST + 1)
+        return objects.read(state[1])[1] if objects.header(state[1])[1] <= LARGEST else b"\0"
+
+    # Whose change it is.
+
+    def _whose(self, move: PathMove) -> str:
+        if move.found == move.expected:  # then something lies between two of the turns
+            return self._between(move)
+        graph, trees = self._graph, self._store.shadow.trees
+        for node in graph.upwards(graph.cursor):
+            if node.parent is None:
+                break
+            if trees.file(node.tree, move.path) != trees.file(graph.node(node.parent).tree, move.path):
+                if trees.file(node.tree, move.path) == move.found:
+                    return _name(node)
+                break
+        return self._other_session(move) or f"edits since turn {self._plan.turn_before}"
+
+    def _between(self, move: PathMove) -> str:
+        """The edits that the turns of this move do not know of."""
+        graph, trees = self._graph, self._store.shadow.trees
+        states = {state for segment in move.segments for state in segment}
+        for node in graph.upwards(graph.cursor):
+            if node.parent is None:
+                break
+            now, before = (trees.file(tree, move.path) for tree in (node.tree, graph.node(node.parent).tree))
+            if node.turn is None and now != before and (now in states or before in states):
+                return _name(node)
+        return "edits between the turns"
+
+    def _other_session(self, move: PathMove) -> str:
+        from snapstore.timeline.graph import Graph
+
+        trees = self._store.shadow.trees
+        for name in self._store.sessions():
+            if name == self._graph.session:
+                continue
+            other = Graph(self._store, name)
+            last: GraphNode | None = None
+            for node in other.upwards(other.cursor):
+                if trees.file(node.tree, move.path) != move.found:
+                    break
+                last = node
+            else:
+                continue  # as it was when that session began: not its doing
+            if last is not None and last.turn is not None:
+                return f"{_name(last)} of session {name}"
+        return ""
+
+
+def _name(node: GraphNode) -> str:
+    return f"turn {node.turn}" if node.turn is not None else f"edits #{node.seq}"

@@ -1,0 +1,390 @@
+"""Writing to the user's tree: the one place that does.
+
+A move is a list of files, each with the state it is in and the state it should be in. All new contents are first
+written beside their targets and synced; only then are targets removed and replaced, each by one unlink or rename and
+each looked at once more just before. What fails on the way is taken back. What is killed on the way is finished or
+taken back by the next command from the journal, which holds the same list: there the disk itself says how far each
+file had come.
+
+Between the last look at a target and its rename lie some microseconds in which an edit would be lost. No call that
+every system has can close that gap.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from snapstore.errors import Interrupted
+from snapstore.git.objects import EXECUTABLE, LINK, Entry
+from snapstore.worktree.descent import (
+    FILE_IN_THE_WAY,
+    FOLDER_THERE,
+    LINK_IN_THE_WAY,
+    Descent,
+    InTheWay,
+    State,
+    unsafe_path,
+)
+from snapstore.worktree.parallel import in_two
+from snapstore.worktree.moves import (
+    Contents,
+    FileMove,
+    above,
+    check_moves,
+    folders_above,
+    others_in,
+    out_of_line,
+    way_up,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from snapstore.git.odb import Objects
+
+    # One file on its way: path, the state it is in, the state it should be in.
+    Step = tuple[bytes, Entry | None, Entry | None]
+    # Its new content: path, the state it is in, the temporary's folder, name and stat.
+    Ready = tuple[bytes, Entry | None, bytes, bytes, tuple[int, int, int]]
+
+MANY = 64  # files; from here on one sync of the whole file system instead of one for each file
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
+
+
+class Restore:
+    """One move in one root. `tag` is the journal entry's own: by it a recovery knows this move's temporaries."""
+
+    def __init__(self, root: bytes, objects: Objects, tag: str, keep_folders: Collection[bytes] = ()) -> None:
+        self.tag = tag
+        self.keep_folders = frozenset(keep_folders)
+        self._contents = Contents(objects)
+        self._prefix = b".snapstore-%s-" % tag.encode()
+        self._targets = Descent(root)
+        self._beside = Descent(root)  # where the temporaries lie: beside their targets, or above where nothing is yet
+        self._written = 0
+        self._paths: set[bytes] = set()  # of the whole move
+        self._folders: set[bytes] = set()  # above them
+        # What went before, so that a move that is taken back at once is taken back to the letter.
+        self._applied = False
+        self._begun: set[bytes] = set()
+        self._made: set[bytes] = set()
+        self._was: dict[bytes, os.stat_result] = {}
+        self._folder_modes: dict[bytes, int] = {}
+        self._after: dict[bytes, os.stat_result | None] = {}
+
+    def close(self) -> None:
+        self._targets.close()
+        self._beside.close()
+
+    def observe(self, path: bytes) -> State:
+        """What is at a path now: an entry, None for nothing, or one of descent's words for what cannot be ours."""
+        return self._targets.look(path)[0]
+
+    def holds_only(self, folder: bytes, removed: set[bytes]) -> bool:
+        """Whether a folder would be empty without these files."""
+        return not others_in(folder, self._targets, removed, folders_above(removed))
+
+    def read(self, path: bytes, limit: int) -> bytes:
+        """A file's first bytes."""
+        return self._targets.read(path, limit)
+
+    def standing(self, moves: Iterable[FileMove]) -> set[bytes]:
+        """The folders that new files will go into and that are there already, perhaps empty: a recovery that takes the
+        move back must be told to keep them."""
+        return {self._targets.nearest(above(move.path)) for move in moves if move.old is None}
+
+    def _take_in(self, moves: Iterable[FileMove]) -> None:
+        self._paths = {move.path for move in moves}
+        self._folders = folders_above(self._paths)
+        for path in self._paths:
+            self._targets.check(path)
+            if self._prefix in path:
+                raise unsafe_path(path)
+
+    def check(self, moves: Sequence[FileMove]) -> None:
+        """Refuses whatever can be known to go wrong before the first write. Reads only."""
+        self._take_in(moves)
+        self.close()
+        check_moves(moves, self._contents, self._targets)
+        self.close()
+
+    # The three ways to go.
+
+    def apply(self, moves: Sequence[FileMove]) -> dict[bytes, os.stat_result | None]:
+        """From old to new, all or nothing. Gives each changed path's stat, None for those removed.
+
+        Interrupted: it failed and could not be taken back either. After every other error all is as it was.
+        """
+        self._take_in(moves)
+        self.close()
+        self._applied = True
+        try:
+            self._bring([(move.path, move.old, move.new) for move in moves], self.keep_folders, None)
+        except BaseException as error:  # Ctrl-C too
+            try:
+                # Only what was begun here: another's edit may look like our doing.
+                begun = [(move.path, move.new, move.old) for move in moves if move.path in self._begun]
+                self._recover(begun, self.keep_folders | (self._folders - self._made))
+            except BaseException as second:
+                raise Interrupted(
+                    f"a move failed ({error}) and could not be taken back ({second})",
+                    "Mend the cause; the next command of any kind finishes it by itself.",
+                ) from error
+            raise
+        finally:
+            self.close()
+        return self._after
+
+    def take_back(self, moves: Sequence[FileMove]) -> list[bytes]:
+        """After a kill: back to old wherever the disk shows new. What shows neither is left alone and given back."""
+        self._take_in(moves)
+        # In the process that applied the move it is known which folders it made.
+        keep = self._folders - self._made if self._applied else frozenset()
+        return self._recover([(move.path, move.new, move.old) for move in moves], self.keep_folders | keep)
+
+    def finish(self, moves: Sequence[FileMove]) -> list[bytes]:
+        """After a kill: on to new wherever the disk shows old. What shows neither is left alone and given back."""
+        self._take_in(moves)
+        return self._recover([(move.path, move.old, move.new) for move in moves], self.keep_folders)
+
+    def _recover(self, steps: list[Step], keep: Collection[bytes]) -> list[bytes]:
+        self.close()
+        astray: list[bytes] = []
+        try:
+            self._sweep()
+            self._bring(steps, keep, astray)
+            if astray:
+                self._sweep()
+        finally:
+            self.close()
+        return sorted(astray)
+
+    def _sweep(self) -> None:
+        """Removes the temporaries that a kill or a failure has left."""
+        for folder in sorted(self._folders):
+            try:
+                fd = self._beside.enter(folder)
+            except (FileNotFoundError, InTheWay):
+                continue
+            with os.scandir(fd) as entries:
+                own = [entry.name for entry in entries if self._is_ours(entry)]
+            for name in own:
+                os.unlink(name, dir_fd=fd)
+
+    def _is_ours(self, entry: os.DirEntry[str]) -> bool:
+        name = os.fsencode(entry.name)
+        number = name[len(self._prefix) :]
+        return name.startswith(self._prefix) and number.isdigit() and not entry.is_dir(follow_symlinks=False)
+
+    def _bring(self, steps: list[Step], keep: Collection[bytes], astray: list[bytes] | None) -> None:
+        """Brings each file from one state to the other; files already there are passed over. A file in a third state
+        goes into `astray`; where that is None it is an error."""
+        steps = sorted((step for step in steps if step[1] != step[2]), key=lambda step: step[0])
+        # A recovery cannot know which folders were synced before the kill.
+        touched = set(self._folders) if astray is not None else set()
+        todo, emptied = self._compare(steps, astray)
+        ready = self._write_beside(todo)
+        self.close()  # a folder may have been moved and a link put in its place meanwhile
+        for path, present, wanted in reversed(todo):
+            if wanted is None and self._remove(path, present, astray):
+                emptied.add(above(path))
+                touched.add(above(path))
+        puts = {path for path, _, wanted in steps if wanted is not None}
+        for folder in sorted(emptied | self._made, reverse=True):
+            self._remove_folders(folder, keep, puts, touched)
+        for file in ready:
+            self._put(file, astray)
+            touched.add(above(file[0]))
+        touched.update(map(above, self._made))
+        self._sync_folders(touched, astray)
+
+    def _compare(self, steps: list[Step], astray: list[bytes] | None) -> tuple[list[Step], set[bytes]]:
+        """The steps still to be taken, and the folders whose files had been removed already."""
+        todo: list[Step] = []
+        emptied: set[bytes] = set()
+        for step in steps:
+            path, present, wanted = step
+            state, st = self._targets.look(path)
+            if self._will_be_nothing(path, state):
+                state = None
+            if state == present:
+                todo.append(step)
+                if st is not None and stat.S_ISREG(st.st_mode):
+                    self._was.setdefault(path, st)
+            elif astray is None:
+                raise out_of_line(path, state)
+            elif state != wanted:
+                astray.append(path)
+            elif wanted is None:
+                emptied.add(above(path))
+        return todo, emptied
+
+    def _will_be_nothing(self, path: bytes, state: State) -> bool:
+        """Where a file and a folder change places, one stands for the absence of the other."""
+        if state == FOLDER_THERE:
+            return path in self._folders
+        return state in (FILE_IN_THE_WAY, LINK_IN_THE_WAY) and any(folder in self._paths for folder in way_up(path))
+
+    def _write_beside(self, todo: list[Step]) -> list[Ready]:
+        """Every new content in a temporary, synced."""
+        new = [(number, *step) for number, step in enumerate(todo) if step[2] is not None]
+        if len(new) <= MANY:
+            return self._write_some(new, True)
+        sync = _sync_of_file_system()
+        halves = in_two(lambda some: self._write_some(some, sync is None), new)
+        ready = [file for half in halves for file in half]
+        if sync is not None:
+            synced: set[int] = set()
+            for folder in {beside for _, _, beside, _, _ in ready}:
+                fd = self._beside.enter(folder)
+                device = os.fstat(fd).st_dev
+                if device not in synced:
+                    sync(fd)
+                    synced.add(device)
+        return ready
+
+    def _write_some(self, steps: Sequence[tuple[int, bytes, Entry | None, Entry | None]], sync: bool) -> list[Ready]:
+        ready = []
+        for number, path, present, wanted in steps:
+            assert wanted is not None
+            beside = self._beside.nearest(above(path))
+            temporary = b"%s%d" % (self._prefix, number)
+            st = self._write(temporary, self._beside.enter(beside), wanted, self._was.get(path), sync)
+            ready.append((path, present, beside, temporary, _content_marks(st)))
+        return ready
+
+    def _write(self, name: bytes, folder: int, entry: Entry, was: os.stat_result | None, sync: bool) -> os.stat_result:
+        mode, oid = entry
+        if mode == LINK:
+            os.symlink(b"".join(self._contents.pieces(oid)), name, dir_fd=folder)
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        executable = mode == EXECUTABLE
+        wanted = _permissions(was.st_mode, executable) if was is not None else 0o777 if executable else 0o666
+        fd = os.open(name, _NEW, wanted, dir_fd=folder)
+        try:
+            for piece in self._contents.pieces(oid):
+                _write_all(fd, piece)
+            if was is not None:
+                _make_alike(fd, was, wanted)
+            if sync:
+                os.fsync(fd)
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+    def _remove(self, path: bytes, present: Entry | None, astray: list[bytes] | None) -> bool:
+        state, _ = self._targets.look(path)
+        if state != present:
+            _stray(path, state, astray)
+            return False
+        folder, _, name = path.rpartition(b"/")
+        self._begun.add(path)
+        os.unlink(name, dir_fd=self._targets.enter(folder))
+        self._after[path] = None
+        return True
+
+    def _remove_folders(self, folder: bytes, keep: Collection[bytes], puts: set[bytes], touched: set[bytes]) -> None:
+        """Removes a folder that we emptied, and those above that held nothing else. One whose place a file is to take
+        goes even if it was to be kept."""
+        while folder and (folder not in keep or folder in puts or any(parent in puts for parent in way_up(folder))):
+            parent, _, name = folder.rpartition(b"/")
+            try:
+                fd = self._targets.enter(parent)
+                mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+                os.rmdir(name, dir_fd=fd)
+                self._folder_modes[folder] = stat.S_IMODE(mode)
+                touched.add(parent)
+            except FileNotFoundError:
+                pass
+            except InTheWay:
+                return
+            except OSError as error:
+                if error.errno in _NOT_TO_BE_REMOVED:
+                    return
+                raise
+            folder = parent
+
+    def _put(self, file: Ready, astray: list[bytes] | None) -> None:
+        path, present, beside, temporary, written = file
+        folder, _, name = path.rpartition(b"/")
+        try:
+            source = self._beside.enter(beside)
+            target = self._targets.make(folder, self._made, self._folder_modes)
+            state, _ = self._targets.look(path)
+        except InTheWay as way:
+            state = way.state
+        if state != present:
+            _stray(path, state, astray)
+            return  # its temporary is swept away at the end
+        self._begun.add(path)
+        os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
+        st = os.stat(name, dir_fd=target, follow_symlinks=False)
+        # Edited already? Then not this stat, which would vouch for what we wrote.
+        self._after[path] = st if _content_marks(st) == written else written
+
+    def _sync_folders(self, touched: set[bytes], astray: list[bytes] | None) -> None:
+        self._targets.close()
+        for folder in sorted(touched):
+            try:
+                os.fsync(self._targets.enter(folder))
+            except FileNotFoundError:
+                continue  # removed; the one above it is synced
+            except InTheWay as way:
+                if astray is None:  # swapped in under our hands: what we wrote is not where it should be
+                    raise out_of_line(folder, way.state) from None
+
+
+def _make_alike(fd: int, was: os.stat_result, mode: int) -> None:
+    """What a tree does not say of a file (who may read it, whose it is) stays as it was."""
+    st = os.fstat(fd)
+    if st.st_uid != was.st_uid or st.st_gid != was.st_gid:
+        try:
+            os.fchown(fd, was.st_uid, was.st_gid)
+        except PermissionError:
+            pass
+    if stat.S_IMODE(st.st_mode) != mode:  # the umask took something away
+        os.fchmod(fd, mode)
+
+
+def _permissions(was: int, executable: bool) -> int:
+    """Those of the file before, made executable or not where that changes."""
+    mode = was & 0o777
+    if bool(mode & stat.S_IXUSR) == executable:
+        return mode
+    return mode | stat.S_IXUSR | (mode & 0o444) >> 2 if executable else mode & ~0o111
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _sync_of_file_system() -> Callable[[int], None] | None:
+    """`syncfs`, where the system has it."""
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if call is None:
+        return None
+
+    def sync(fd: int) -> None:
+        if call(fd) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    return sync
+
+
+def _content_marks(st: os.stat_result) -> tuple[int, int, int]:
+    return st.st_mtime_ns, st.st_size, st.st_ino
+
+
+def _stray(path: bytes, state: State, astray: list[bytes] | None) -> None:
+    if astray is None:
+        raise out_of_line(path, state)
+    astray.append(path)
