@@ -127,6 +127,72 @@ class LogRecord(Record):
     nodes: list[NodeRecord]
 
 
+class LeafRecord(Record):
+    """The end of a line: how many turns it has, and what was last asked for on it."""
+
+    seq: int
+    commit: str
+    turns: int
+    ended_at: Text
+    prompt: Text
+    checkpoints: list[Text]
+
+
+class BranchRecord(LeafRecord):
+    """A branch with its tip. `parted_at` is the turn after which it parts from the others, null when it is alone."""
+
+    name: Text
+    label: Text
+    state: Literal["current", "listed", "archived"]
+    parted_at: int | None
+
+
+class TreeNodeRecord(Record):
+    """A node as its commit alone tells it, so that ten thousand cost little; `show` gives the rest. The prompt is its
+    first line."""
+
+    seq: int
+    turn: int | None
+    commit: str
+    tree: str
+    parent: str | None
+    kind: Text
+    session: Text
+    branch: Text
+    label: Text
+    prompt: Text
+    agent: Text
+    ended_at: Text
+    undone: bool
+    checkpoints: list[Text]
+
+
+class TreeRecord(Record):
+    """Nodes in the order they were made: each after its parent. `cursor` is a commit, `branch` the one stood on."""
+
+    session: Text
+    cursor: str
+    branch: Text
+    nodes: list[TreeNodeRecord]
+    branches: list[BranchRecord]
+
+
+class UndolistLeafRecord(LeafRecord):
+    """`branch` is null, and the state `pinned`, where only a checkpoint holds the leaf."""
+
+    branch: Text | None
+    label: Text
+    state: Literal["current", "listed", "archived", "pinned"]
+
+
+class UndolistRecord(Record):
+    """Every leaf of the session's tree, oldest first."""
+
+    session: Text
+    cursor: str
+    leaves: list[UndolistLeafRecord]
+
+
 class SideRecord(Record):
     """One side of a difference: a node, or the disk (then without a commit)."""
 

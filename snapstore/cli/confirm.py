@@ -21,6 +21,7 @@ def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:
     err = context.err
     if not (err.terminal and sys.stdin.isatty()) or not _deserves_one(plan):
         return True
+    session.preview(plan)  # what would be refused anyway is refused before anybody is asked
     err.line(move.ask(plan), BOLD)
     if plan.undone and plan.scope == BOTH:
         first = session.store.shadow.commit(plan.undone[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import TRAVEL, Move, carry_out, changing, count_or_duration
+from snapstore.cli.moves import TRAVEL, Move, carry_out, count_or_duration, travelling
 from snapstore.cli.options import Command, Operand
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ def earlier(context: Context, *, step: str | None, **options: Any) -> int:
     move = Move(
         ["earlier", *([step] if step else [])],
         lambda session, how: session.plan_earlier(**far, **how),
-        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {changing(plan)}",
+        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
         nothing="There is nothing earlier.",
     )
     return carry_out(context, move, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import TRAVEL, Move, carry_out, changing
+from snapstore.cli.moves import TRAVEL, Move, carry_out, travelling
 from snapstore.cli.options import Command, Operand
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ def goto(context: Context, *, target: str, **options: Any) -> int:
     move = Move(
         ["goto", target],
         lambda session, how: session.plan_goto(target, **how),
-        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {changing(plan)}",
+        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
         nothing="You are there already.",
     )
     return carry_out(context, move, options)

@@ -7,6 +7,7 @@ import os
 from snapstore.cli.moves import turns_text
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
+from snapstore.git.merge import SAME_LINES
 from snapstore.timeline.plan import (
     CONFLICT,
     CONVERSATION,
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
     from snapstore.timeline.session import Session
 
 _ONLY = {FILES: ", files only", CONVERSATION: ", conversation only"}
+_PAST = {"Revert": "Reverted", "Apply": "Applied", "Restore": "Restored"}
 SETTLED = {
     MERGE: "Merged",
     MARKERS: "Merged, with conflict markers to look at",
-    FORCE: "Overwritten",
+    FORCE: "Forced, yours are saved",
     SKIP: "Skipped, yours stay",
 }
 
@@ -49,7 +51,7 @@ def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
         _notes(out, plan)
         return
     out.line(f"{out.paint('✓', GREEN)} {headline(session, plan)}")
-    _names(out, "Files reverted" if move.reverts else "Files written", plan.of(WRITE, REMOVE))
+    _names(out, "Files reverted" if move.reverts else "Files changed", plan.of(WRITE, REMOVE))
     _names(out, "Removed", plan.of(REMOVE))
     for way, title in SETTLED.items():
         _names(out, title, [path.path for path in plan.paths if path.settled == way])
@@ -59,7 +61,7 @@ def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
     _notes(out, plan)
     out.line(f"Now {place(out, session, plan)}")
     if plan.prompt:
-        out.line(f"Its prompt, to try again: {_one_line(out, plan.prompt, 26)}")
+        out.line(f"Undone prompt: {_one_line(out, plan.prompt, 16)}")
     _ways_back(out, session, done)
 
 
@@ -69,11 +71,12 @@ def headline(session: Session, plan: Plan) -> str:
         return f"Undone {_operations(session, plan)}"
     if plan.new_node is not None:
         verb, _, rest = plan.new_node.subject.partition(" ")  # Revert turn 3: …
-        return f"{verb.removesuffix('y') + 'i' if verb.endswith('y') else verb}ed {safe(rest)}"
+        return f"{_PAST.get(verb, verb)} {safe(rest)}"
     parts = [
         f"{verb} {len(turns)} turn(s)" for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
     ]
-    text = (" and ".join(parts) or "moved, no turn undone or redone") + _ONLY.get(plan.scope, "")
+    idle = "the whole tree is as it was" if plan.exact else "moved, no turn undone or redone"
+    text = (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
     return text[0].upper() + text[1:]
 
 
@@ -86,7 +89,8 @@ def intent(session: Session, plan: Plan) -> str:
     parts = [
         f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
     ]
-    return (" and ".join(parts) or "move, without undoing or redoing a turn") + _ONLY.get(plan.scope, "")
+    idle = "put the whole tree back" if plan.exact else "move, without undoing or redoing a turn"
+    return (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
 
 
 def _operations(session: Session, plan: Plan) -> str:
@@ -122,14 +126,13 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
     plan, store = done.plan, session.store
     # Without it these commands would speak to the session last active.
     other = "" if store.active_session() == session.name else f" --session {session.name}"
-    saved = [path.path for path in plan.paths if path.settled and path.action in (WRITE, REMOVE)]
     if done.safety is not None:
+        settled = [path.path for path in plan.paths if path.settled and path.action in (WRITE, REMOVE)]
+        saved = settled or plan.of(WRITE, REMOVE)
         names = " ".join(from_here(store.root, path) for path in saved[:LISTED])
-        more = f" … ({len(saved) - LISTED:,} more)" if len(saved) > LISTED else ""
-        out.line(
-            f"What was on disk is saved: `snapstore restore{other} {done.safety.hex()[:12]} -- {names or '.'}`{more}",
-            YELLOW,
-        )
+        more = f" … and {len(saved) - LISTED:,} more" if len(saved) > LISTED else ""
+        command = f"snapstore restore{other} {done.safety.hex()[:12]} -- {names}"
+        out.line(f"What was on disk is saved. Get it back: `{command}`{more}", YELLOW)
     ways = []
     if plan.undone and not plan.redone and plan.scope != FILES and plan.target != plan.start:
         ways.append(f"Redo: `snapstore redo{other}{f' {len(plan.undone)}' if len(plan.undone) > 1 else ''}`")
@@ -152,7 +155,7 @@ def would(out: Output, session: Session, move: Move, plan: Plan) -> None:
     _notes(out, plan)
     if plan.conflicts:
         out.line("With conflicts nothing is written, unless they are settled:", YELLOW)
-        _choices(out, move, [path.path for path in plan.conflicts], tried=any(path.why for path in plan.conflicts))
+        _choices(out, move, [path.as_conflict() for path in plan.conflicts])
     out.line("Nothing was changed.", DIM)
 
 
@@ -164,30 +167,40 @@ def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[dict[
         out.line(f"  {path_text(item['path'])}{by}")
         states = f"expected {_state(item['expected'])}, found {_state(item['found'])}, wanted {_state(item['wanted'])}"
         out.line(f"      {states}", DIM)
-        if item.get("why"):
-            out.line(f"      cannot be settled this way: {safe(item['why'])}", YELLOW)
+        if item["why"]:
+            out.line(f"      cannot be merged: {safe(item['why'])}", YELLOW)
     if len(conflicts) > LISTED:
         out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
     out.line("Nothing was written. To settle it:")
-    _choices(
-        out, move, [os.fsencode(item["path"]) for item in conflicts], tried=any(item.get("why") for item in conflicts)
-    )
+    _choices(out, move, conflicts)
 
 
-def _choices(out: Output, move: Move, paths: list[bytes], *, tried: bool) -> None:
-    """The commands that would. A merge that was tried and could not be is offered with markers only."""
-    merge = ("--merge=markers", "both versions in the file, between markers") if tried else ("--merge", "merge the two")
-    example = path_text(paths[0]) if len(paths) == 1 else "PATH"
-    ways = [
-        merge,
+def _choices(out: Output, move: Move, conflicts: list[dict[str, Any]]) -> None:
+    """The commands that would settle it. What cannot be merged is left alone by the one that merges the rest."""
+    names = {item["path"]: from_here(move.root, os.fsencode(item["path"])) for item in conflicts}
+    hopeless = [item["path"] for item in conflicts if not _mergeable(item)]
+    ways = []
+    if len(hopeless) < len(conflicts) and len(hopeless) <= 3:
+        flag, what = "--merge", "merge what changed with what is wanted"
+        if any(item["why"] == SAME_LINES for item in conflicts):
+            flag, what = "--merge=markers", "merge; what clashes stands between markers"
+        ways.append((" ".join([flag, *(f"--ours {names[path]}" for path in hopeless)]), what))
+    example = names[conflicts[0]["path"]] if len(conflicts) == 1 else "PATH"
+    ways += [
         ("--skip", "leave what changed as it is"),
-        ("--force", "overwrite what changed; it is saved first"),
-        (f"--ours {example}", "leave this file (--theirs: overwrite it)"),
+        ("--force", "replace what changed; it is saved first"),
+        (f"--ours {example}", "leave this file (--theirs: replace it)"),
     ]
-    commands = [move.command(flag) for flag, _ in ways]
+    commands = [move.command(flags) for flags, _ in ways]
     width = max(len(command) for command in commands)
     for command, (_, what) in zip(commands, ways, strict=True):
         out.line(f"  {command:<{width}}  {out.paint(what, DIM)}")
+
+
+def _mergeable(conflict: dict[str, Any]) -> bool:
+    if conflict["why"]:
+        return bool(conflict["why"] == SAME_LINES)
+    return all(conflict[side].startswith(("file", "executable")) for side in ("found", "wanted"))
 
 
 def rows(out: Output, paths: Iterable[PathMove], limit: int | None) -> list[str]:

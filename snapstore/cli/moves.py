@@ -70,7 +70,7 @@ _REPEATED = ("exact", "files_only", "conversation_only")
 class Move:
     """One request for a move: the words that ask for it, and how to speak of it."""
 
-    __slots__ = ("ask", "cancel", "nothing", "plan", "preview", "reverts", "verb", "words", "yes")
+    __slots__ = ("ask", "cancel", "nothing", "over", "plan", "preview", "reverts", "root", "verb", "words", "yes")
 
     def __init__(
         self,
@@ -85,9 +85,10 @@ class Move:
         self.plan = plan
         self.ask = ask  # the question that a person is asked first
         self.nothing = nothing  # what to say where nothing was to be done
-        self.reverts = reverts  # whether its files are "reverted", or "written"
+        self.reverts = reverts  # whether its files are "reverted", or "changed"
         self.verb = words[0] if words[0] != "ops" else "ops undo"
-        self.preview = self.yes = self.cancel = False
+        self.root = b""
+        self.preview = self.yes = self.cancel = self.over = False
 
     def command(self, *more: str) -> str:
         """The command again, to be typed, with more options."""
@@ -102,10 +103,11 @@ def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
     default = _default(options)
     if move.preview and move.cancel:
         raise Usage("--preview changes nothing, but --cancel closes the open turn", "Use one of them.")
-    _repeat(move, options)
     try:
         session = context.reading()
         with session.store:
+            move.root = session.store.root
+            _repeat(session, move, options)
             how = _how(session, options, default)
             if move.cancel:
                 session.close_open_turn()
@@ -113,17 +115,19 @@ def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
             _all_known(plan, options, how["policy"])
             return _go(context, session, move, plan)
     except (SnapstoreError, OSError) as error:
+        if move.over:  # only the telling went wrong
+            raise
         return _failed(context, move, error)
 
 
 def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
-    from snapstore.cli import moved
-
     if move.preview:
         document = session.preview(plan)
         if context.json:
             _document(context, document)
         else:
+            from snapstore.cli import moved
+
             moved.would(context.out, session, move, plan)
         return 0
     if not plan.conflicts and not plan.nothing_to_do and not move.yes and not context.json:
@@ -133,9 +137,12 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
             context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
             return 1
     done = session.move(plan)
+    move.over = True
     if context.json:
         _document(context, done.as_json())
     else:
+        from snapstore.cli import moved
+
         moved.tell(context.out, session, move, done)
     return 0
 
@@ -204,9 +211,12 @@ def _all_known(plan: Plan, options: dict[str, Any], policy: Policy) -> None:
             raise Usage(f"{flag}: {shown!r} has no part in this", "`--preview` lists the files that have.")
 
 
-def _repeat(move: Move, options: dict[str, Any]) -> None:
-    """The options that make it another move belong to the command that is offered for typing again."""
+def _repeat(session: Session, move: Move, options: dict[str, Any]) -> None:
+    """What makes it this very move belongs to the command that is offered for typing again."""
     flags = [f"--{name.replace('_', '-')}" for name in _REPEATED if options.get(name)]
+    flags += [word for side in ("ours", "theirs") for path in options[side] for word in (f"--{side}", path)]
+    if session.name != session.store.active_session():
+        flags += ["--session", session.name]
     end = move.words.index("--") if "--" in move.words else len(move.words)
     move.words[end:end] = flags
 
@@ -253,10 +263,14 @@ def reverting(plan: Plan) -> str:
 
 
 def changing(plan: Plan) -> str:
-    """What it means for turns and files, as the end of a question."""
-    parts = [
-        f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
-    ]
+    number = len(plan.changing)
+    return f"This will change {files_text(number)}." if number else "No file will change."
+
+
+def travelling(plan: Plan) -> str:
+    """What it means for turns and files."""
+    turns = (("undo", plan.undone), ("redo", plan.redone))
+    parts = [f"{verb} {turns_text(len(found))}" for verb, found in turns if found]
     if plan.changing:
         parts.append(f"change {files_text(len(plan.changing))}")
     if not parts:

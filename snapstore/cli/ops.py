@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from snapstore.cli.moves import OPTIONS, Move, carry_out, changing
+from snapstore.cli.moves import OPTIONS, Move, carry_out, travelling
 from snapstore.cli.options import Command, Family, Operand, Option
 from snapstore.cli.output import BOLD, DIM, Output, ago, safe, shorten
 from snapstore.errors import Usage
@@ -67,8 +67,8 @@ def undo(context: Context, *, operation: str | None, **options: Any) -> int:
     move = Move(
         ["ops", "undo", *([operation] if operation else [])],
         lambda session, how: session.plan_ops_undo(number, **how),
-        ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {changing(plan)}",
-        nothing="Nothing to undo",
+        ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {travelling(plan)}",
+        nothing="Nothing to undo: no operation is left that was not taken back.",
     )
     return carry_out(context, move, options)
 

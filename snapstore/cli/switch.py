@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import TRAVEL, Move, carry_out, changing
+from snapstore.cli.moves import TRAVEL, Move, carry_out, travelling
 from snapstore.cli.options import Command, Operand
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ def switch(context: Context, *, branch: str, **options: Any) -> int:
     move = Move(
         ["switch", branch],
         lambda session, how: session.plan_switch(branch, **how),
-        ask=lambda plan: f"Switch to {plan.branch}, turn {plan.turn}? {changing(plan)}",
+        ask=lambda plan: f"Switch to {plan.branch}, turn {plan.turn}? {travelling(plan)}",
         nothing="You are there already.",
     )
     return carry_out(context, move, options)

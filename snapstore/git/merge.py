@@ -11,6 +11,7 @@ from snapstore.git.linediff import LARGEST, is_binary
 from snapstore.git.program import environment
 
 LABELS = ("mine", "before", "theirs")
+SAME_LINES = "both sides changed the same lines"
 
 _MOST_CONFLICTS = 127  # git's status counts conflicts up to this; beyond it is an error of its own
 
@@ -50,7 +51,7 @@ def why_not(base: bytes, mine: bytes, theirs: bytes) -> str:
         return "not text"
     if not _program():
         return "there is no git program here"
-    return "both sides changed the same lines"
+    return SAME_LINES
 
 
 def _program() -> str | None:
