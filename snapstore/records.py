@@ -322,6 +322,131 @@ class RecoveryRecord(Record):
     kept: list[Text]
 
 
+class ListedBranchRecord(Record):
+    """One line of turns. `parted_at` is the last turn that it shares with another branch."""
+
+    name: Text
+    label: Text
+    state: Literal["current", "listed", "archived"]
+    seq: int
+    commit: str
+    turns: int
+    own_turns: int
+    parted_at: int | None
+    parted_commit: str | None
+    created_at: Text
+    ended_at: Text
+    age_seconds: int
+    prompt: Text
+    checkpoints: list[Text]
+    pinned_by: list[Text] = Field(description="checkpoints on its own part: it is not archived by itself")
+
+
+class BranchesRecord(Record):
+    """The current one first, then by last use, then the archive."""
+
+    session: Text
+    branches: list[ListedBranchRecord]
+    listed: int
+    archived: int
+    max_branches: int
+
+
+class DeletePreviewRecord(Record):
+    session: Text
+    deleting: list[ListedBranchRecord]
+    kept: list[ListedBranchRecord]
+    preview: Literal[True]
+
+
+class ChangeRecord(Record):
+    """A change of branches or checkpoints. Without an operation nothing had to be done."""
+
+    session: Text
+    what: Text
+    operation: int | None
+    refs: list[list[Text | None]]
+    branch: Text
+    commit: str
+    notes: list[Text]
+
+
+class CheckpointRecord(Record):
+    name: Text
+    seq: int
+    turn: int
+    commit: str
+    branch: Text | None
+    ended_at: Text
+    prompt: Text
+
+
+class CheckpointsRecord(Record):
+    """Oldest turn first."""
+
+    session: Text
+    checkpoints: list[CheckpointRecord]
+
+
+class PartedRecord(Record):
+    """The last node that two lines share."""
+
+    turn: int
+    seq: int
+    commit: str
+    kind: Text
+    ended_at: Text
+    prompt: Text
+
+
+class ComparedTurnRecord(Record):
+    turn: int
+    seq: int
+    commit: str
+    kind: Text
+    prompt: Text
+
+
+class ComparedSideRecord(Record):
+    address: Text
+    branch: Text
+    commit: str
+    turn: int
+    ended_at: Text
+    turns_since: list[ComparedTurnRecord]
+    files_changed: int
+    added: int
+    removed: int
+    prompt: Text
+    last_message: Text
+
+
+class ComparedChangeRecord(Record):
+    change: Change
+    added: int | None
+    removed: int | None
+    binary: bool
+    blob: str | None
+
+
+class ComparedFileRecord(PathRecord):
+    """What each side did to a file, null for nothing."""
+
+    a: ComparedChangeRecord | None
+    b: ComparedChangeRecord | None
+    outcome: Literal["only a", "only b", "same", "different"]
+
+
+class CompareRecord(Record):
+    session: Text
+    parted_at: PartedRecord
+    a: ComparedSideRecord
+    b: ComparedSideRecord
+    files: list[ComparedFileRecord]
+    patch: Text | None = Field(default=None, description="from A's files to B's; with --patch")
+    patch_b64: str | None = None
+
+
 class ErrorRecord(Record):
     error: str
     message: Text

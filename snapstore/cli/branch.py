@@ -1,0 +1,202 @@
+"""`snapstore branch rename|delete|archive|unarchive|promote`: names of lines of turns. No node and no file changes."""
+
+from __future__ import annotations
+
+import sys
+
+from snapstore.cli.moves import count_or_duration
+from snapstore.cli.options import Command, Family, Operand, Option
+from snapstore.cli.output import BOLD, LISTED, Output
+from snapstore.errors import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+    from snapstore.timeline.branches import Branch
+    from snapstore.timeline.session import Session
+
+
+def rename(context: Context, *, old: str, new: str) -> int:
+    from snapstore.cli.changed import tell
+    from snapstore.timeline.branches import Branches
+
+    session = context.reading()
+    with session.store:
+        operation = Branches(session).rename(old, new)
+        return tell(context, session, operation, f"Branch {old} is now called {new}.")
+
+
+def delete(
+    context: Context,
+    *,
+    names: tuple[str, ...],
+    older: int | None,
+    merged_into: str | None,
+    all: bool,
+    yes: bool,
+    preview: bool,
+) -> int:
+    filtered = older is not None or merged_into is not None
+    if bool(names) == filtered:
+        raise Usage("name branches, or say which with --older or --merged-into", "One of the two, and not both.")
+    if all and not filtered:
+        raise Usage("--all belongs to --older and --merged-into", "Named branches are found in the archive too.")
+    from snapstore.timeline.branches import Branches
+
+    session = context.reading()
+    with session.store:
+        found = Branches(session)
+        if filtered:
+            going, staying = found.matching(older_seconds=older, merged_into=merged_into, archived=all)
+        else:
+            going, staying = found.named(names), []
+        return _delete(context, session, going, staying, yes=yes, preview=preview)
+
+
+def _delete(
+    context: Context, session: Session, going: list[Branch], staying: list[Branch], *, yes: bool, preview: bool
+) -> int:
+    from snapstore.cli.branches import kept
+    from snapstore.cli.changed import tell
+    from snapstore.timeline.branches import Branches
+
+    now = session.store.clock()
+    if context.json and preview:
+        from snapstore.records import DeletePreviewRecord, dump
+
+        document = {
+            "session": session.name,
+            "deleting": [branch.as_json(now) for branch in going],
+            "kept": [branch.as_json(now) for branch in staying],
+            "preview": True,
+        }
+        context.document(dump(DeletePreviewRecord, document))
+        return 0
+    if not context.json:
+        kept(context.out, staying)
+    if preview:
+        _name(context.out, going, "Would delete", now)
+        context.out.line("Nothing was changed.")
+        return 0
+    if not going:
+        return tell(context, session, None, "No branch to delete.")
+    if not yes and not context.json and not _agreed(context, going, now):
+        context.err.line("Nothing was changed.")
+        return 1
+    operation = Branches(session).delete_all(
+        [branch.name for branch in going], tips={branch.name: branch.tip for branch in going}
+    )
+    names = ", ".join(branch.name for branch in going[:LISTED]) + (", …" if len(going) > LISTED else "")
+    what = f"Deleted branch {names}." if len(going) == 1 else f"Deleted {len(going)} branches: {names}."
+    pinned = [name for branch in going for name in branch.pinned]
+    notes = [f"Still there: checkpoint {', '.join(pinned)}, and the turns up to it."] if pinned else []
+    return tell(context, session, operation, what, *notes)
+
+
+def _agreed(context: Context, going: list[Branch], now: float) -> bool:
+    """A person is asked, with the names of what goes (S1-50). Where no person sits, nobody is asked."""
+    if not (context.err.terminal and sys.stdin.isatty()):
+        return True
+    _name(context.err, going, "Delete", now)
+    context.err.line("Go on? [y/N]")
+    context.err.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:
+    from snapstore.cli.branches import rows
+
+    number = "no branch" if not going else "1 branch" if len(going) == 1 else f"{len(going):,} branches"
+    turns = sum(branch.own for branch in going)
+    own = f", with {turns} turn{'' if turns == 1 else 's'} on no other branch" if turns else ""
+    out.line(f"{verb} {number}{own}{':' if going else '.'}", BOLD)
+    for row in rows(out, going, now):
+        out.line(row)
+
+
+def archive(context: Context, *, name: str) -> int:
+    from snapstore.cli.changed import tell
+    from snapstore.timeline.branches import Branches
+
+    session = context.reading()
+    with session.store:
+        operation = Branches(session).archive(name)
+        return tell(context, session, operation, f"Branch {name} is in the archive, whole.")
+
+
+def unarchive(context: Context, *, name: str, force: bool) -> int:
+    from snapstore.cli.changed import tell
+    from snapstore.timeline.branches import Branches
+
+    session = context.reading()
+    with session.store:
+        operation = Branches(session).unarchive(name, force=force)
+        return tell(context, session, operation, f"Branch {name} is listed again.")
+
+
+def promote(context: Context, *, name: str) -> int:
+    from snapstore.cli.changed import tell
+    from snapstore.timeline.branches import Branches
+
+    session = context.reading()
+    with session.store:
+        found = Branches(session)
+        operation = found.promote(name)
+        if operation is None:
+            return tell(context, session, None, f"Branch {name} is the main line already.")
+        former = found.former(operation)
+        notes = [f"The former main is {former}."] if former else []
+        return tell(context, session, operation, f"Branch {name} is now main.", *notes)
+
+
+def _age(text: str) -> int:
+    try:
+        return count_or_duration(text)["seconds"]
+    except (Usage, KeyError):
+        raise ValueError(f"{text!r} is not a time; say 12h or 30d") from None
+
+
+_NAME = Operand("name", "NAME", required=True)
+
+COMMAND = Family(
+    "branch",
+    "Rename, delete, archive or promote a branch.",
+    (
+        Command(
+            "rename",
+            rename,
+            "Give a branch another name.",
+            operands=(Operand("old", "OLD", required=True), Operand("new", "NEW", required=True)),
+        ),
+        Command(
+            "delete",
+            delete,
+            "Delete branches, by name or by a filter. A filter leaves the current branch and those with checkpoints "
+            "alone. Their turns stay in the store, and `snapstore ops undo` brings them back.",
+            options=(
+                Option("older", "--older", "Those last used longer ago than this.", metavar="AGE", convert=_age),
+                Option("merged_into", "--merged-into", "Those that end on this branch's line.", metavar="NAME"),
+                Option("all", "--all", "With a filter: also those in the archive."),
+                Option("yes", "-y --yes", "Do not ask."),
+                Option("preview", "--preview", "Show what would go, and change nothing."),
+            ),
+            operands=(Operand("names", "[NAME…]", many=True),),
+        ),
+        Command("archive", archive, "Take a branch out of the list. It stays whole.", operands=(_NAME,)),
+        Command(
+            "unarchive",
+            unarchive,
+            "List an archived branch again.",
+            options=(Option("force", "--force", "Also past the limit of listed branches."),),
+            operands=(_NAME,),
+        ),
+        Command(
+            "promote",
+            promote,
+            "Make a branch the main line. It takes the name `main`; the former one goes to the archive as "
+            "`archive-main`. Only names change: nothing is merged, and you stay where you are.",
+            operands=(_NAME,),
+        ),
+        Command("merge", promote, "The same as promote.", operands=(_NAME,)),
+    ),
+)

@@ -1,0 +1,43 @@
+"""What a change of branches or checkpoints did: what happened, where you are, how to go back."""
+
+from __future__ import annotations
+
+from snapstore.cli.output import DIM, GREEN, safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+    from snapstore.timeline.ops import Operation
+    from snapstore.timeline.session import Session
+
+
+def tell(context: Context, session: Session, operation: Operation | None, text: str, *notes: str) -> int:
+    """Without an operation nothing had to be done, and `text` says so."""
+    from snapstore.timeline.graph import Graph
+
+    graph = Graph(session.store, session.name)
+    if context.json:
+        from snapstore.records import ChangeRecord, dump
+
+        document = {
+            "session": session.name,
+            "what": text,
+            "operation": operation and operation.number,
+            "refs": operation.as_json()["refs"] if operation else [],
+            "branch": graph.branch,
+            "commit": graph.cursor.hex(),
+            "notes": list(notes),
+        }
+        context.document(dump(ChangeRecord, document))
+        return 0
+    out = context.out
+    out.line(f"{out.paint('✓', GREEN)} {safe(text)}" if operation else safe(text))
+    for note in notes:
+        out.line(safe(note), DIM)
+    turn = graph.turn_of(graph.cursor)
+    place = f"turn {turn}" if turn else "the start"
+    out.line(f"You are at {place} on {safe(graph.branch)}; no file was touched.")
+    if operation is not None:
+        other = "" if session.store.active_session() == session.name else f" --session {session.name}"
+        out.line(f"Take this back: `snapstore ops undo{other} {operation.number}`", DIM)
+    return 0
