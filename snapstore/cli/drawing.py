@@ -1,0 +1,217 @@
+"""A session's tree as rows: one lane a branch, newest on top, the current line leftmost.
+
+    @  Turn 6
+    │ ○  Turn 7
+    │ ○  Turn 6
+    ├─╯
+    ○  Turn 5 ⑂ 2
+
+A branch beside the line joins it just above the turn it parts from, so there are as many lanes as branches are nested,
+however many branches there are. Nothing recurses and every node is met once: trees have thousands.
+"""
+
+from __future__ import annotations
+
+import time
+
+from snapstore.cli.output import duration_text, safe
+from snapstore.timeline.documents import timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from snapstore.timeline.graph import Graph, GraphNode
+
+FOLD_OVER = 6  # plain nodes in a row
+NARROW = 60  # columns under which a branch goes by its short name alone
+KEPT_ABOVE, KEPT_BELOW = 3, 1  # of a folded run: what came last, and what it began with
+
+
+class Row:
+    """One line of the drawing: a node, a run of folded ones, or the place where a branch joins the line it left."""
+
+    __slots__ = ("depth", "folded", "forks", "node")
+
+    def __init__(self, depth: int, node: GraphNode | None = None, forks: int = 0) -> None:
+        self.depth = depth
+        self.node = node
+        self.forks = forks  # the ways that lead on from here, where there is more than one
+        self.folded: list[GraphNode] = []
+
+
+class Glyphs:
+    """The signs to draw with."""
+
+    def __init__(self, *, ascii: bool) -> None:
+        self.lane, self.join, self.fold = ("| ", "|/", ":") if ascii else ("│ ", "├─╯", "┆")
+        self.here, self.root = ("@", "*") if ascii else ("@", "◆")
+        self.turn, self.edits = ("o", ".") if ascii else ("○", "·")
+        self.fork = "Y" if ascii else "⑂"
+        self.more, self.to = ("...", "-") if ascii else ("…", "–")
+
+    def of(self, node: GraphNode) -> str:
+        if node.parent is None:
+            return self.root
+        return self.edits if node.turn is None else self.turn
+
+
+def rows(graph: Graph, *, everything: bool) -> list[Row]:
+    """The drawing of a tree: all of it, or without archived branches and with long runs folded."""
+    shown = graph.nodes.keys() if everything else listed(graph)
+    drawn = list(_lanes(graph, shown))
+    return drawn if everything else list(_folded(drawn, _plain(graph)))
+
+
+def listed(graph: Graph) -> set[bytes]:
+    """The nodes that something other than the archive holds."""
+    seen: set[bytes] = set()
+    for tip in (graph.cursor, *graph.branches.values(), *graph.checkpoints.values()):
+        at: bytes | None = tip
+        while at is not None and at not in seen:
+            seen.add(at)
+            at = graph.nodes[at].parent
+    return seen
+
+
+def _lanes(graph: Graph, shown: Iterable[bytes]) -> Iterator[Row]:
+    shown = shown if isinstance(shown, set) else set(shown)
+    roots = [node.oid for node in graph.by_seq() if node.parent is None and node.oid in shown]
+    # What is to be drawn, the next thing last: where a lane begins, or a row that is ready.
+    waiting: list[tuple[bytes, int] | Row] = [(root, 0) for root in roots]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Row):
+            yield item
+            continue
+        start, depth = item
+        at: bytes | None = start
+        while at is not None:
+            ways = [oid for oid in graph.children.get(at, ()) if oid in shown]
+            waiting.append(Row(depth, graph.nodes[at], len(ways) if len(ways) > 1 else 0))
+            onward = _onward(graph, at, ways)
+            for oid in ways:  # oldest first: the newest is drawn on top
+                if oid != onward:
+                    waiting += [Row(depth), (oid, depth + 1)]
+            at = onward
+
+
+def _onward(graph: Graph, oid: bytes, ways: list[bytes]) -> bytes | None:
+    """The way that keeps the lane: along the branch to stand on here, else the one last made."""
+    home = graph.branch_of(oid)
+    return next((way for way in ways if graph.branch_of(way) == home), ways[-1] if ways else None)
+
+
+def _plain(graph: Graph) -> Callable[[Row], bool]:
+    tips = {graph.cursor, graph.tip, *graph.branches.values(), *graph.archived.values(), *graph.checkpoints.values()}
+
+    def plain(row: Row) -> bool:
+        node = row.node
+        return node is not None and not row.forks and node.parent is not None and node.oid not in tips
+
+    return plain
+
+
+def _folded(drawn: list[Row], plain: Callable[[Row], bool]) -> Iterator[Row]:
+    run: list[Row] = []
+    for row in [*drawn, Row(-1)]:
+        if plain(row) and (not run or run[-1].depth == row.depth):
+            run.append(row)
+            continue
+        if len(run) > FOLD_OVER:
+            fold = Row(run[0].depth)
+            fold.folded = [row.node for row in run[KEPT_ABOVE:-KEPT_BELOW] if row.node is not None]
+            run[KEPT_ABOVE:-KEPT_BELOW] = [fold]
+        yield from run
+        run = [row] if plain(row) else []
+        if not run and row.depth >= 0:
+            yield row
+
+
+# Text of a certain width.
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
+
+
+def clip(text: str, width: int, more: str = "…") -> str:
+    """A text in at most so many columns; what is cut off leaves a mark."""
+    if len(text) * 2 <= width or cells(text) <= width:
+        return text
+    room = width - len(more)
+    if room < 0:
+        return more[: max(width, 0)]
+    kept = text[:room]
+    while cells(kept) > room:
+        kept = kept[: -max(1, (cells(kept) - room) // 2)]
+    return kept.rstrip() + more
+
+
+# Moments. Ten thousand of them at a time: the ways over text that one row can afford took half of the whole drawing.
+
+
+class Stamps(dict[int, str]):
+    """Time stamps as in every document; of each day only the first is worked out."""
+
+    def __missing__(self, day: int) -> str:
+        self[day] = found = timestamp(day * 86400)[:11]
+        return found
+
+    def of(self, seconds: int) -> str:
+        day, rest = divmod(seconds, 86400)
+        return f"{self[day]}{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}.000Z"
+
+
+def age(seconds: float, now: float) -> str:
+    """As `ago` says it."""
+    passed = now - seconds
+    if abs(passed) < 2:
+        return "just now"
+    if 0 < passed < 86400 * 30:
+        return f"{duration_text(passed)} ago"
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+
+
+# Branches, as every command that lists them tells of them.
+
+
+def called(name: str, label: str, state: str = "") -> str:
+    """What a branch is called, and the name that commands take."""
+    if label == name:
+        return f"{safe(name)} ({state})" if state else safe(name)
+    return f"{label} ({safe(name)}{f', {state}' if state else ''})"
+
+
+def branch_document(graph: Graph, name: str, *, archived: bool = False) -> dict[str, object]:
+    """A branch for programs."""
+    tip = graph.nodes[(graph.archived if archived else graph.branches)[name]]
+    parted = graph.parted(name)
+    return {
+        "name": name,
+        "label": graph.label(name),
+        "state": "archived" if archived else "current" if name == graph.branch else "listed",
+        **leaf_document(graph, tip),
+        "parted_at": None if parted is None else graph.turn_of(parted),
+    }
+
+
+def leaf_document(graph: Graph, tip: GraphNode) -> dict[str, object]:
+    return {
+        "seq": tip.seq,
+        "commit": tip.oid.hex(),
+        "turns": graph.turn_of(tip.oid),
+        "ended_at": timestamp(tip.seconds),
+        "prompt": last_prompt(graph, tip.oid),
+        "checkpoints": list(graph.pinned.get(tip.oid, ())),
+    }
+
+
+def last_prompt(graph: Graph, oid: bytes) -> str:
+    """What was last asked for on the line that ends here."""
+    return next((node.subject for node in graph.upwards(oid) if node.turn is not None), "")
