@@ -113,6 +113,19 @@ def test_long_runs_are_folded_and_all_shows_them(garden: Garden) -> None:
     assert "… " not in drawing(garden.root)
 
 
+def test_a_tree_that_is_higher_than_the_terminal_keeps_its_top_and_the_cursor(garden: Garden) -> None:
+    plant(garden.store, 400, 20)
+    rows = on_terminal(garden.root, "tree", lines=20).splitlines()
+    assert len(rows) == 17
+    assert "@" in COLOUR.sub("", rows[0])
+    assert "more rows and every turn." in rows[-1]
+    tip = garden.graph().current_line()
+    garden.made["low"] = tip[1]
+    garden.stand("low")
+    rows = [COLOUR.sub("", row) for row in on_terminal(garden.root, "tree", lines=20).splitlines()]
+    assert any(row.startswith("@  Turn 1") for row in rows)
+
+
 def test_archived_branches_are_left_out_until_asked_for(garden: Garden) -> None:
     """C4: out of the list, still whole."""
     forked(garden)

@@ -334,20 +334,24 @@ def test_tags_and_commits_that_someone_made_with_git(garden: Garden) -> None:
     git(git_dir, "update-ref", "refs/heads/s1/theirs", foreign)
     graph = garden.graph()
     assert graph.checkpoints == {"noted": garden.made["1"], "twice": garden.made["1"]}
+    assert graph.node(bytes.fromhex(foreign)).seq == 2
     last = graph.by_seq()[-1]
     assert (last.oid.hex(), last.seq, last.turn, last.subject) == (foreign, 2, None, "By hand")
 
 
 def test_numbers_that_nobody_can_read_are_none(garden: Garden) -> None:
+    """Nor are times that no calendar has."""
     garden.turns("1")
     text = commits.message("x", [], {"Kind": "turn", "Session": "s1", "Turn": "9" * 5000, "Seq": "-3"})
-    data = commits.encode(garden.graph().node(garden.cursor()).tree, [garden.cursor()], SNAPSTORE, SNAPSTORE, 1, text)
+    data = commits.encode(
+        garden.graph().node(garden.cursor()).tree, [garden.cursor()], SNAPSTORE, SNAPSTORE, 9**30, text
+    )
     writer = garden.store.shadow.objects.writer()
     oid = writer.add(COMMIT, data)
     garden.store.shadow.objects.finish(writer)
     garden.ref("refs/heads/s1/odd", oid)
     node = garden.graph().nodes[oid]
-    assert (node.seq, node.turn) == (1, None)
+    assert (node.seq, node.turn, node.seconds) == (1, None, 253_402_300_799)
 
 
 def test_no_session_and_no_common_root_are_named(garden: Garden) -> None:

@@ -31,12 +31,14 @@ def tree(context: Context, *, all: bool, ascii: bool) -> int:
             return 0
         ascii = ascii or not _can_draw(sys.stdout.encoding)
         drawn = rows(graph, everything=all)
-        painter = Painter(context.out, graph, Glyphs(ascii=ascii), store.clock())
-        for row in drawn:
-            context.out.line(painter.line(row))
+        out = context.out
+        shown = drawn if all or not out.terminal else drawn[: _fitting(out, graph, drawn)]
+        painter = Painter(out, graph, Glyphs(ascii=ascii), store.clock())
+        for row in shown:
+            out.line(painter.line(row))
         if len(graph.nodes) == 1:
-            context.out.line("No turns yet. Record one: `snapstore run -- CMD…`", DIM)
-        _footer(context.out, graph, drawn)
+            out.line("No turns yet. Record one: `snapstore run -- CMD…`", DIM)
+        _footer(out, graph, drawn, len(drawn) - len(shown))
     return 0
 
 
@@ -48,16 +50,26 @@ def _can_draw(encoding: str | None) -> bool:
     return True
 
 
-def _footer(out: Output, graph: Graph, drawn: list[Row]) -> None:
+def _fitting(out: Output, graph: Graph, drawn: list[Row]) -> int:
+    """How many rows fit on the terminal, as in `log`: more would push the newest out of sight. The cursor is shown."""
+    here = next(at for at, row in enumerate(drawn) if row.node is not None and row.node.oid == graph.cursor)
+    return max(10, out.size()[1] - 4, here + 4)
+
+
+def _footer(out: Output, graph: Graph, drawn: list[Row], more: int) -> None:
     """What is not in the picture, and how to see it."""
     hidden = []
+    if more:
+        hidden.append("1 more row" if more == 1 else f"{more:,} more rows")
     if any(row.folded for row in drawn):
         hidden.append("every turn")
     if graph.archived and sum(row.node is not None for row in drawn) < len(graph.nodes):
         number = len(graph.archived)
         hidden.append("the archived branch" if number == 1 else f"{number:,} archived branches")
     if hidden:
-        out.line(f"`snapstore tree --all` shows {' and '.join(hidden)}.", DIM)
+        out.line(
+            f"`snapstore tree --all` shows {', '.join(hidden[:-1])}{' and ' * (len(hidden) > 1)}{hidden[-1]}.", DIM
+        )
 
 
 class Painter:
@@ -110,7 +122,7 @@ class Painter:
         parts += [(f"  [{safe(name)}]", (YELLOW,)) for name in self._graph.pinned.get(node.oid, ())]
         if undone:
             parts.append(("  undone", ()))
-        prompt = first_line(node.subject) if node.turn is not None else ""
+        prompt = first_line(node.subject) if node.kind not in ("baseline", "edits") else ""
         return self._fit(parts, prompt, age(node.seconds, self._now), dim=quiet or undone)
 
     def _fit(self, parts: list[tuple[str, tuple[str, ...]]], prompt: str, age: str, *, dim: bool) -> str:
@@ -136,16 +148,14 @@ class Painter:
         return called(name, self._graph.label(name), state)
 
     def _run(self, folded: list[GraphNode]) -> str:
+        """What is folded: `… 12 turns (5–16) and 2 edits`."""
+        glyphs = self._glyphs
         numbers = [node.turn for node in folded if node.turn is not None]
-        text = (
-            f"{self._glyphs.more} {len(numbers):,} turns ({numbers[-1]}{self._glyphs.to}{numbers[0]})"
-            if numbers
-            else ""
-        )
         edits = len(folded) - len(numbers)
-        if not text:
-            return f"{self._glyphs.more} {edits:,} edits"
-        return f"{text} and {edits:,} edits" if edits else text
+        parts = [f"{len(numbers):,} turns ({numbers[-1]}{glyphs.to}{numbers[0]})"] if numbers else []
+        if edits:
+            parts.append("1 edit" if edits == 1 else f"{edits:,} edits")
+        return f"{glyphs.more} {' and '.join(parts)}"
 
 
 # For programs.

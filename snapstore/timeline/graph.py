@@ -6,15 +6,11 @@ only what is about the whole tree (`nodes` and all that is built on it) reads th
 
 from __future__ import annotations
 
-import marshal
-import os
-import sys
 from functools import cached_property
-
-from xxhash import xxh3_64_digest
 
 from snapstore.errors import Corrupt, Unknown
 from snapstore.git.objects import COMMIT
+from snapstore.timeline.commitcache import MANY, CommitCache
 from snapstore.timeline.recorder import MAIN
 
 TYPE_CHECKING = False
@@ -22,14 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from snapstore.git.refs import RefValue
+    from snapstore.timeline.commitcache import Row
     from snapstore.timeline.store import Store
 
-    # What a commit says: the fields of a GraphNode, numbers that it does not have as -1.
-    Row = tuple[bytes, bytes, bytes, int, int, str, int, str, str]
-
-_MAGIC = b"snapstore graph 1 " + f"{sys.implementation.cache_tag}\n".encode()
-_MANY = 200  # commits to read one by one before the cache is worth opening, or writing again
 _LONGEST_NUMBER = 18  # digits: a trailer is text that anyone can write
+_LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
 
 
 class GraphNode:
@@ -68,7 +61,7 @@ class Graph:
         self.session = session
         self._shadow = store.shadow
         refs = store.shadow.refs
-        self._cache = _Cache(f"{store.state}/graph-{session}")
+        self._cache = CommitCache(f"{store.state}/graph-{session}")
         self._read: dict[bytes, GraphNode] = {}
         name = f"refs/snapstore/cursor/{session}"
         self.cursor_value: RefValue = refs.value(name)
@@ -146,12 +139,20 @@ class Graph:
 
     def node(self, oid: bytes) -> GraphNode:
         """What a commit says, this session's or another's."""
-        found = self._read.get(oid)
-        if found is None:
-            if len(self._read) >= _MANY:
-                self._cache.open()
-            row = self._cache.rows.get(oid) or self._row(oid)
-            found = self._read[oid] = _node(row)
+        found = self._read.get(oid) or self._look(oid)
+        if found.seq < 0:
+            # A commit that someone made with git has no number: it comes right after the one before it that has.
+            above = [found]
+            while above[-1].seq < 0 and above[-1].parent is not None:
+                above.append(self._read.get(above[-1].parent) or self._look(above[-1].parent))
+            for node in above:
+                node.seq = max(above[-1].seq, 0)
+        return found
+
+    def _look(self, oid: bytes) -> GraphNode:
+        if len(self._read) >= MANY:
+            self._cache.open()
+        found = self._read[oid] = _node(self._cache.rows.get(oid) or self._row(oid))
         return found
 
     def _row(self, oid: bytes) -> Row:
@@ -164,7 +165,7 @@ class Graph:
             _number(trailers.get("Seq", "")),
             _number(trailers.get("Turn", "")),
             trailers.get("Kind", "turn"),
-            commit.seconds,
+            min(max(commit.seconds, 0), _LAST_SECOND),
             commit.subject,
             trailers.get("Agent", ""),
         )
@@ -257,10 +258,8 @@ class Graph:
                 chain.append(node)
                 at = node.parent
             for node in reversed(chain):
-                if node.seq < 0:  # a commit that someone made with git: it comes right after its parent
-                    node.seq = found[node.parent].seq if node.parent is not None else 0
                 found[node.oid] = node
-        self._cache.save(found)
+        self._cache.save(list(found))
         return found
 
     def by_seq(self) -> list[GraphNode]:
@@ -350,51 +349,6 @@ class Graph:
     @cached_property
     def _place(self) -> int:
         return self._ordered.index(self.nodes[self.cursor])
-
-
-class _Cache:
-    """What commits say, in one file: ten thousand of them take ten milliseconds this way, and half a second from the
-    packs. Commits never change, so it is never out of date; one that does not match its checksum is as good as none,
-    and losing it costs time only, so it is not synced."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._opened = False
-        self._fresh: dict[bytes, Row] = {}
-        self.rows: dict[bytes, Row] = {}
-
-    def add(self, row: Row) -> None:
-        self._fresh[row[0]] = row
-
-    def open(self) -> None:
-        if self._opened:
-            return
-        self._opened = True
-        try:
-            with open(self._path, "rb") as file:
-                data = file.read()
-        except OSError:
-            return
-        body = data[len(_MAGIC) + 8 :]
-        if data[: len(_MAGIC)] == _MAGIC and data[len(_MAGIC) : len(_MAGIC) + 8] == xxh3_64_digest(body):
-            self.rows = {row[0]: row for row in marshal.loads(body)}
-
-    def save(self, nodes: dict[bytes, GraphNode]) -> None:
-        """Written again when enough was read that it did not hold."""
-        if len(self._fresh) < _MANY:
-            return
-        rows = [self._fresh.get(oid) or self.rows[oid] for oid in nodes]
-        body = marshal.dumps(rows)
-        temporary = f"{self._path}.{os.getpid()}"
-        try:
-            with open(temporary, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-                file.write(_MAGIC + xxh3_64_digest(body) + body)
-            os.rename(temporary, self._path)
-        except OSError:  # a full or read-only disk: read the commits again next time
-            try:
-                os.unlink(temporary)
-            except OSError:
-                pass
 
 
 def _node(row: Row) -> GraphNode:
