@@ -7,7 +7,6 @@ import os
 from snapstore.cli.moves import turns_text
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
-from snapstore.git.merge import SAME_LINES
 from snapstore.timeline.plan import (
     CONFLICT,
     CONVERSATION,
@@ -103,9 +102,10 @@ def _operations(session: Session, plan: Plan) -> str:
 
 def place(out: Output, session: Session, plan: Plan) -> str:
     """`at turn 3 on main: Add a login function`"""
-    if plan.turn == 0:
+    turn = plan.turn_before if plan.scope == FILES else plan.turn
+    if turn == 0:
         return f"at the start of {safe(plan.branch)}, before the first turn"
-    text = f"at {out.paint(f'turn {plan.turn}', BOLD)} on {safe(plan.branch)}"
+    text = f"at {out.paint(f'turn {turn}', BOLD)} on {safe(plan.branch)}"
     if plan.new_node is not None:
         return text
     prompt = _one_line(out, _subject(session, plan.target), 20 + len(plan.branch))
@@ -182,7 +182,7 @@ def _choices(out: Output, move: Move, conflicts: list[dict[str, Any]]) -> None:
     ways = []
     if len(hopeless) < len(conflicts) and len(hopeless) <= 3:
         flag, what = "--merge", "merge what changed with what is wanted"
-        if any(item["why"] == SAME_LINES for item in conflicts):
+        if any(item["why"] for item in conflicts if _mergeable(item)):
             flag, what = "--merge=markers", "merge; what clashes stands between markers"
         ways.append((" ".join([flag, *(f"--ours {names[path]}" for path in hopeless)]), what))
     example = names[conflicts[0]["path"]] if len(conflicts) == 1 else "PATH"
@@ -199,6 +199,8 @@ def _choices(out: Output, move: Move, conflicts: list[dict[str, Any]]) -> None:
 
 def _mergeable(conflict: dict[str, Any]) -> bool:
     if conflict["why"]:
+        from snapstore.git.merge import SAME_LINES  # brings difflib along
+
         return bool(conflict["why"] == SAME_LINES)
     return all(conflict[side].startswith(("file", "executable")) for side in ("found", "wanted"))
 
