@@ -27,7 +27,6 @@ from snapstore.worktree.descent import (
     State,
     unsafe_path,
 )
-from snapstore.worktree.parallel import in_two
 from snapstore.worktree.moves import (
     Contents,
     FileMove,
@@ -48,9 +47,12 @@ if TYPE_CHECKING:
     # One file on its way: path, the state it is in, the state it should be in.
     Step = tuple[bytes, Entry | None, Entry | None]
     # Its new content: path, the state it is in, the temporary's folder, name and stat.
-    Ready = tuple[bytes, Entry | None, bytes, bytes, tuple[int, int, int]]
+    Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
 
-MANY = 64  # files; from here on one sync of the whole file system instead of one for each file
+# From so many files on, one sync of the whole file system instead of one for each file. Measured on ext4: 64 files 13 ms
+# against 1 ms (and 2 ms to load ctypes), 2,000 files 400 ms against 25 ms. For fewer it is not worth waiting for what
+# other programs have yet to write.
+MANY = 64
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 
@@ -231,30 +233,23 @@ class Restore:
 
     def _write_beside(self, todo: list[Step]) -> list[Ready]:
         """Every new content in a temporary, synced."""
-        new = [(number, *step) for number, step in enumerate(todo) if step[2] is not None]
-        if len(new) <= MANY:
-            return self._write_some(new, True)
-        sync = _sync_of_file_system()
-        halves = in_two(lambda some: self._write_some(some, sync is None), new)
-        ready = [file for half in halves for file in half]
-        if sync is not None:
+        new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
+        sync_all = _sync_of_file_system() if len(new) > MANY else None
+        ready = []
+        for path, present, wanted in new:
+            beside = self._beside.nearest(above(path))
+            temporary = b"%s%d" % (self._prefix, self._written)
+            self._written += 1
+            st = self._write(temporary, self._beside.enter(beside), wanted, self._was.get(path), sync_all is None)
+            ready.append((path, present, beside, temporary, st))
+        if sync_all is not None:
             synced: set[int] = set()
             for folder in {beside for _, _, beside, _, _ in ready}:
                 fd = self._beside.enter(folder)
                 device = os.fstat(fd).st_dev
                 if device not in synced:
-                    sync(fd)
+                    sync_all(fd)
                     synced.add(device)
-        return ready
-
-    def _write_some(self, steps: Sequence[tuple[int, bytes, Entry | None, Entry | None]], sync: bool) -> list[Ready]:
-        ready = []
-        for number, path, present, wanted in steps:
-            assert wanted is not None
-            beside = self._beside.nearest(above(path))
-            temporary = b"%s%d" % (self._prefix, number)
-            st = self._write(temporary, self._beside.enter(beside), wanted, self._was.get(path), sync)
-            ready.append((path, present, beside, temporary, _content_marks(st)))
         return ready
 
     def _write(self, name: bytes, folder: int, entry: Entry, was: os.stat_result | None, sync: bool) -> os.stat_result:
@@ -295,8 +290,8 @@ class Restore:
             try:
                 fd = self._targets.enter(parent)
                 mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
-                os.rmdir(name, dir_fd=fd)
                 self._folder_modes[folder] = stat.S_IMODE(mode)
+                os.rmdir(name, dir_fd=fd)
                 touched.add(parent)
             except FileNotFoundError:
                 pass
@@ -306,6 +301,7 @@ class Restore:
                 if error.errno in _NOT_TO_BE_REMOVED:
                     return
                 raise
+            touched.discard(folder)
             folder = parent
 
     def _put(self, file: Ready, astray: list[bytes] | None) -> None:
@@ -324,7 +320,7 @@ class Restore:
         os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
         st = os.stat(name, dir_fd=target, follow_symlinks=False)
         # Edited already? Then not this stat, which would vouch for what we wrote.
-        self._after[path] = st if _content_marks(st) == written else written
+        self._after[path] = st if _same_content(st, written) else written
 
     def _sync_folders(self, touched: set[bytes], astray: list[bytes] | None) -> None:
         self._targets.close()
@@ -380,8 +376,8 @@ def _sync_of_file_system() -> Callable[[int], None] | None:
     return sync
 
 
-def _content_marks(st: os.stat_result) -> tuple[int, int, int]:
-    return st.st_mtime_ns, st.st_size, st.st_ino
+def _same_content(a: os.stat_result, b: os.stat_result) -> bool:
+    return (a.st_mtime_ns, a.st_size, a.st_ino) == (b.st_mtime_ns, b.st_size, b.st_ino)
 
 
 def _stray(path: bytes, state: State, astray: list[bytes] | None) -> None:
