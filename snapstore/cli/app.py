@@ -24,6 +24,8 @@ HELP = """Undo for coding agents: every turn is a commit in a shadow git reposit
   snapstore log             what was recorded
   snapstore show 3          one turn, with its patch
   snapstore diff            what changed since
+  snapstore undo            take the last turn back; `redo` brings it again
+  snapstore goto 3          any turn, of any branch
 """
 
 
