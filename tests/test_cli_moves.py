@@ -201,6 +201,19 @@ def test_what_git_did_meanwhile_and_what_was_left_out_is_said(root: Path, git: C
     assert git(root, "log", "--format=%s").strip() == "by the agent"
 
 
+def test_a_move_that_cannot_be_told_about_was_done_all_the_same(told: Path) -> None:
+    """G-23: a full disk under the output is not a failed undo."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*PROGRAM, "undo"], cwd=told, stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False
+        )
+    assert done.returncode != 0
+    assert b"undo was done, but telling about it failed: No space left" in done.stderr
+    assert b"no file was changed" not in done.stderr
+    assert not (told / "tests.py").exists()
+    assert snap(told, "redo").stdout.startswith("✓ Redone 1 turn(s)")
+
+
 # Bad input.
 
 BAD = ["0", "1e9", "10x", "", "-5", "1.5", "²", "٣", " 1", "9" * 30, "all"]
@@ -600,7 +613,16 @@ def test_ops_undo_puts_files_and_place_back(told: Path) -> None:
     assert "Now at turn 3 on main: Write tests" in said
     assert on_disk(told) == before
     assert snap(told, "ops", "undo").stdout.startswith("Nothing to undo")
-    assert "Would undo operation 2" in snap(told, "ops", "undo", "2", "--preview").stdout
+    assert "Would undo operation 2 (ops undo 1), and be at" in snap(told, "ops", "undo", "2", "--preview").stdout
+
+
+def test_ops_undo_goes_back_past_several(told: Path) -> None:
+    before = on_disk(told)
+    snap(told, "undo")
+    snap(told, "restore", "1", "--", "b.py")
+    said = snap(told, "ops", "undo", "1").stdout
+    assert said.splitlines()[0] == "✓ Undone operation 1 (undo of 1 turn) and 1 after it"
+    assert on_disk(told) == before
 
 
 # Recovery.

@@ -95,9 +95,9 @@ def intent(session: Session, plan: Plan) -> str:
 def _operations(session: Session, plan: Plan) -> str:
     from snapstore.timeline.ops import Operations
 
-    found = [Operations(session.store).get(number) for number in plan.undoes[:LISTED]]
-    more = f", … and {len(plan.undoes) - LISTED:,} more" if len(plan.undoes) > LISTED else ""
-    return ", ".join(f"operation {one.number} ({safe(one.what)})" for one in found) + more
+    first = Operations(session.store).get(min(plan.undoes))
+    told = f"operation {first.number} ({safe(first.what)})"
+    return told if len(plan.undoes) == 1 else f"{told} and {len(plan.undoes) - 1:,} after it"
 
 
 def place(out: Output, session: Session, plan: Plan) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from snapstore.cli.options import Option
 from snapstore.cli.output import files_text
 from snapstore.cli.paths import below, shell_word
-from snapstore.errors import SnapstoreError, Usage
+from snapstore.errors import Failed, SnapstoreError, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,9 +115,13 @@ def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
             _all_known(plan, options, how["policy"])
             return _go(context, session, move, plan)
     except (SnapstoreError, OSError) as error:
-        if move.over:  # only the telling went wrong
+        if not move.over:
+            return _failed(context, move, error)
+        if isinstance(error, BrokenPipeError):
             raise
-        return _failed(context, move, error)
+        why = error.strerror if isinstance(error, OSError) else error
+        hint = "Do not repeat it: `snapstore ops` shows that it happened, `snapstore status` where you are."
+        raise Failed(f"{move.verb} was done, but telling about it failed: {why}", hint) from error
 
 
 def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
@@ -144,6 +148,7 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
         from snapstore.cli import moved
 
         moved.tell(context.out, session, move, done)
+    context.out.flush()
     return 0
 
 
