@@ -98,9 +98,12 @@ def _agreed(context: Context, going: list[Branch], now: float) -> bool:
     if not (context.err.terminal and sys.stdin.isatty()):
         return True
     _name(context.err, going, "Delete", now)
-    context.err.line("Go on? [y/N]")
-    context.err.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    sys.stderr.write("Go on? [y/N] ")
+    sys.stderr.flush()
+    answer = sys.stdin.buffer.readline()
+    if not answer.endswith(b"\n"):
+        context.err.line()
+    return answer.strip().lower() in (b"y", b"yes")
 
 
 def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.branches import Branch
 
 WIDEST_NAME = 24
+NARROW = 60
 LEAST_TEXT = 12  # columns that a prompt gets however narrow the terminal
 
 
@@ -60,7 +61,7 @@ def rows(out: Output, found: list[Branch], now: float) -> list[str]:
         name += " " * (name_width - cells(name))
         turns = "1 turn" if branch.turns == 1 else f"{branch.turns:,} turns"
         columns = f"{turns:>8}  {ago(timestamp(branch.seconds), now):<10}  "
-        text = _text(branch)
+        text = _text(branch, narrow=0 < width < NARROW)
         if width:
             text = clip(text, max(width - name_width - len(columns) - 4, LEAST_TEXT))
         if branch.state == "archived":
@@ -72,13 +73,13 @@ def rows(out: Output, found: list[Branch], now: float) -> list[str]:
     return texts
 
 
-def _text(branch: Branch) -> str:
+def _text(branch: Branch, *, narrow: bool) -> str:
     """What it is for people: where it came from, what holds it, what was last asked for."""
     parts = []
     if branch.state == "archived":
         parts.append("archived")
     if branch.label != branch.name:
-        parts.append(safe(branch.label))
+        parts.append(safe(branch.label.removeprefix("Branch ") if narrow else branch.label))
     if branch.pinned:
         parts.append("◆ " + ", ".join(safe(name) for name in branch.pinned))
     parts.append(first_line(branch.prompt) or ("(no prompt)" if branch.turns else "(no turns yet)"))

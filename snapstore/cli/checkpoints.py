@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from snapstore.cli.context import Context
     from snapstore.timeline.graph import Graph
 
+LEAST_PROMPT = 12  # columns; with fewer it is left out
+
 
 def checkpoints(context: Context) -> int:
     from snapstore.timeline.graph import Graph
@@ -38,7 +40,8 @@ def checkpoints(context: Context) -> int:
             columns = f"{place}  {ago(timestamp(node.seconds), now):<10}"
             prompt = first_line(last_prompt(graph, node.oid))
             if width:
-                prompt = clip(prompt, max(width - widest - cells(columns) - 6, 12))
+                room = width - widest - cells(columns) - 6
+                prompt = clip(prompt, room) if room >= LEAST_PROMPT else ""
             out.line(f"{here} {out.paint(shown, BOLD)}  {out.paint(columns, DIM)}  {prompt}".rstrip())
         if not names:
             out.line("No checkpoints yet. Pin one where you are: `snapstore checkpoint NAME`", DIM)

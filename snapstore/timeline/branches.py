@@ -316,6 +316,13 @@ class Branches:
             self._send_back(operation, arranged)
         return arranged.moves(), self._documents(graph, arranged)
 
+    def branch_after(self, moves: Iterable[RefMove]) -> str:
+        """The name that the branch stood on has after moves such as `take_back` gives."""
+        graph = self._graph()
+        arranged = Arrangement(self._refs, self._session, graph.branch)
+        arranged.travel(travels_in(moves)[0], {})
+        return arranged.branch
+
     def _send_back(self, operation: Operation, arranged: Arrangement) -> None:
         travels, made, lost = travels_in(operation.refs)
         back = {target: source for source, target in travels}
