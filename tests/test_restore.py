@@ -522,6 +522,31 @@ def test_interrupted_by_the_user(place: Place, monkeypatch: pytest.MonkeyPatch) 
     place.assert_is(NEW | THEIRS)
 
 
+@pytest.mark.parametrize("recover", [Restore.finish, Restore.take_back])
+def test_what_cannot_be_read_is_not_taken_for_an_edit(
+    place: Place, monkeypatch: pytest.MonkeyPatch, recover: Callable[..., list[bytes]]
+) -> None:
+    """S0-47: a read that fails ends the recovery, which the next command takes up; it leaves no file out for good."""
+    moves = place.moves(OLD, NEW)
+    end = NEW if recover is Restore.finish else OLD
+    strike = Strike(monkeypatch, WRITING)
+    reading = Strike(monkeypatch, READING)
+    reading.error, reading.for_ever = lambda: OSError(errno.EIO, os.strerror(errno.EIO)), False
+    for nth in itertools.count(1, 2):
+        place.lay_out(OLD | THEIRS)
+        _killed(strike, 30, lambda: place.restore().apply(moves))
+        reading.arm(nth)
+        try:
+            assert recover(place.restore(), moves) == [], nth
+        except OSError:
+            pass
+        if not reading.disarm():
+            break
+        assert recover(place.restore(), moves) == [], nth
+        place.assert_is(end | THEIRS)
+    place.assert_is(end | THEIRS)
+
+
 def test_taken_back_in_the_same_process(place: Place) -> None:
     """S0-47: a step after the files failed (a ref): all goes back, an empty folder of the user's included."""
     place.lay_out({b"f": (FILE, b"1")})

@@ -40,7 +40,8 @@ LONGEST_PATH = 4095
 _TRIES = 3
 _MOST_OPEN = 16  # a legal path may have two thousand folders
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_CANNOT_READ = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENXIO, errno.EINVAL)
+_CANNOT_READ = (errno.EACCES, errno.EPERM, errno.EIO)
+_OTHER_KIND_NOW = (errno.ELOOP, errno.EINVAL, errno.ENXIO)  # a link, no link, a socket: replaced since its stat
 _CANNOT_BE_THERE = (errno.ENOENT, errno.ENAMETOOLONG)
 
 
@@ -156,8 +157,18 @@ class Descent:
 
     # Files.
 
+    def observe(self, path: bytes) -> State:
+        """What is at a path; that it cannot be read is an answer too."""
+        try:
+            return self.look(path)[0]
+        except OSError as error:
+            if error.errno in _CANNOT_READ:
+                return UNREADABLE_THERE
+            raise
+
     def look(self, path: bytes) -> tuple[State, os.stat_result | None]:
-        """What is at a path, files and links by content, and its stat.
+        """What is at a path, files and links by content, and its stat. OSError where it cannot be read: who writes must
+        not take that for a state.
 
         A file that was read before is not read again while its stat stays the same, unless it was as young as the
         clock's grain then: such a one could be rewritten and look the same.
@@ -177,13 +188,14 @@ class Descent:
                     return self._read(folder, name, path, st), st
                 except _Changed:
                     continue
+                except OSError as error:
+                    if error.errno not in _OTHER_KIND_NOW:
+                        raise
         except InTheWay as way:
             return way.state, None
         except OSError as error:
             if error.errno in _CANNOT_BE_THERE:
                 return None, None
-            if error.errno in _CANNOT_READ:
-                return UNREADABLE_THERE, st
             raise
         return CHANGING_THERE, st
 

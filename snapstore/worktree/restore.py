@@ -84,7 +84,7 @@ class Restore:
 
     def observe(self, path: bytes) -> State:
         """What is at a path now: an entry, None for nothing, or one of descent's words for what cannot be ours."""
-        return self._targets.look(path)[0]
+        return self._targets.observe(path)
 
     def holds_only(self, folder: bytes, removed: set[bytes]) -> bool:
         """Whether a folder would be empty without these files."""
