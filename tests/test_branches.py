@@ -412,6 +412,34 @@ def test_every_change_can_be_taken_back_one_at_a_time_or_all_at_once(root: Path,
         wood.close()
 
 
+def test_no_moment_of_a_change_leaves_a_node_to_a_gc_or_the_cursor_without_its_branch(wood: Grove) -> None:
+    def tips(refs: dict[str, object]) -> set[object]:
+        return {value for value in refs.values() if isinstance(value, bytes)}
+
+    def now() -> dict[str, object]:
+        refs = wood.store.shadow.refs
+        names = ["HEAD", *(name for name in refs.list("refs/") if "notes" not in name)]
+        return {name: refs.value(name) for name in names}
+
+    before = now()
+    for operation in changes(wood):
+        assert operation is not None
+        for moves in (operation.refs, wood.branches.undo_refs(operation)):
+            refs = dict(before)
+            for name, old, new in moves:
+                assert refs.get(name) == old
+                refs[name] = new
+                assert tips(before) <= tips(refs) | {oid for oid in tips(before) if _held(wood, oid, tips(refs))}
+                for symbolic in ("HEAD", "refs/snapstore/cursor/s1"):
+                    target = refs[symbolic]
+                    assert not isinstance(target, str) or refs.get(target) is not None, (operation.what, name)
+            before = now()
+
+
+def _held(wood: Grove, oid: object, tips: set[object]) -> bool:
+    return any(oid in wood.graph().line(tip) for tip in tips if isinstance(tip, bytes))
+
+
 def test_what_was_taken_back_can_be_done_again(wood: Grove) -> None:
     for make in (
         lambda: wood.branches.delete("main-3"),
@@ -514,6 +542,20 @@ def test_past_the_limit_the_oldest_goes_to_the_archive_with_the_turn(grove: Grov
     assert len(grove.listed()) == 21
     grove.take_back(archived)
     assert len(grove.listed()) == 22
+    assert_sound(grove)
+
+
+def test_a_node_made_by_a_move_keeps_its_own_record_past_the_limit(grove: Grove) -> None:
+    """A revert off the tip starts a branch too, and brings an operation of its own."""
+    session = grove.store.session("s1")
+    grove.store.header.max_branches = 2
+    grove.turns("1", "2")
+    grove.fork("2b")
+    session.move(session.plan_undo(1))
+    session.move(session.plan_revert("1"))
+    assert grove.archived() == ["main"]
+    found = {operation.number: operation.kind for operation in Operations(grove.store).newest_first()}
+    assert found == {3: "branch archive", 2: "revert", 1: "undo"}
     assert_sound(grove)
 
 

@@ -59,11 +59,11 @@ def _parted(out: Output, found: Comparison, now: float) -> None:
     if found.a.oid == found.b.oid:
         out.line(f"{names} are the same node.", BOLD)
         return
-    out.line(
-        f"{names} parted {out.paint(place, YELLOW, BOLD)}{out.paint(f'  {found.fork.oid.hex()[:8]}  {when}', DIM)}"
-    )
+    width = out.size()[0] if out.terminal else 200
+    more = f"  {found.fork.oid.hex()[:8]}  {when}"
+    more = more if cells(f"{names} parted {place}{more}") <= width else ""
+    out.line(f"{names} parted {out.paint(place, YELLOW, BOLD)}{out.paint(more, DIM)}")
     if found.fork_prompt:
-        width = out.size()[0] if out.terminal else 200
         out.line(f"  {clip(first_line(found.fork_prompt), width - 2)}", DIM)
 
 
