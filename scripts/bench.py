@@ -19,6 +19,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench_moves import moves, tree_of_many
+
 from snapstore import Store
 
 RUNS = 7
@@ -303,12 +305,16 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["turns", "moves"], help="turns, moves; both unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
     parser.add_argument("--tree", help="measure a copy of this folder as well")
     parser.add_argument("--no-large", action="store_true", help="leave out the 2 GiB file")
     parser.add_argument("--large", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    unknown = set(options.parts) - {"turns", "moves"}
+    if unknown:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}")
     if options.large:
         large(options.large)
         return
@@ -324,7 +330,10 @@ def main() -> None:
             tree = work / f"tree{size}"
             tree.mkdir()
             make_tree(tree, size)
-            bench.tree(tree, size)
+            if "turns" in options.parts:
+                bench.tree(tree, size)
+            if "moves" in options.parts:
+                moves(bench, median, tree, size)
             shutil.rmtree(tree)
         if options.tree:
             tree = work / "given"
@@ -333,7 +342,9 @@ def main() -> None:
         if {500, 60000} <= bench.named_by_size.keys():
             small, big = bench.named_by_size[500], bench.named_by_size[60000]
             bench.note("named turn, 60,000 against 500", 60000, big, small, big / small, "<= 1.5", big / small <= 1.5)
-        if not options.no_large:
+        if "moves" in options.parts:
+            tree_of_many(bench, median)
+        if not options.no_large and "turns" in options.parts:
             bench.large_file()
         if options.json:
             Path(options.json).write_text(json.dumps([asdict(row) for row in bench.rows], indent=1) + "\n")

@@ -244,7 +244,7 @@ def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
     snap(root, "init")
     write(root, large="line\n" * 200_000)
     snap(root, "run", "-q", "--", "true")
-    process = subprocess.Popen([*PROGRAM, "diff", "0"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen([*PROGRAM, "diff", "#0"], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     process.stdout.close()

@@ -35,6 +35,8 @@ def guarded(action: Callable[[], int], *, json: bool = False, debug: bool = Fals
         return BROKEN_PIPE
     except OSError as error:
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+        if not json:
+            _silence()  # perhaps it was standard output that failed, and would once more at exit
         return report(Failed(f"{error.strerror or error}{where}"), json=json, debug=debug)
     except Exception as error:
         text = str(error).strip() or "no more is known"

@@ -33,7 +33,7 @@ class Output:
             stream.reconfigure(errors="backslashreplace")
 
     def paint(self, text: str, *styles: str) -> str:
-        return f"\x1b[{';'.join(styles)}m{text}\x1b[0m" if self.colour and text else text
+        return f"\x1b[{';'.join(styles)}m{text}\x1b[0m" if self.colour and text and styles else text
 
     def line(self, text: str = "", *styles: str) -> None:
         self._stream.write(self.paint(text, *styles) + "\n")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 TRAILER = "Snapstore-"
 SUBJECT_LENGTH = 200
 LISTED_FILES = 50
+LONGEST_NUMBER = 18
 _NOT_IN_IDENTITIES = str.maketrans("", "", "<>")
 
 
@@ -56,7 +57,8 @@ class Commit:
 
     def number(self, name: str) -> int | None:
         value = self.trailers.get(name, "")
-        return int(value) if value.isdecimal() else None
+        # A trailer is text that anyone can write: one of five thousand digits is no number of ours.
+        return int(value) if value.isdecimal() and len(value) <= LONGEST_NUMBER else None
 
 
 def encode(

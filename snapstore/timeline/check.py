@@ -9,6 +9,7 @@ from snapstore.errors import SnapstoreError
 from snapstore.git import notes
 from snapstore.git.objects import COMMIT, EMPTY_TREE, FOLDER, GITLINK, TREE, Missing
 from snapstore.git.program import refuse_planted
+from snapstore.timeline.ops import Operations
 from snapstore.worktree.names import unsafe_parts
 
 TYPE_CHECKING = False
@@ -53,6 +54,9 @@ class Check:
         store = self._store
         self._try("state", store.documents.header)
         self._try("state", store.open_turns)
+        for number in Operations(store).damaged():
+            where, message = f"operation {number}", "its record is damaged: it cannot be taken back"
+            self._report.problems.append({"where": where, "message": message, "error": "corrupt"})
         for name in store.sessions():
             self._try("state", lambda name=name: store.documents.session(name))  # type: ignore[misc]
         with store.lock:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 FORMAT = 1
+_LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
 DEFAULT_MAX_FILE_SIZE = 100 * 1000 * 1000
 DEFAULT_MAX_BRANCHES = 20  # listed ones of a session; 0 = any number
 LONGEST_NAME = 200
@@ -223,7 +224,7 @@ def check_name(name: str, what: str = "session") -> str:
 
 def timestamp(seconds: float) -> str:
     """UTC, to the millisecond."""
-    whole = int(seconds // 1)
+    whole = min(int(seconds // 1), _LAST_SECOND)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((seconds - whole) * 1000):03d}Z"
 
 

@@ -120,9 +120,24 @@ class Operations:
             raise Corrupt(f"the record of operation {number} is damaged", "The others still work.", op=number) from None
 
     def newest_first(self) -> Iterator[Operation]:
+        """All that can be read: a damaged record hides no other."""
         for folder in self._folders(newest_first=True):
             for number in reversed(self._numbers(folder)):
-                yield self.get(number)
+                try:
+                    yield self.get(number)
+                except Corrupt:
+                    continue
+
+    def damaged(self) -> list[int]:
+        """The records that cannot be read."""
+        found = []
+        for folder in self._folders(newest_first=True):
+            for number in self._numbers(folder):
+                try:
+                    self.get(number)
+                except Corrupt:
+                    found.append(number)
+        return found
 
     def since(self, session: str, number: int | None) -> list[Operation]:
         """A session's operations back to one, newest first: what taking that one back takes back. Without a number

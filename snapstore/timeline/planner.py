@@ -107,7 +107,8 @@ class Planner:
             segments |= {name: [(below[0].get(name), below[1].get(name))] for name in names}
         shown = ", ".join(path.decode("utf-8", "replace") for path in list(segments)[:3])
         more = f" and {len(segments) - 3} more" if len(segments) > 3 else ""
-        of = f"turn {turn}" if (turn := self._shadow.commit(source).number("Turn")) is not None else address
+        turn = self._shadow.commit(source).number("Turn")
+        of = "before the first turn" if address == "0" else address if turn is None else f"turn {turn}"
         plan = self._new_node("restore", f"Restore {shown}{more} from {of}", source, address)
         self._settle(plan, segments)
         return self._note(plan, [])
@@ -121,14 +122,16 @@ class Planner:
         plan = self._plan(UNDO, graph.cursor, graph.branch, [str(back[-1].number)] if back else [])
         plan.undoes = [operation.number for operation in back]
         if any(operation.refs for operation in back):
-            if len(back) > 1:
+            if not all(operation.refs for operation in back):
                 raise Conflict(
-                    f"operation {back[-1].number} cannot be taken back while branches were changed after it",
+                    f"operation {back[-1].number} lies before both moves and changes of branches",
                     "Nothing was changed. Take back the newer ones first, one at a time: `snapstore ops undo`.",
                 )
             from snapstore.timeline.branches import Branches
 
-            plan.ref_moves, plan.state_files = Branches(self._session).take_back(back[0])
+            branches = Branches(self._session)
+            plan.ref_moves, plan.state_files = branches.take_back(*back)
+            plan.branch = branches.branch_after(plan.ref_moves)
             return plan
         steps: list[PathStep] = []
         for operation in back:
@@ -179,7 +182,7 @@ class Planner:
         plan.undone = [oid for oid in left if graph.node(oid).turn is not None]
         plan.redone = [oid for oid in entered if graph.node(oid).turn is not None]
         if how.scope == FILES:
-            plan.target, plan.branch = graph.cursor, graph.branch
+            plan.target, plan.branch, plan.turn = graph.cursor, graph.branch, plan.turn_before
         if how.exact:
             from snapstore.timeline.exact import exact_steps
 

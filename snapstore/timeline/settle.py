@@ -117,7 +117,7 @@ class Settler:
         mode = theirs[0] if old is None or mine[0] == old[0] else mine[0]
         sides = self._data(move, old), self._data(move, mine), self._data(move, theirs)
         labels = ("on disk", "before", f"{self._plan.kind} {' '.join(self._plan.arguments)}")
-        data = merge(*sides, labels=labels, markers=markers)
+        data = merge(*sides, labels=labels, markers=markers, folder=self._store.state)
         if data is None:
             move.why = why_not(*sides)
             return mine
