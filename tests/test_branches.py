@@ -303,6 +303,23 @@ def test_archived_and_listed_again(wood: Grove) -> None:
         wood.branches.unarchive("attempt")
 
 
+def test_a_session_that_went_to_an_archived_branch_goes_on_with_it_once_it_is_listed(wood: Grove) -> None:
+    wood.branches.archive("main-2")
+    wood.stand("4b", branch="main-2")
+    assert next((b.name, b.state) for b in wood.branches.list(archived=False)) == ("main-2", "current")
+    wood.branches.rename("main-2", "attempt")
+    assert wood.state().branch == "attempt"
+    with pytest.raises(Usage, match="you stand on branch"):
+        wood.branches.delete("attempt")
+    listed = wood.branches.unarchive("attempt")
+    assert wood.store.shadow.refs.value("refs/snapstore/cursor/s1") == "refs/heads/s1/attempt"
+    wood.turn("5b")
+    assert wood.graph().branches["attempt"] == wood.made["5b"]
+    with pytest.raises(Conflict, match="you stand on"):
+        wood.take_back(listed)
+    assert_sound(wood)
+
+
 # Promoting
 
 

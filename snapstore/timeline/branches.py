@@ -100,14 +100,15 @@ class Branches:
         self._refs = session.store.shadow.refs
 
     def list(self, *, archived: bool = True) -> Listing:
-        """The current one first, then by last use, then the archive."""
+        """The current one first (a session may have gone to one in the archive), then by last use, then the archive."""
         graph = self._graph()
+        groups = [(graph.branches, LISTED), (graph.archived, ARCHIVED)]
         found = [
-            Branch(graph, name, tip, CURRENT if name == graph.branch else LISTED)
-            for name, tip in graph.branches.items()
+            Branch(graph, name, tip, CURRENT if name == graph.branch else state)
+            for group, state in groups
+            for name, tip in group.items()
+            if archived or state == LISTED or name == graph.branch
         ]
-        if archived:
-            found += [Branch(graph, name, tip, ARCHIVED) for name, tip in graph.archived.items()]
         order = (CURRENT, LISTED, ARCHIVED)
         return sorted(found, key=lambda branch: (order.index(branch.state), -branch.seq))
 

@@ -19,6 +19,7 @@ class Arrangement:
         self._refs = refs
         self._cursor = f"refs/snapstore/cursor/{session}"
         self._heads = f"refs/heads/{session}/"
+        self._archive = f"refs/snapstore/archive/{session}/"
         self._after: dict[str, RefValue] = {}
         self.branch = branch  # the one stood on
 
@@ -35,21 +36,30 @@ class Arrangement:
         arrived = {target: self.value(source) for source, target in ways.items()} | dict(made)
         leaving: dict[str, RefValue] = dict.fromkeys([*ways, *gone])
         followers = {name: self._follow(name, ways) for name in (self._cursor, "HEAD")}
+        branch = self._goes_to(ways)
         self._after.update(leaving | arrived | followers)
-        self.branch = self._goes_to(self.branch, ways)
+        self.branch = branch
 
-    def _goes_to(self, branch: str, ways: Mapping[str, str]) -> str:
-        target = ways.get(self._heads + branch, "")
-        return target.removeprefix(self._heads) if target.startswith(self._heads) else branch
+    def _stood_on(self) -> str:
+        """The ref of the branch stood on. It may be in the archive: a session can go anywhere."""
+        listed = self._heads + self.branch
+        return listed if self.value(listed) is not None else self._archive + self.branch
+
+    def _goes_to(self, ways: Mapping[str, str]) -> str:
+        """The name that the branch stood on has afterwards."""
+        target = ways.get(self._stood_on(), "")
+        return target.rpartition("/")[2] if target.startswith((self._heads, self._archive)) else self.branch
 
     def _follow(self, name: str, ways: Mapping[str, str]) -> RefValue:
-        """Where a symbolic ref leads when its branch travels. One whose branch leaves the list (a HEAD that somebody
-        set) goes to the branch stood on."""
+        """Where the cursor or HEAD leads when its branch travels. A HEAD whose branch leaves the list goes to the
+        branch stood on; a cursor at the tip of one that comes into the list is on it from then on."""
         value = self.value(name)
-        if not isinstance(value, str) or value not in ways:
+        target = ways.get(value if isinstance(value, str) else self._stood_on())
+        if target is None or (not isinstance(value, str) and value != self.value(self._stood_on())):
             return value
-        target = ways[value]
-        return target if target.startswith(self._heads) else self._heads + self._goes_to(self.branch, ways)
+        if target.startswith(self._heads):
+            return target
+        return self._heads + self._goes_to(ways) if isinstance(value, str) else value
 
     def moves(self) -> list[RefMove]:
         """One move a ref. New places first and old ones last, so that no moment leaves a node to a `git gc`, or the
