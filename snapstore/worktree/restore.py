@@ -37,6 +37,7 @@ from snapstore.worktree.moves import (
     out_of_line,
     way_up,
 )
+from snapstore.worktree.platform import READ_FLAGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -234,25 +235,36 @@ class Restore:
     def _write_beside(self, todo: list[Step]) -> list[Ready]:
         """Every new content in a temporary, synced."""
         new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
-        sync_all = _sync_of_file_system() if len(new) > MANY else None
-        ready = []
+        sync = _sync_of_file_system() if len(new) > MANY else None
+        ready: list[Ready] = []
         for path, present, wanted in new:
             beside = self._beside.nearest(above(path))
             temporary = b"%s%d" % (self._prefix, self._written)
             self._written += 1
-            st = self._write(temporary, self._beside.enter(beside), wanted, self._was.get(path), sync_all is None)
+            st = self._write(temporary, self._beside.enter(beside), wanted, self._was.get(path), sync is None)
             ready.append((path, present, beside, temporary, st))
-        if sync_all is not None:
-            synced: set[int] = set()
+        if sync is None:
+            self._sync_each(ready)
+        else:
+            devices: set[int] = set()
             for folder in {beside for _, _, beside, _, _ in ready}:
                 fd = self._beside.enter(folder)
                 device = os.fstat(fd).st_dev
-                if device not in synced:
-                    sync_all(fd)
-                    synced.add(device)
+                if device not in devices:
+                    sync(fd)
+                    devices.add(device)
         return ready
 
-    def _write(self, name: bytes, folder: int, entry: Entry, was: os.stat_result | None, sync: bool) -> os.stat_result:
+    def _sync_each(self, ready: list[Ready]) -> None:
+        for _, _, beside, temporary, st in ready:
+            if stat.S_ISREG(st.st_mode):  # a link is synced with its folder
+                fd = os.open(temporary, READ_FLAGS, dir_fd=self._beside.enter(beside))
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+
+    def _write(self, name: bytes, folder: int, entry: Entry, was: os.stat_result | None, soon: bool) -> os.stat_result:
         mode, oid = entry
         if mode == LINK:
             os.symlink(b"".join(self._contents.pieces(oid)), name, dir_fd=folder)
@@ -265,8 +277,10 @@ class Restore:
                 _write_all(fd, piece)
             if was is not None:
                 _make_alike(fd, was, wanted)
-            if sync:
-                os.fsync(fd)
+            if soon and hasattr(os, "posix_fadvise"):
+                # Starts the writing now, without waiting: the syncs then find most of it done. Measured on ext4, for 3
+                # files 0.5 instead of 1.0 ms, for 30 files 3 to 7 instead of 10.
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             return os.fstat(fd)
         finally:
             os.close(fd)
