@@ -13,12 +13,17 @@ from pathlib import Path
 import pytest
 from test_cli import PROGRAM, snap, snap_json
 
+from snapstore.cli import moves
 from snapstore.cli.options import COMMON, PLACES, Command, load
 from snapstore.errors import SnapstoreError
 from snapstore.worktree.ignore import MACHINE_MADE
 
 PROJECT = Path(__file__).parent.parent
 README = (PROJECT / "README.md").read_text()
+
+
+# Their common options have a table of their own.
+MOVES = ("undo", "redo", "goto", "earlier", "later", "switch", "revert", "apply", "restore", "ops undo")
 
 
 def commands() -> list[tuple[str, Command]]:
@@ -44,8 +49,9 @@ def options_in_help(root: Path, *words: str) -> list[str]:
 def test_the_readme_names_every_command_and_every_option(root: Path, name: str) -> None:
     flags = options_in_help(root, *name.split())
     assert "--json" in flags
-    row = next(row for row in README.splitlines() if row.startswith(f"| `{name}"))
-    everywhere = {"--help", "-h", *(flag for option in COMMON for flag in option.flags)}
+    row = next(row for row in README.splitlines() if row.startswith((f"| `{name}`", f"| `{name} ")))
+    shared = (*COMMON, *(moves.TRAVEL if name in MOVES else ()))
+    everywhere = {"--help", "-h", *(flag for option in shared for flag in option.flags)}
     for flag in flags:
         if flag in everywhere or flag in ("-q", "--quiet"):
             assert f"`{flag}" in README, flag
@@ -111,7 +117,7 @@ def completions(root: Path, *words: str) -> list[str]:
 
 def test_completion_knows_commands_options_and_sessions(root: Path) -> None:
     snap(root, "turn", "begin", "--session", "s1")
-    assert completions(root, "s") == ["status", "show"]
+    assert completions(root, "s") == ["status", "show", "switch"]
     assert completions(root, "turn", "") == ["begin", "touch", "end", "cancel"]
     assert "--read-data" in completions(root, "check", "--")
     assert completions(root, "log", "--session", "") == ["s1"]
@@ -125,7 +131,7 @@ def test_a_real_bash_completes(root: Path) -> None:
         pytest.skip("needs bash")
     script = snap(root, "completion", "bash").stdout
     asking = (
-        f"{script}\nCOMP_WORDS=(snapstore comp) COMP_CWORD=1\n_snapstore_completion run_snapstore\necho $COMPREPLY\n"
+        f"{script}\nCOMP_WORDS=(snapstore compl) COMP_CWORD=1\n_snapstore_completion run_snapstore\necho $COMPREPLY\n"
     )
     door = root / "run_snapstore"
     door.write_text(f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n')

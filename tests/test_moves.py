@@ -9,6 +9,7 @@ import pytest
 from helpers import all_refs, assert_cache_adds_up, assert_whole, in_commit, on_disk, write
 
 from snapstore import Busy, Conflict, Session, Store, Unknown
+from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.plan import CONVERSATION, FILES, FORCE, MARKERS, MERGE, SKIP, Policy
 
@@ -437,3 +438,28 @@ def test_ops_undo_goes_back_through_several_S3_31(root: Path, session: Session) 
     assert (texts(root), stands_at(session)) == ({"a": "3"}, 3)
     with pytest.raises(Unknown):
         session.plan_ops_undo(99)
+
+
+def test_switching_to_an_archived_branch_lists_it_again(root: Path, session: Session) -> None:
+    turn(session, root, "one", a="1")
+    turn(session, root, "two", a="2")
+    session.move(session.plan_undo())
+    turn(session, root, "other", a="b")
+    Branches(session).archive("main")
+    session.move(session.plan_switch("main"))
+    graph = Graph(session.store, session.name)
+    assert (graph.branch, set(graph.branches), graph.archived) == ("main", {"main", "main-2"}, {})
+    turn(session, root, "three", a="3")
+    assert Graph(session.store, session.name).branch == "main"
+
+
+def test_ops_undo_steps_back_over_what_was_taken_back(root: Path, session: Session) -> None:
+    turn(session, root, "one", a="1")
+    turn(session, root, "two", a="2")
+    session.move(session.plan_undo())
+    turn(session, root, "other", a="b")
+    Branches(session).delete("main")
+    session.move(session.plan_ops_undo())
+    assert "main" in Graph(session.store, session.name).branches
+    session.move(session.plan_ops_undo())
+    assert (texts(root), stands_at(session)) == ({"a": "2"}, 2)

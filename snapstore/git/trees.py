@@ -51,6 +51,14 @@ class Trees:
         entry = self.lookup(tree, path)
         return None if entry is None or entry[0] == FOLDER else entry
 
+    def missing(self, tree: bytes, path: bytes) -> Iterator[bytes]:
+        """The folders above a path that a tree does not have, deepest first."""
+        while path := path.rpartition(b"/")[0]:
+            entry = self.lookup(tree, path)
+            if entry is not None and entry[0] == FOLDER:
+                break
+            yield path
+
     # No recursion below: a legal path may have two thousand folders.
 
     def walk(self, tree: bytes, prefix: bytes = b"") -> Iterator[tuple[bytes, Entry]]:

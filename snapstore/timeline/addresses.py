@@ -23,6 +23,7 @@ _ELSEWHERE = (
     "refs/tags/",
     "refs/snapstore/archive/",
     "refs/snapstore/cursor/",
+    "refs/snapstore/deleted/",
     "refs/snapstore/safety/",
 )
 

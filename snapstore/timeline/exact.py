@@ -21,10 +21,10 @@ def exact_steps(
 ) -> tuple[bytes, list[PathStep]]:
     """The tree of the disk, and what it takes to make it that of the target. A file that came into view later, and may
     have been there all along, is not removed."""
-    disk = History(session).disk()
+    disk, unknown = History(session).look_at_disk()
     steps = list(session.store.shadow.trees.diff(disk, graph.node(target).tree))
     if any(new is None for _, _, new in steps):
-        seen = {os.fsencode(path) for oid in between for path in _first_seen(session, oid)}
+        seen = unknown | {os.fsencode(path) for oid in between for path in _first_seen(session, oid)}
         kept = [path for path, _, new in steps if new is None and path in seen]
         notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in kept]
         steps = [step for step in steps if step[2] is not None or step[0] not in seen]

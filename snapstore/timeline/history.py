@@ -11,6 +11,7 @@ from snapstore.timeline.addresses import resolve
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import FileChange, Node, file_changes, read_node
+from snapstore.worktree.scan import first_seen_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,9 +63,14 @@ class History:
 
     def disk(self) -> bytes:
         """The tree of the disk now. Nothing is stored: its new blobs are known by id only."""
+        return self.look_at_disk()[0]
+
+    def look_at_disk(self) -> tuple[bytes, set[bytes]]:
+        """The tree of the disk, and the files in it of which nobody knows since when they are there."""
         with self.store.changing():
             capture = Capture(self.store, forget=True)
-            return capture.scan(self._shadow.commit(self.cursor).tree)
+            disk = capture.scan(self._shadow.commit(self.cursor).tree)
+            return disk, first_seen_in(capture.found.coverage)
 
     def edits(self) -> list[FileChange]:
         """What differs on disk from where the session stands."""

@@ -11,13 +11,15 @@ from snapstore.git.objects import BLOB, COMMIT
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.documents import SessionState, encode, timestamp
-from snapstore.timeline.nodes import read_node
+from snapstore.timeline.nodes import parent_tree, read_node
 from snapstore.timeline.ops import Operation, Operations
-from snapstore.timeline.plan import CONFLICT, CONVERSATION, FILES, SKIPPED, Plan
+from snapstore.timeline.plan import CONVERSATION, FILES, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.planner import SAFETY
 from snapstore.timeline.recorder import Recorder, highest_seq, letter
 from snapstore.worktree.blobs import Blobs, LeftOut
+from snapstore.worktree.descent import FOLDER_THERE
 from snapstore.worktree.journal import spell_entry
+from snapstore.worktree.moves import folders_above
 from snapstore.worktree.scan import row_of
 
 TYPE_CHECKING = False
@@ -204,12 +206,36 @@ class Mover:
         return writer.add(COMMIT, commits.encode(tree, [plan.start], self._store.user, SNAPSTORE, seconds, text))
 
     def _keep_folders(self) -> list[bytes]:
-        """Folders that were there, empty, before the turns put files into them."""
-        folders: set[bytes] = set()
-        for oid in self._plan.undone:
-            record = read_node(self._shadow, oid, files=False).record
-            folders |= {os.fsencode(name) for name in record.get("empty_folders", []) if isinstance(name, str)}
-        return sorted(folders)
+        """Of the folders that files are removed from, those that no turn of this move made or took away: they stay,
+        even if they are empty then."""
+        plan = self._plan
+        left, entered = list(plan.undone), list(plan.redone)
+        if plan.new_node is not None and plan.new_node.kind == "revert":
+            left.append(plan.new_node.of)
+        elif plan.new_node is not None and plan.new_node.kind == "apply":
+            entered.append(plan.new_node.of)
+        ours: set[bytes] = set()
+        if plan.of(REMOVE):
+            ours.update(*(self._folders_made(oid, "empty_folders") for oid in left))
+            ours.update(*(self._folders_made(oid, "left_folders", backwards=True) for oid in entered))
+        return sorted(folders_above(plan.of(REMOVE)) - ours)
+
+    def _standing(self, restore: Restore, tree: bytes) -> list[str]:
+        """Folders that are there and hold nothing that a tree knows of, and that the move puts files into."""
+        missing = self._shadow.trees.missing
+        empty = {folder for path in self._plan.of(WRITE) for folder in missing(tree, path)}
+        return sorted(os.fsdecode(folder) for folder in empty if restore.observe(folder) == FOLDER_THERE)
+
+    def _folders_made(self, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
+        """The folders that a turn made (`backwards`: took away), without those of which its record says that they
+        were (are) there, empty."""
+        trees, commit = self._shadow.trees, self._shadow.commit(oid)
+        old, new = parent_tree(self._shadow, commit.parents), commit.tree
+        if backwards:
+            old, new = new, old
+        found = {folder for path, was, _ in trees.diff(old, new) if was is None for folder in trees.missing(old, path)}
+        record = read_node(self._shadow, oid, files=False).record.get(besides, [])
+        return found - {os.fsencode(name) for name in record if isinstance(name, str)}
 
     # Journal, write, refs, done.
 
@@ -261,6 +287,7 @@ class Mover:
             record={
                 "prompt": plan.new_node.subject,
                 "of": plan.new_node.of.hex(),
+                "empty_folders": self._standing(restore, before),
                 "started_at": when,
                 "ended_at": when,
                 "status": "done",
@@ -275,8 +302,13 @@ class Mover:
         plan, refs = self._plan, self._shadow.refs
         branch_ref = f"refs/heads/{plan.session}/{plan.branch}"
         tip = refs.read(branch_ref)
-        value: RefValue = branch_ref if tip == plan.target else plan.target
         moves: list[RefMove] = []
+        if tip is None:
+            archive_ref = f"refs/snapstore/archive/{plan.session}/{plan.branch}"
+            tip = refs.read(archive_ref)
+            if tip is not None:  # nobody can stand in the archive: the branch is listed again
+                moves += [(branch_ref, None, tip), (archive_ref, tip, None)]
+        value: RefValue = branch_ref if tip == plan.target else plan.target
         cursor_ref = f"refs/snapstore/cursor/{plan.session}"
         if value != plan.cursor_value:
             moves.append((cursor_ref, plan.cursor_value, value))
@@ -333,7 +365,8 @@ class Mover:
     def _remember(self, stats: dict[bytes, os.stat_result | None]) -> None:
         """Tells the stat cache, where the disk's tree is known without writing one: else the next scan looks itself."""
         plan, cache = self._plan, self._store.cache
-        plain = all(move.action not in (SKIPPED, CONFLICT) and not move.settled for move in plan.paths)
+        # A file that was put into the wanted state by hand has a row of its old state: then it would not add up.
+        plain = all(move.action in (WRITE, REMOVE) and not move.settled for move in plan.paths)
         if not plain or plan.new_node is not None or plan.scope != "both" or not stats:
             return
         start, target = (self._shadow.commit(oid).tree for oid in (plan.start, plan.target))

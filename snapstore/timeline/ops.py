@@ -147,14 +147,15 @@ class Operations:
         for operation in self.newest_first():
             if operation.session != session:
                 continue
+            if operation.number in cancelled:
+                if operation.number == number:
+                    raise Unknown(f"operation {number} was taken back already", "`snapstore ops` shows what counts.")
+                continue
+            if operation.kind == UNDO and operation.number != number:
+                cancelled.update(operation.undoes)  # the two cancel each other: neither is on the way back
+                continue
             found.append(operation)
-            if operation.number not in cancelled:
-                cancelled.update(operation.undoes)
-                if number is None and operation.kind != UNDO:
-                    return found
-            elif operation.number == number:
-                raise Unknown(f"operation {number} was taken back already", "`snapstore ops` shows what counts.")
-            if operation.number == number:
+            if number in (None, operation.number):
                 return found
         if number is None:
             return []

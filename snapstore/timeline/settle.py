@@ -17,6 +17,7 @@ from snapstore.timeline.plan import (
     Plan,
 )
 from snapstore.worktree.descent import FILE_IN_THE_WAY, FOLDER_THERE, LINK_IN_THE_WAY
+from snapstore.worktree.moves import folders_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,15 +40,21 @@ class Settler:
         plan = self._plan
         for move in plan.paths:
             move.found = self._restore.observe(move.path)
-        removed = {move.path for move in plan.paths if move.wanted is None and move.found == move.expected}
+        removed = {move.path for move in plan.paths if self._goes(move)}
+        emptied = folders_above(removed)
         for move in plan.paths:
-            self._clear_the_way(move, removed)
+            self._clear_the_way(move, removed, emptied)
             self._settle(move)
 
-    def _clear_the_way(self, move: PathMove, removed: set[bytes]) -> None:
+    def _goes(self, move: PathMove) -> bool:
+        """Whether the file there will be removed."""
+        forced = isinstance(move.found, tuple) and self._plan.policy.choice(move.path) == FORCE
+        return move.wanted is None and (forced or (move.found == move.expected and len(move.segments) == 1))
+
+    def _clear_the_way(self, move: PathMove, removed: set[bytes], emptied: set[bytes]) -> None:
         """A file turns into a folder, or a folder into a file: what stands in the way now goes with this very move."""
         if move.found == FOLDER_THERE:
-            if move.wanted is None or self._restore.holds_only(move.path, removed):
+            if move.wanted is None or (move.path in emptied and self._restore.holds_only(move.path, removed)):
                 move.found = None
         elif move.found in (FILE_IN_THE_WAY, LINK_IN_THE_WAY):
             folder = move.path.rpartition(b"/")[0]

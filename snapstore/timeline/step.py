@@ -6,7 +6,6 @@ import json
 import os
 
 from snapstore.git.commits import Identity
-from snapstore.git.objects import FOLDER
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.documents import OpenTurn, encode, timestamp
 from snapstore.timeline.recorder import Recorder
@@ -16,7 +15,7 @@ from snapstore.worktree.scan import scans_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from typing import Any
 
     from snapstore.git.objects import Entry
@@ -149,6 +148,7 @@ class Step:
                 "left_out": _listed(self._still_left_out(turn, states)),
                 "first_seen": sorted(os.fsdecode(path) for path in first_seen),
                 "empty_folders": self._empty_folders(turn, before, changes),
+                "left_folders": self._left_folders(after, changes),
                 "user_git": usergit.compare(turn.user_git or {}, self.observe() or {}),
             },
         )
@@ -190,10 +190,8 @@ class Step:
     def _note_empty_folders(self, turn: OpenTurn, before: bytes, paths: Iterable[bytes]) -> None:
         """A folder that is there and holds nothing of ours: an undo that empties it again must not remove it."""
         for path in paths:
-            for folder in self._unknown_folders(before, path):
-                full = os.path.join(self._store.root, folder)
-                if os.path.isdir(full) and not os.path.islink(full):
-                    turn.empty_folders.append(os.fsdecode(folder))
+            there = [folder for folder in self._trees.missing(before, path) if self._is_folder(folder)]
+            turn.empty_folders += [os.fsdecode(folder) for folder in there]
 
     def _empty_folders(self, turn: OpenTurn, before: bytes, changes: Iterable[Change]) -> list[str]:
         """The folders that were there before the turn put the first files into them: named ones, and those that the
@@ -202,16 +200,17 @@ class Step:
         found = set(turn.empty_folders)
         for path, old, _ in changes:
             if old is None:
-                found.update(os.fsdecode(folder) for folder in self._unknown_folders(before, path) if folder in listed)
+                found.update(os.fsdecode(folder) for folder in self._trees.missing(before, path) if folder in listed)
         return sorted(found)
 
-    def _unknown_folders(self, tree: bytes, path: bytes) -> Iterator[bytes]:
-        """The folders above a path that a tree does not have."""
-        while path := path.rpartition(b"/")[0]:
-            entry = self._trees.lookup(tree, path)
-            if entry is not None and entry[0] == FOLDER:
-                break
-            yield path
+    def _left_folders(self, after: bytes, changes: Iterable[Change]) -> list[str]:
+        """The folders whose last file the turn removed, and that are still there."""
+        gone = {folder for path, _, new in changes if new is None for folder in self._trees.missing(after, path)}
+        return sorted(os.fsdecode(folder) for folder in gone if self._is_folder(folder))
+
+    def _is_folder(self, path: bytes) -> bool:
+        full = os.path.join(self._store.root, path)
+        return os.path.isdir(full) and not os.path.islink(full)
 
     def _still_left_out(self, turn: OpenTurn, taken: States) -> dict[str, str]:
         """What was left out so far, without the files that were taken after all because they were named."""

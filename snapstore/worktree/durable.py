@@ -10,7 +10,6 @@ import os
 
 from snapstore.git.packwriter import sync_folder as sync_folder
 
-
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 

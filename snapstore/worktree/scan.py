@@ -125,9 +125,20 @@ class Scan:
             "left_out": found.left_out,
             "scan": scans_in(self._cache.coverage) + 1,
             "index": self._index_mark,
+            "first_seen": self._unknown_since(),
             **self._rules.remember(self._ways.book),
         }
         return found
+
+    def _unknown_since(self) -> tuple[bytes, ...]:
+        """Files of which nobody knows since when they are there, from this scan and those before. One that went away
+        and comes again is known. Of a whole first scan nothing is said: there is no before."""
+        if self._blind and not self._cache.files:
+            return ()
+        files, found = self._cache.files, self._found.files
+        before = first_seen_in(self._cache.coverage)
+        still = {path for path in before if (found[path] if path in found else files.get(path)) is not None}
+        return tuple(sorted(still | self._found.first_seen))
 
     def _look_at_root(self) -> None:
         """A root that is gone or cannot be listed is no empty root: nothing may be recorded of it."""
@@ -349,6 +360,12 @@ def scans_in(coverage: dict[str, object] | None) -> int:
     """How many scans the cache knows of."""
     count = coverage.get("scan", 0) if coverage else 0
     return count if isinstance(count, int) else 0
+
+
+def first_seen_in(coverage: dict[str, object] | None) -> set[bytes]:
+    """The files that the cache's scans saw first when it was not known whether they had been there before."""
+    found = coverage.get("first_seen", ()) if coverage else ()
+    return {path for path in found if isinstance(path, bytes)} if isinstance(found, tuple) else set()
 
 
 def watch_parents(path: bytes) -> dict[bytes, FolderStat]:
