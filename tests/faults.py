@@ -1,0 +1,126 @@
+"""Strikes a piece of work at its Nth call of the system: killed, failed, interrupted, stopped or delayed there.
+
+The work runs in a fork of the test's own process, in which all modules are loaded already, and strace is attached to
+it before it begins: only the work itself is counted and struck, and a strike costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from snapstore import SnapstoreError
+
+# How the work ended, where it was not killed.
+DONE, REFUSED, BROKEN, INTERRUPTED = 0, 3, 4, 5
+
+_ANYONE_MAY_TRACE = 0x59616D61  # PR_SET_PTRACER, for systems where only a parent may
+
+
+class Struck:
+    """Work under strace, begun and not yet waited for."""
+
+    def __init__(self, work: Callable[[], object], *rules: str, log: str = os.devnull) -> None:
+        gate, opener = os.pipe()
+        said, self._say = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(opener)
+            _live(work, gate, self._say)
+        os.close(gate)
+        os.close(self._say)
+        self._said = said
+        self.status: int | None = None
+        self._strace = subprocess.Popen(
+            ["strace", "-f", "-o", log, "-p", str(self.pid), *rules],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            self._attached()
+        finally:
+            os.write(opener, b"!")
+            os.close(opener)
+
+    def _attached(self) -> None:
+        end = time.monotonic() + 20
+        while f"TracerPid:\t{self._strace.pid}\n" not in Path(f"/proc/{self.pid}/status").read_text():
+            assert self._strace.poll() is None and time.monotonic() < end, "strace could not attach"
+            time.sleep(0.001)
+
+    def state(self) -> str:
+        """The kernel's letter for what the process does."""
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    def wait(self) -> Struck:
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        with open(self._said, "rb") as file:
+            self.said = file.read().decode()
+        self._strace.communicate(timeout=20)
+        return self
+
+    @property
+    def error(self) -> dict[str, str]:
+        """What a refusal says."""
+        assert self.status == REFUSED, (self.status, self.said)
+        document: dict[str, str] = json.loads(self.said)
+        return document
+
+    def __repr__(self) -> str:
+        return f"status {self.status}: {self.said}"
+
+
+def _live(work: Callable[[], object], gate: int, say: int) -> None:
+    """The life of the fork. It never returns."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    ctypes.CDLL(None).prctl(_ANYONE_MAY_TRACE, ctypes.c_ulong(-1), 0, 0, 0)
+    os.read(gate, 1)
+    status, text = DONE, ""
+    try:
+        work()
+    except SnapstoreError as error:
+        status, text = REFUSED, json.dumps(error.as_json())
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except BaseException:
+        status, text = BROKEN, traceback.format_exc()
+    try:
+        os.writev(say, [text.encode("utf-8", "replace")])  # not by write: that may be what fails
+    finally:
+        os._exit(status)
+
+
+def strike(work: Callable[[], object], call: str, number: int, how: str, *, forever: bool = False) -> Struck:
+    """Runs the work with a fault at its Nth call of one kind, and waits for its end."""
+    return begin(work, call, number, how, forever=forever).wait()
+
+
+def begin(work: Callable[[], object], call: str, number: int, how: str, *, forever: bool = False) -> Struck:
+    when = f"{number}{'+' if forever else ''}"
+    return Struck(work, "-e", f"trace={call}", "-e", f"inject={call}:{how}:when={when}")
+
+
+def count(work: Callable[[], object], calls: Iterable[str], log: Path) -> dict[str, int]:
+    """How often the work makes each call. It must succeed."""
+    done = Struck(work, "-e", f"trace={','.join(calls)}", log=str(log)).wait()
+    assert done.status == DONE, done
+    found: dict[str, int] = {}
+    for row in log.read_text(errors="replace").splitlines():
+        name = re.match(r"\d+\s+(\w+)\(", row)
+        if name:
+            assert ".pyc" not in row, f"a module is loaded only now: {row}"
+            found[name[1]] = found.get(name[1], 0) + 1
+    return found
+
+
+assert sys.platform == "linux", "strace is Linux's"
