@@ -73,7 +73,7 @@ def test_undo_and_redo_are_each_others_inverse_S0_01_S0_15_S0_20(root: Path, ses
 
 
 def test_a_created_file_goes_and_comes_back_with_its_folder_S0_03_G_03(root: Path, session: Session) -> None:
-    turn(session, root, "make", **{"a__b__c": "new"})
+    turn(session, root, "make", a__b__c="new")
     session.move(session.plan_undo())
     assert not (root / "a").exists()
     session.move(session.plan_redo())

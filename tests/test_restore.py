@@ -673,7 +673,7 @@ except PermissionError:
 def test_many_files(place: Place, monkeypatch: pytest.MonkeyPatch, syncfs: bool) -> None:
     """One sync of the file system instead of hundreds; without such a call, one for each."""
     if not syncfs:
-        monkeypatch.setattr(restore, "_sync_of_file_system", lambda: None)
+        monkeypatch.setattr(restore, "file_system_sync", lambda: None)
     synced: list[int] = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), real(fd)))

@@ -184,10 +184,13 @@ class Objects:
     def _locate(self, oid: bytes, packed: Callable[[Pack, int], T], loose: Callable[[bytes], T | None]) -> T | None:
         for attempt in range(_RETRIES):
             vanished = False
-            for pack in self.packs():
+            for at, pack in enumerate(self.packs()):
                 try:
                     offset = pack.find(oid)
                     if offset is not None:
+                        if at:  # what is asked for next lies in the same pack, most likely
+                            packs = self.packs()
+                            packs[0], packs[at] = packs[at], packs[0]
                         return packed(pack, offset)
                 except FileNotFoundError:  # repacked under our feet
                     vanished = True

@@ -106,7 +106,8 @@ class Mover:
             self._number = Operations(self._store).next_number()
             saved = self._save()
             try:
-                restore = self._store.restorer(f"{self._number}-{os.urandom(3).hex()}", self._keep_folders())
+                tag = f"{self._number}-{os.urandom(3).hex()}"
+                restore = self._store.restorer(tag, self._keep_folders(), plan.known)
                 restore.check(plan.file_moves())
                 stats = self._carry_out(restore)
             except BaseException:

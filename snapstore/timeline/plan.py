@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from snapstore.git.objects import Entry
     from snapstore.git.refs import RefValue
     from snapstore.timeline.nodes import Node
+    from snapstore.worktree.descent import Known
 
     # What a file is in, or should be: an entry, or nothing. What is found can be odd as well: then in words.
     State = Entry | None
@@ -110,6 +111,7 @@ class Plan:
         "cursor_value",
         "exact",
         "kind",
+        "known",
         "messages_removed",
         "new_node",
         "notes",
@@ -159,6 +161,7 @@ class Plan:
         self.undone: list[bytes] = []  # turns left, newest first
         self.redone: list[bytes] = []  # turns entered, oldest first
         self.paths: list[PathMove] = []
+        self.known: Known = {}  # what was read to make it: not read again while it looks the same
         self.new_node: NewNode | None = None
         self.source: bytes | None = None  # the tree of the disk, where the plan looked at all of it
         self.notes: list[str] = []  # what a person should know about it

@@ -33,7 +33,7 @@ class Settler:
         self._store = session.store
         self._graph = graph
         self._plan = plan
-        self._restore = session.store.restorer("plan", [])
+        self._restore = session.store.restorer("plan", [], plan.known)
         self._made: dict[bytes, bytes] = {}  # blobs that merges made
 
     def run(self) -> None:

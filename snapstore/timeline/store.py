@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from snapstore.timeline.session import Session
+    from snapstore.worktree.descent import Known
     from snapstore.worktree.journal import Recovery
     from snapstore.worktree.restore import Restore
 
@@ -139,11 +140,11 @@ class Store:
         found = [self.open_turn(name) for name in names if name != besides]
         return [turn for turn in found if turn is not None]
 
-    def restorer(self, tag: str, keep: list[bytes]) -> Restore:
-        """The writer of the user's files."""
+    def restorer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Restore:
+        """The writer of the user's files; with what another has read of them already."""
         from snapstore.worktree.restore import Restore
 
-        return Restore(self.root, self.shadow.objects, tag, keep)
+        return Restore(self.root, self.shadow.objects, tag, keep, known)
 
     def recover(self, *, back: bool = False) -> Recovery | None:
         """Finishes a change that a killed process left half done (with `back`: undoes it). Every command does this

@@ -35,6 +35,8 @@ LINK_IN_THE_WAY = "a link in the place of a folder above it"
 FILE_IN_THE_WAY = "a file in the place of a folder above it"
 
 State = Entry | str | None
+# Files that were read: the stat they were read under, and what they are.
+Known = dict[bytes, tuple[tuple[int, ...], Entry]]
 
 LONGEST_PATH = 4095
 _TRIES = 3
@@ -60,14 +62,14 @@ class _Changed(Exception):
 class Descent:
     """The way down from one root. Names are hostile until checked, here too: no part leads up or into `.git`."""
 
-    def __init__(self, root: bytes) -> None:
+    def __init__(self, root: bytes, known: Known | None = None) -> None:
         self._root = root
         self._identity: tuple[int, int] | None = None  # the root's, when it was first entered
         self._open: list[
             tuple[bytes, int]
         ] = []  # from the root to the folder last entered, those in between perhaps not
         self._safe: set[bytes] = set()
-        self._known: dict[bytes, tuple[tuple[int, ...], Entry]] = {}
+        self._known: Known = {} if known is None else known
 
     def __del__(self) -> None:
         self.close()

@@ -12,7 +12,7 @@ from snapstore.git.objects import EXECUTABLE, FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # Never through a link, never waiting for a fifo's other end.
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -74,6 +74,22 @@ def collector_paused() -> Iterator[None]:
         gc.freeze()
         gc.unfreeze()
         gc.enable()
+
+
+def file_system_sync() -> Callable[[int], None] | None:
+    """`syncfs` where the system has it: everything written to the file system of a descriptor is on disk after it."""
+    import ctypes  # not at the top: few commands need it, and it costs as much as half a turn
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if call is None:
+        return None
+
+    def sync(fd: int) -> None:
+        if call(fd) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    return sync
 
 
 def owner() -> int:

@@ -37,13 +37,14 @@ from snapstore.worktree.moves import (
     out_of_line,
     way_up,
 )
-from snapstore.worktree.platform import READ_FLAGS
+from snapstore.worktree.platform import READ_FLAGS, file_system_sync
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from snapstore.git.odb import Objects
+    from snapstore.worktree.descent import Known
 
     # One file on its way: path, the state it is in, the state it should be in.
     Step = tuple[bytes, Entry | None, Entry | None]
@@ -61,12 +62,20 @@ _NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 class Restore:
     """One move in one root. `tag` is the journal entry's own: by it a recovery knows this move's temporaries."""
 
-    def __init__(self, root: bytes, objects: Objects, tag: str, keep_folders: Collection[bytes] = ()) -> None:
+    def __init__(
+        self,
+        root: bytes,
+        objects: Objects,
+        tag: str,
+        keep_folders: Collection[bytes] = (),
+        known: Known | None = None,
+    ) -> None:
         self.tag = tag
         self.keep_folders = frozenset(keep_folders)
         self._contents = Contents(objects)
         self._prefix = b".snapstore-%s-" % tag.encode()
-        self._targets = Descent(root)
+        self.known: Known = {} if known is None else known
+        self._targets = Descent(root, self.known)
         self._beside = Descent(root)  # where the temporaries lie: beside their targets, or above where nothing is yet
         self._written = 0
         self._paths: set[bytes] = set()  # of the whole move
@@ -235,7 +244,7 @@ class Restore:
     def _write_beside(self, todo: list[Step]) -> list[Ready]:
         """Every new content in a temporary, synced."""
         new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
-        sync = _sync_of_file_system() if len(new) > MANY else None
+        sync = file_system_sync() if len(new) > MANY else None
         ready: list[Ready] = []
         for path, present, wanted in new:
             beside = self._beside.nearest(above(path))
@@ -246,13 +255,7 @@ class Restore:
         if sync is None:
             self._sync_each(ready)
         else:
-            devices: set[int] = set()
-            for folder in {beside for _, _, beside, _, _ in ready}:
-                fd = self._beside.enter(folder)
-                device = os.fstat(fd).st_dev
-                if device not in devices:
-                    sync(fd)
-                    devices.add(device)
+            _sync_devices(sync, (self._beside.enter(folder) for folder in sorted({file[2] for file in ready})))
         return ready
 
     def _sync_each(self, ready: list[Ready]) -> None:
@@ -338,14 +341,32 @@ class Restore:
 
     def _sync_folders(self, touched: set[bytes], astray: list[bytes] | None) -> None:
         self._targets.close()
-        for folder in sorted(touched):
+        sync = file_system_sync() if len(touched) > MANY else None
+        if sync is None:
+            for fd in self._still_there(touched, astray):
+                os.fsync(fd)
+        else:
+            _sync_devices(sync, self._still_there(touched, astray))
+
+    def _still_there(self, folders: Iterable[bytes], astray: list[bytes] | None) -> Iterator[int]:
+        for folder in sorted(folders):
             try:
-                os.fsync(self._targets.enter(folder))
+                yield self._targets.enter(folder)
             except FileNotFoundError:
                 continue  # removed; the one above it is synced
             except InTheWay as way:
                 if astray is None:  # swapped in under our hands: what we wrote is not where it should be
                     raise out_of_line(folder, way.state) from None
+
+
+def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
+    """One sync for each file system that the folders lie on."""
+    devices: set[int] = set()
+    for fd in folders:
+        device = os.fstat(fd).st_dev
+        if device not in devices:
+            sync(fd)
+            devices.add(device)
 
 
 def _make_alike(fd: int, was: os.stat_result, mode: int) -> None:
@@ -372,22 +393,6 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _sync_of_file_system() -> Callable[[int], None] | None:
-    """`syncfs`, where the system has it."""
-    import ctypes
-
-    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    if call is None:
-        return None
-
-    def sync(fd: int) -> None:
-        if call(fd) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-
-    return sync
 
 
 def _same_content(a: os.stat_result, b: os.stat_result) -> bool:
