@@ -1,0 +1,762 @@
+"""A model of moving: two sessions take turns, a person edits in between, and everything there is moves back and forth.
+
+The model is plain Python: what every node's tree was when it was taken (read with git), where each session stands, and
+what is on disk. From these alone it foretells what a move must do, path by path. Always: a move does exactly that, or
+refuses and changes not one byte and no ref; files it does not name keep bytes, time and inode; whatever it overwrites
+or removes is held by a ref; every turn ever taken is still there to the byte; a kill leaves the old or the new; numbers
+are never given twice and branches only advance.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import Files, all_refs, assert_cache_adds_up, assert_whole, difference, git, in_commit, on_disk, remove
+from hypothesis import HealthCheck, note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from snapstore import Busy, Conflict, Session, SnapstoreError, Store, Unknown, Unsafe
+from snapstore.timeline.branches import Branches
+from snapstore.timeline.move import Moved
+from snapstore.timeline.plan import CONVERSATION, FILES, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
+
+Entry = tuple[bytes, bytes] | None
+Steps = list[tuple[bytes, Entry, Entry]]
+
+SESSIONS = ("one", "two")
+WHO = st.sampled_from(SESSIONS)
+PATHS = st.sampled_from([b"a", b"b", b"c", b"d/c", b"d/e/f", b"d", b"x.ign", b"d/y.ign", b"build/out"])
+KINDS = st.sampled_from(
+    ["file", "same bytes", "line", "line", "line", "program", "mode", "link", "dangling", "nothing", "nothing", "moved"]
+)
+EDIT = st.tuples(PATHS, KINDS, PATHS)
+EDITS = st.lists(EDIT, min_size=0, max_size=4)
+RULES = st.sampled_from([b"", b"*.ign\n", b"build/\n", b"*.ign\nbuild/\n"])
+POLICIES = st.sampled_from([REFUSE, REFUSE, REFUSE, SKIP, FORCE, FORCE, MERGE, MARKERS])
+STRUCK = ("open", "write", "pwrite", "fsync", "rename", "replace", "unlink", "mkdir", "rmdir", "symlink", "link")
+NAMES = st.sampled_from(["try", "other", "keep"])
+
+
+@dataclass
+class Node:
+    oid: str
+    parent: str | None
+    session: str
+    kind: str
+    seq: int
+    turn: int | None
+    files: Files = field(repr=False)
+
+
+class Moving(RuleBasedStateMachine):
+    @initialize(rules=RULES, edits=EDITS)
+    def make(self, rules: bytes, edits: list[tuple[bytes, str, bytes]]) -> None:
+        base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.folder = Path(tempfile.mkdtemp(prefix="snapstore-moves-", dir=base)).resolve()
+        self.root = self.folder / "project"
+        self.root.mkdir()
+        self.number = 0
+        (self.root / ".gitignore").write_bytes(rules)
+        self.now = 1_700_000_000.0
+        self.hidden: set[bytes] = set()  # paths that some rule ever hid: nobody promises to know them
+        self.nodes: dict[str, Node] = {}
+        self.open: set[str] = set()
+        self.heads: dict[str, str] = {}
+        # The last move, while nobody has done anything since: what taking it back must bring.
+        self.last: tuple[str, Files, str] | None = None
+        for edit in edits:
+            self._edit(*edit)
+        self._reopen()
+        self._learn()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "store"):
+            return
+        for session in SESSIONS:
+            if session in self.open:
+                self._session(session).close_open_turn()
+        self._learn()
+        for node in self.nodes.values():
+            wrong = difference(node.files, in_commit(self.store, node.oid))
+            assert not wrong, (node, wrong)
+        assert_whole(self.store)
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+    # What people and agents do to files.
+
+    def _edit(self, path: bytes, kind: str, other: bytes) -> None:
+        self.number += 1
+        top = os.fsencode(self.root)
+        full = os.path.join(top, path)
+        if kind == "mode":
+            if os.path.isfile(full) and not os.path.islink(full):
+                os.chmod(full, os.lstat(full).st_mode ^ 0o111)
+            return
+        if kind == "moved":
+            if os.path.lexists(full) and not (other + b"/").startswith(path + b"/"):
+                self._clear(other)
+                if os.path.lexists(full):
+                    os.rename(full, os.path.join(top, other))
+            return
+        data = None
+        if kind == "line" and os.path.isfile(full) and not os.path.islink(full):
+            with open(full, "rb") as file:
+                lines = file.read().splitlines(keepends=True) or [b""]
+            lines[self.number % len(lines)] = b"edit %d\n" % self.number
+            data = b"".join(lines)
+        self._clear(path)
+        if kind == "link":
+            os.symlink(b"a" if self.number % 2 else b"d", full)
+        elif kind == "dangling":
+            os.symlink(b"nowhere", full)
+        elif kind != "nothing":
+            lines = [b"%d\n" % number for number in range(12)]
+            if kind != "same bytes":
+                lines[self.number % 12] = b"new %d\n" % self.number
+            with open(full, "wb") as file:
+                file.write(data or b"".join(lines))
+            os.chmod(full, 0o755 if kind == "program" else 0o644)
+
+    def _clear(self, path: bytes) -> None:
+        """Room for a file at a path: nothing there, folders above."""
+        full = os.path.join(os.fsencode(self.root), path)
+        for count in range(1, path.count(b"/") + 1):
+            above = os.path.join(os.fsencode(self.root), *path.split(b"/")[:count])
+            if os.path.islink(above) or os.path.isfile(above):
+                remove(above)
+        remove(full)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+
+    @rule(edit=EDIT)
+    def edit_by_hand(self, edit: tuple[bytes, str, bytes]) -> None:
+        self._edit(*edit)
+        self.last = None
+
+    @rule(rules=RULES)
+    def change_the_rules(self, rules: bytes) -> None:
+        self._clear(b".gitignore")
+        (self.root / ".gitignore").write_bytes(rules)
+        self.last = None
+
+    @rule(path=PATHS)
+    def make_a_folder(self, path: bytes) -> None:
+        full = os.path.join(os.fsencode(self.root), path)
+        if not os.path.lexists(full) and os.path.isdir(os.path.dirname(full)):
+            os.mkdir(full)
+            self.last = None
+
+    # Turns.
+
+    @rule(session=WHO, edits=EDITS, named=st.booleans())
+    def take_a_turn(self, session: str, edits: list[tuple[bytes, str, bytes]], named: bool) -> None:
+        self._take(session, edits, named)
+
+    @rule(session=WHO, first=EDIT, second=EDIT, third=EDIT)
+    def take_three_turns(self, session: str, first: Any, second: Any, third: Any) -> None:
+        for edit in (first, second, third):
+            self._take(session, [edit], False)
+
+    def _take(self, session: str, edits: list[tuple[bytes, str, bytes]], named: bool) -> None:
+        if session in self.open:
+            return
+        self._tick()
+        turn = self._session(session).begin("a turn")
+        for edit in edits:
+            if named and edit[1] != "moved":
+                self._name(turn, edit[0])
+            self._edit(*edit)
+        self.last = None
+        turn.end(scan=True)
+        self._hide()
+        self._learn()
+        self._assert_is_the_disk(self._cursor(session))
+
+    def _name(self, turn: Any, path: bytes) -> None:
+        full = os.path.join(os.fsencode(self.root), path)
+        if os.path.realpath(os.path.dirname(full)) == os.path.dirname(full):
+            turn.touch(full)
+
+    @rule(session=WHO)
+    def begin(self, session: str) -> None:
+        if session not in self.open:
+            self._session(session).begin("a turn that stays open")
+            self.open.add(session)
+            self.last = None
+            self._hide()
+            self._learn()
+
+    @precondition(lambda self: self.open)
+    @rule(cancel=st.booleans())
+    def end(self, cancel: bool) -> None:
+        for session in sorted(self.open):
+            if cancel:
+                self._session(session).cancel()
+            else:
+                self._session(session).end(scan=True)
+                self._hide()
+                self._assert_is_the_disk(self._cursor(session))
+        self.open.clear()
+        self.last = None
+        self._learn()
+
+    # Moves.
+
+    @rule(session=WHO, count=st.integers(1, 4), policy=POLICIES, kill=st.none() | st.integers(1, 60))
+    def undo(self, session: str, count: int, policy: str, kill: int | None) -> None:
+        if not self._known(session):
+            return
+        turns = [node for node in self._upwards(self._cursor(session)) if node.turn is not None]
+        plan = self._plan(lambda: self._session(session).plan_undo(count, policy=Policy(policy)))
+        if plan is None:
+            assert count > len(turns) > 0
+            return
+        if turns:
+            assert plan.target.hex() == turns[count - 1].parent
+            assert [oid.hex() for oid in plan.undone] == [node.oid for node in turns[:count]]
+        self._move(session, plan, kill=kill)
+
+    @rule(session=WHO, count=st.none() | st.integers(1, 3), policy=POLICIES, kill=st.none() | st.integers(1, 60))
+    def redo(self, session: str, count: int | None, policy: str, kill: int | None) -> None:
+        if not self._known(session):
+            return
+        plan = self._plan(lambda: self._session(session).plan_redo(count, policy=Policy(policy)))
+        if plan is None:
+            return
+        assert not plan.undone
+        if count is not None and plan.redone:
+            assert len(plan.redone) == count
+        self._move(session, plan, kill=kill)
+
+    @rule(session=WHO, count=st.integers(1, 4))
+    def undo_and_redo_are_each_others_inverse(self, session: str, count: int) -> None:
+        if not self._known(session) or session in self.open:
+            return
+        plan = self._plan(lambda: self._session(session).plan_undo(count))
+        if plan is None or plan.conflicts or not plan.undone:
+            return
+        disk, turn = on_disk(self.root), self._turn_of(self._cursor(session))
+        if self._move(session, plan) is None or plan.of("kept"):
+            return  # somebody had put a file back by hand already: redo puts the turn's in again
+        assert self._turn_of(self._cursor(session)) == turn - count
+        back = self._plan(lambda: self._session(session).plan_redo(count))
+        assert back is not None and self._move(session, back) is not None, back and [m.path for m in back.conflicts]
+        wrong = difference(disk, on_disk(self.root))
+        assert not wrong, wrong
+        assert self._turn_of(self._cursor(session)) == turn
+
+    @rule(session=WHO, steps=st.integers(1, 6), policy=POLICIES, back=st.booleans())
+    def earlier_or_later(self, session: str, steps: int, policy: str, back: bool) -> None:
+        if not self._known(session):
+            return
+        alive = sorted(self._alive(session), key=lambda node: node.seq)
+        at = [node.oid for node in alive].index(self._cursor(session))
+        want = max(0, at - steps) if back else min(len(alive) - 1, at + steps)
+        one = self._session(session)
+        plan = (one.plan_earlier if back else one.plan_later)(steps, policy=Policy(policy))
+        assert plan.target.hex() == alive[want].oid
+        self._move(session, plan)
+
+    @rule(session=WHO, pick=st.integers(0, 10_000), policy=POLICIES, kill=st.none() | st.integers(1, 60))
+    def goto(self, session: str, pick: int, policy: str, kill: int | None) -> None:
+        if not self._known(session):
+            return
+        alive = self._alive(session)
+        node = alive[pick % len(alive)]
+        plan = self._session(session).plan_goto(f"#{node.seq}", policy=Policy(policy))
+        assert plan.target.hex() == node.oid
+        self._move(session, plan, kill=kill)
+
+    @rule(session=WHO, pick=st.integers(0, 10_000), kill=st.none() | st.integers(1, 60))
+    def goto_exactly_and_back(self, session: str, pick: int, kill: int | None) -> None:
+        """Every turn ever taken really restores, to the byte; and the way back brings what was there."""
+        if not self._known(session) or session in self.open:
+            return
+        alive = self._alive(session)
+        node = alive[pick % len(alive)]
+        disk, cursor = on_disk(self.root), self._cursor(session)
+        self._hide()
+        plan = self._session(session).plan_goto(f"#{node.seq}", exact=True)
+        moved = self._move(session, plan, exact=True, kill=kill)
+        if moved is None:
+            return
+        now = on_disk(self.root)
+        wrong = {
+            path: both
+            for path, both in difference(node.files, now).items()
+            if path in node.files or path not in self.hidden
+        }
+        assert not wrong, wrong
+        for path in disk.keys() - now.keys():
+            assert path not in node.files
+        if plan.nothing_to_do:
+            return
+        back = self._session(session).plan_ops_undo()
+        assert self._move(session, back) is not None, [move.path for move in back.conflicts]
+        wrong = difference(disk, on_disk(self.root))
+        assert not wrong, wrong
+        assert self._cursor(session) == cursor
+
+    @rule(session=WHO, pick=st.integers(0, 100), policy=POLICIES)
+    def switch(self, session: str, pick: int, policy: str) -> None:
+        branches = self._branches(session)
+        if branches:
+            name = sorted(branches)[pick % len(branches)]
+            plan = self._session(session).plan_switch(name, policy=Policy(policy))
+            assert plan.target.hex() == branches[name]
+            self._move(session, plan)
+
+    @rule(session=WHO, pick=st.integers(0, 10_000), policy=POLICIES, scope=st.sampled_from([FILES, CONVERSATION]))
+    def goto_in_part(self, session: str, pick: int, policy: str, scope: str) -> None:
+        if self._known(session):
+            alive = self._alive(session)
+            node = alive[pick % len(alive)]
+            plan = self._session(session).plan_goto(f"#{node.seq}", policy=Policy(policy), scope=scope)
+            self._move(session, plan)
+
+    @rule(
+        session=WHO,
+        pick=st.integers(0, 10_000),
+        policy=POLICIES,
+        apply=st.booleans(),
+        kill=st.none() | st.integers(1, 80),
+    )
+    def revert_or_apply(self, session: str, pick: int, policy: str, apply: bool, kill: int | None) -> None:
+        """One turn of any session."""
+        turns = [node for node in self.nodes.values() if node.turn is not None and self._is_alive(node)]
+        if not turns or not self._known(session):
+            return
+        node = turns[pick % len(turns)]
+        one = self._session(session)
+        plan = (one.plan_apply if apply else one.plan_revert)(node.oid, policy=Policy(policy))
+        self._move(session, plan, kill=kill)
+
+    @rule(session=WHO, pick=st.integers(0, 10_000), path=PATHS, policy=POLICIES)
+    def restore(self, session: str, pick: int, path: bytes, policy: str) -> None:
+        if not self._known(session):
+            return
+        nodes = [node for node in self.nodes.values() if self._is_alive(node)]
+        node = nodes[pick % len(nodes)]
+        plan = self._plan(lambda: self._session(session).plan_restore(node.oid, [path], policy=Policy(policy)))
+        here = self.nodes[self._cursor(session)].files
+        there = {name for name in here.keys() | node.files.keys() if name == path or name.startswith(path + b"/")}
+        if plan is None:
+            assert not there
+            return
+        assert {move.path for move in plan.paths} <= there
+        self._move(session, plan, steps=[(name, here.get(name), node.files.get(name)) for name in sorted(there)])
+
+    @rule(session=WHO, policy=POLICIES, pick=st.none() | st.integers(1, 8))
+    def take_an_operation_back(self, session: str, policy: str, pick: int | None) -> None:
+        if not self._known(session):
+            return
+        last, before = self.last, self._cursor(session)
+        try:
+            plan = self._session(session).plan_ops_undo(pick if pick != 1 else None, policy=Policy(policy))
+        except (Unknown, Conflict) as error:
+            note(repr(error))
+            return
+        moved = self._move(session, plan)
+        if moved is not None and moved.operation and last is not None and last[0] == session and pick in (None, 1):
+            wrong = difference(last[1], on_disk(self.root))
+            assert not wrong, wrong
+            assert self._cursor(session) == last[2] or plan.ref_moves
+        assert before in self.nodes
+
+    # Branches and checkpoints.
+
+    @rule(
+        session=WHO,
+        what=st.sampled_from(["rename", "archive", "unarchive", "delete", "promote"]),
+        pick=st.integers(0, 100),
+        name=NAMES,
+    )
+    def change_branches(self, session: str, what: str, pick: int, name: str) -> None:
+        branches = sorted(self._branches(session))
+        if not branches:
+            return
+        target = branches[pick % len(branches)]
+        tools = Branches(self._session(session))
+        disk, refs, cursor = _exactly(self.root), all_refs(self.store), self._cursor(session)
+        try:
+            if what == "rename":
+                tools.rename(target, name)
+            else:
+                getattr(tools, what)(target)
+        except SnapstoreError as error:
+            note(repr(error))
+            assert all_refs(self.store) == refs
+        assert _exactly(self.root) == disk and self._cursor(session) == cursor
+        self.last = None
+        self.heads = {}
+        self._learn()
+
+    @rule(session=WHO, pick=st.integers(0, 10_000), name=NAMES)
+    def pin(self, session: str, pick: int, name: str) -> None:
+        if not self._known(session):
+            return
+        alive = self._alive(session)
+        refs = all_refs(self.store)
+        try:
+            Branches(self._session(session)).checkpoint(name, bytes.fromhex(alive[pick % len(alive)].oid), force=True)
+            self.last = None
+        except SnapstoreError as error:
+            note(repr(error))
+            assert all_refs(self.store) == refs
+
+    # What else may happen at any time.
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self._reopen()
+
+    @rule(
+        how=st.sampled_from([["gc", "--quiet", "--prune=now"], ["pack-refs", "--all", "--prune"], ["repack", "-adq"]])
+    )
+    def clean(self, how: list[str]) -> None:
+        git(self.store.shadow.git_dir, *how)
+
+    @rule(name=st.sampled_from(["stat", "stat.log", "sessions/one.json", "graph-one"]))
+    def lose_a_cache(self, name: str) -> None:
+        path = Path(self.store.state, name)
+        if path.exists() and not (name.startswith("sessions") and "one" in self.open):
+            path.unlink()
+            self.store.close()
+            self._reopen()
+
+    # What must hold.
+
+    @invariant()
+    def nothing_is_out_of_line(self) -> None:
+        if not hasattr(self, "store"):
+            return
+        assert_cache_adds_up(self.store)
+        assert not self.store.journal.pending()
+        left = [name for _, _, names in os.walk(self.root) for name in names if name.startswith(".snapstore-")]
+        assert not left, left
+
+    def _move(
+        self,
+        session: str,
+        plan: Plan,
+        *,
+        steps: Steps | None = None,
+        exact: bool = False,
+        kill: int | None = None,
+    ) -> Moved | None:
+        """Carries a plan out and holds it against what the model foretells. None when it was refused."""
+        note(f"{plan.kind} {plan.arguments} {plan.policy.default} by {session}, kill={kill}")
+        self._tick()
+        before, stats, refs = on_disk(self.root), _exactly(self.root), all_refs(self.store)
+        cursor = self._cursor(session)
+        conflicting = {move.path: move for move in plan.paths if move.conflicting}
+        told = self._foretell(plan, before, steps, exact)
+        if kill is not None and session not in self.open:
+            self._killed(session, plan, kill)
+            self._learn()
+            assert not self.store.journal.pending()
+            if all_refs(self.store) == refs:  # before it counted
+                wrong = difference(before, on_disk(self.root))
+                assert not wrong, wrong
+            else:
+                self._assert_told(told, before, plan)
+                self._assert_held(before, on_disk(self.root))
+            self.last = None
+            return None
+        try:
+            moved = self._session(session).move(plan)
+        except (Conflict, Busy, Unsafe) as error:
+            note(repr(error))
+            assert _exactly(self.root) == stats, "refused, and yet something changed"
+            assert all_refs(self.store) == refs
+            if isinstance(error, Busy):
+                assert session in self.open
+            elif not plan.conflicts:
+                assert self._in_each_others_way(told, before, plan), repr(error)
+            return None
+        assert session not in self.open or plan.nothing_to_do
+        self._learn()
+        after = on_disk(self.root)
+        self._assert_told(told, before, plan)
+        changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+        assert set(moved.files_reverted) == changed  # G-23, S2-24
+        for path, stat in _exactly(self.root).items():
+            if path not in changed and path in stats and stat[0] != "folder":
+                assert stats[path] == stat, f"{path!r} was not to be touched"
+        self._assert_held(before, after)
+        if moved.operation is not None and (exact or any(move.settled for move in conflicting.values())):
+            assert moved.safety_ref is not None
+            saved = in_commit(self.store, all_refs(self.store)[moved.safety_ref])
+            for path in conflicting:
+                if path in before:
+                    assert saved.get(path) == before[path], "not saved first"
+        if plan.new_node is None and not plan.ref_moves:
+            expected = cursor if plan.scope == FILES else plan.target.hex()
+            assert self._cursor(session) == expected
+            assert {name: oid for name, oid in all_refs(self.store).items() if name.startswith("refs/heads/")} == {
+                name: oid for name, oid in refs.items() if name.startswith("refs/heads/")
+            }
+        if moved.operation is not None:
+            self.last = (session, before, cursor)
+        return moved
+
+    def _foretell(self, plan: Plan, disk: Files, steps: Steps | None, exact: bool) -> dict[bytes, Entry | str]:
+        """What each path that the move is about must be afterwards: an entry, nothing, or "open" where it may be
+        either as it was or merged."""
+        if plan.scope == CONVERSATION or plan.ref_moves:
+            return {}
+        if exact or plan.kind == "ops undo":
+            return {move.path: "open" for move in plan.paths}
+        if steps is None:
+            left, entered = plan.undone, plan.redone
+            if plan.kind in ("revert", "apply"):
+                of = _commit_in(plan) or b""
+                left, entered = ([of], []) if plan.kind == "revert" else ([], [of])
+                if not of:
+                    return {move.path: "open" for move in plan.paths}
+            steps = [*self._steps(left, -1), *self._steps(entered, 1)]
+        told: dict[bytes, Entry | str] = {}
+        for path in dict.fromkeys(path for path, _, _ in steps):
+            own = [(old, new) for name, old, new in steps if name == path]
+            expected, wanted = own[0][0], own[-1][1]
+            meet = all(one[1] == two[0] for one, two in pairwise(own))
+            found = disk.get(path)
+            if (meet and expected == wanted) or found == wanted:
+                told[path] = found
+            elif meet and found == expected:
+                told[path] = wanted
+            else:
+                choice = plan.policy.choice(path)
+                told[path] = wanted if choice == FORCE else found if choice in (SKIP, REFUSE) else "open"
+        return told
+
+    def _steps(self, turns: Iterable[bytes], way: int) -> Steps:
+        found: Steps = []
+        for oid in turns:
+            node = self.nodes[oid.hex()]
+            assert node.parent is not None
+            old, new = self.nodes[node.parent].files, node.files
+            for path in sorted(old.keys() | new.keys()):
+                if old.get(path) != new.get(path):
+                    pair = (old.get(path), new.get(path))
+                    found.append((path, *(pair if way > 0 else pair[::-1])))
+        return found
+
+    def _assert_told(self, told: dict[bytes, Entry | str], before: Files, plan: Plan) -> None:
+        after = on_disk(self.root)
+        for path in before.keys() | after.keys() | told.keys():
+            want = told.get(path, before.get(path))
+            if want != "open":
+                assert after.get(path) == want, (path, before.get(path), want, after.get(path), plan.kind)
+
+    def _in_each_others_way(self, told: dict[bytes, Entry | str], before: Files, plan: Plan) -> bool:
+        """Whether a refusal that the plan did not foresee is about a folder where a file should be, or the like."""
+        for move in plan.changing:
+            if move.result is None:
+                continue
+            full = os.path.join(os.fsencode(self.root), move.path)
+            if os.path.isdir(full) or os.path.realpath(os.path.dirname(full)) != os.path.dirname(full):
+                return True
+            if any(os.path.isfile(os.path.join(os.fsencode(self.root), above)) for above in _above(move.path)):
+                return True
+        return False
+
+    def _assert_held(self, before: Files, after: Files) -> None:
+        """Whatever was overwritten or removed is in the store, and a ref leads there: no gc can take it."""
+        gone = {path: entry for path, entry in before.items() if after.get(path) != entry}
+        if gone:
+            held = set(git(self.store.shadow.git_dir, "rev-list", "--objects", "--all").decode("latin-1").split())
+            for path, (_, data) in gone.items():
+                assert _blob_id(data) in held, f"{path!r} is lost: {data!r}"
+
+    def _assert_is_the_disk(self, commit: str) -> None:
+        """Every path of the tree is as on disk, and every file that is not ignored is in the tree."""
+        tree, disk = in_commit(self.store, commit), on_disk(self.root)
+        rules = disk.get(b".gitignore", (b"", b""))[1].split()
+        for path in tree.keys() | disk.keys():
+            if path in tree or not _ignored(path, rules):
+                assert tree.get(path) == disk.get(path), (path, tree.get(path), disk.get(path))
+
+    def _hide(self) -> None:
+        disk = on_disk(self.root)
+        rules = disk.get(b".gitignore", (b"", b""))[1].split()
+        self.hidden |= {path for path in disk if _ignored(path, rules)}
+
+    # The model's own knowledge, by git alone.
+
+    def _learn(self) -> None:
+        """New nodes: read once, now; each number once a session; branches only advance."""
+        shown = "%H%x00%P%x00%(trailers:only,unfold)%x00"
+        rows = git(self.store.shadow.git_dir, "log", "--all", "--reverse", "--topo-order", f"--format={shown}")
+        for text in rows.decode().split("\0\n"):
+            if not text.strip():
+                continue
+            oid, parents, trailers = text.split("\0")[:3]
+            found = {row.partition(": ")[0]: row.partition(": ")[2] for row in trailers.splitlines() if row}
+            if "Snapstore-Seq" not in found or oid in self.nodes:
+                continue
+            node = Node(
+                oid,
+                parents.split()[0] if parents else None,
+                found["Snapstore-Session"],
+                found["Snapstore-Kind"],
+                int(found["Snapstore-Seq"]),
+                int(found["Snapstore-Turn"]) if "Snapstore-Turn" in found else None,
+                in_commit(self.store, oid),
+            )
+            twins = [old for old in self.nodes.values() if (old.session, old.seq) == (node.session, node.seq)]
+            assert not twins, (node, twins)
+            self.nodes[oid] = node
+        heads = {name: oid for name, oid in all_refs(self.store).items() if name.startswith("refs/heads/")}
+        for name, oid in self.heads.items():
+            if name in heads:
+                assert oid in [node.oid for node in self._upwards(heads[name])], f"{name} went back"
+        self.heads = heads
+
+    def _reopen(self) -> None:
+        self.store = Store.open(
+            self.root, create=True, home=str(self.folder / "stores"), session="one", clock=lambda: self.now
+        )
+
+    def _session(self, name: str) -> Session:
+        return self.store.session(name)
+
+    def _tick(self) -> None:
+        self.now += 1
+
+    def _cursor(self, session: str) -> str:
+        return git(self.store.shadow.git_dir, "rev-parse", f"refs/snapstore/cursor/{session}").decode().strip()
+
+    def _known(self, session: str) -> bool:
+        return session in self.store.sessions()
+
+    def _upwards(self, oid: str | None) -> list[Node]:
+        found = []
+        while oid is not None:
+            found.append(self.nodes[oid])
+            oid = self.nodes[oid].parent
+        return found
+
+    def _turn_of(self, oid: str) -> int:
+        return next((node.turn for node in self._upwards(oid) if node.turn is not None), 0)
+
+    def _alive(self, session: str) -> list[Node]:
+        """What the session's branches, archive, checkpoints and cursor lead to: all but what was deleted."""
+        places = ("refs/heads/{}/", "refs/snapstore/archive/{}/", "refs/tags/{}/", "refs/snapstore/cursor/{}")
+        prefixes = tuple(place.format(session) for place in places)
+        tips = [oid for name, oid in all_refs(self.store).items() if name.startswith(prefixes)]
+        found: dict[str, Node] = {}
+        for tip in tips:
+            found |= {node.oid: node for node in self._upwards(tip)}
+        return sorted(found.values(), key=lambda node: node.seq)
+
+    def _is_alive(self, node: Node) -> bool:
+        return node.oid in {alive.oid for alive in self._alive(node.session)}
+
+    def _branches(self, session: str) -> dict[str, str]:
+        found = {}
+        for place in (f"refs/snapstore/archive/{session}/", f"refs/heads/{session}/"):
+            found |= {
+                name.removeprefix(place): oid
+                for name, oid in all_refs(self.store).items()
+                if name.startswith(place) and self._known(session)
+            }
+        return found
+
+    def _plan(self, make: Callable[[], Plan]) -> Plan | None:
+        try:
+            return make()
+        except Unknown as error:
+            note(repr(error))
+            return None
+
+    def _killed(self, session: str, plan: Plan, at: int) -> None:
+        """The move, in a process that dies at its Nth call; the next opening mends what is left."""
+        pid = os.fork()
+        if pid == 0:
+            _die_at(at)
+            try:
+                self._session(session).move(plan)
+            except BaseException:
+                os._exit(3)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        self.store.close()
+        self._reopen()
+
+
+def _die_at(nth: int) -> None:
+    left = [nth]
+
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        def struck(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **named)
+
+        return struck
+
+    for name in STRUCK:
+        setattr(os, name, wrap(getattr(os, name)))
+
+
+def _exactly(root: Path) -> dict[bytes, tuple[object, ...]]:
+    """Every file and folder with what a rewrite would change: inode, times, mode, and bytes."""
+    files, top = on_disk(root), os.fsencode(root)
+    found: dict[bytes, tuple[object, ...]] = {}
+    for folder, folders, names in os.walk(top):
+        for name in folders + names:
+            full = os.path.join(folder, name)
+            path, st_ = full[len(top) + 1 :], os.lstat(full)
+            if path in files:
+                found[path] = ("file", st_.st_ino, st_.st_mtime_ns, st_.st_mode, files[path])
+            else:
+                found[path] = ("folder", st_.st_ino, st_.st_mode)
+    return found
+
+
+def _commit_in(plan: Plan) -> bytes | None:
+    return plan.new_node.of if plan.new_node is not None else None
+
+
+def _above(path: bytes) -> list[bytes]:
+    parts = path.split(b"/")
+    return [b"/".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _ignored(path: bytes, rules: list[bytes]) -> bool:
+    return (b"*.ign" in rules and path.endswith(b".ign")) or (b"build/" in rules and path.startswith(b"build/"))
+
+
+def _blob_id(data: bytes) -> str:
+    from hashlib import sha1
+
+    return sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+TestMoving = Moving.TestCase
+TestMoving.settings = settings(
+    max_examples=20, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+class LongMoving(Moving):
+    pass
+
+
+TestLongMoving = pytest.mark.deep(LongMoving.TestCase)
+LongMoving.TestCase.settings = settings(
+    max_examples=300, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+)
