@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,19 @@ Files = dict[bytes, tuple[bytes, bytes]]
 
 STRACE = shutil.which("strace")
 needs_strace = pytest.mark.skipif(STRACE is None, reason="needs strace")
+CHANGING_CALLS = (
+    "open",
+    "write",
+    "pwrite",
+    "fsync",
+    "rename",
+    "replace",
+    "unlink",
+    "mkdir",
+    "rmdir",
+    "symlink",
+    "link",
+)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -293,6 +307,31 @@ def living_child(code: str, *arguments: object, environment: Mapping[str, str] |
         for pipe in (process.stdout, process.stdin):
             assert pipe is not None
             pipe.close()
+
+
+def killed_at(nth: int, work: Callable[[], object]) -> bool:
+    """Does the work in a fork that is killed at its Nth call that changes something; says whether it came so far."""
+    pid = os.fork()
+    if pid == 0:
+        left = [nth]
+
+        def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+            def struck(*arguments: Any, **named: Any) -> Any:
+                left[0] -= 1
+                if left[0] == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real(*arguments, **named)
+
+            return struck
+
+        for name in CHANGING_CALLS:
+            setattr(os, name, wrap(getattr(os, name)))
+        try:
+            work()
+        except BaseException:
+            os._exit(3)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == signal.SIGKILL
 
 
 def powerless() -> list[str]:

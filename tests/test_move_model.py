@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -20,7 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Files, all_refs, assert_cache_adds_up, assert_whole, difference, git, in_commit, on_disk, remove
+from helpers import (
+    Files,
+    all_refs,
+    assert_cache_adds_up,
+    assert_whole,
+    difference,
+    git,
+    in_commit,
+    killed_at,
+    on_disk,
+    remove,
+)
 from hypothesis import HealthCheck, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -43,7 +53,6 @@ EDIT = st.tuples(PATHS, KINDS, PATHS)
 EDITS = st.lists(EDIT, min_size=0, max_size=4)
 RULES = st.sampled_from([b"", b"*.ign\n", b"build/\n", b"*.ign\nbuild/\n"])
 POLICIES = st.sampled_from([REFUSE, REFUSE, REFUSE, SKIP, FORCE, FORCE, MERGE, MARKERS])
-STRUCK = ("open", "write", "pwrite", "fsync", "rename", "replace", "unlink", "mkdir", "rmdir", "symlink", "link")
 NAMES = st.sampled_from(["try", "other", "keep"])
 
 
@@ -684,33 +693,9 @@ class Moving(RuleBasedStateMachine):
 
     def _killed(self, session: str, plan: Plan, at: int) -> None:
         """The move, in a process that dies at its Nth call; the next opening mends what is left."""
-        pid = os.fork()
-        if pid == 0:
-            _die_at(at)
-            try:
-                self._session(session).move(plan)
-            except BaseException:
-                os._exit(3)
-            os._exit(0)
-        os.waitpid(pid, 0)
+        killed_at(at, lambda: self._session(session).move(plan))
         self.store.close()
         self._reopen()
-
-
-def _die_at(nth: int) -> None:
-    left = [nth]
-
-    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
-        def struck(*arguments: Any, **named: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*arguments, **named)
-
-        return struck
-
-    for name in STRUCK:
-        setattr(os, name, wrap(getattr(os, name)))
 
 
 def _exactly(root: Path) -> dict[bytes, tuple[object, ...]]:
