@@ -107,6 +107,7 @@ class StatusRecord(Record):
     branch: Text
     cursor: NodeRecord
     tip: NodeRecord
+    turn: int
     undone_turns: int
     open_turns: list[OpenTurnRecord]
     edits: list[Text]

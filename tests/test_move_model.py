@@ -342,7 +342,7 @@ class Moving(RuleBasedStateMachine):
     )
     def revert_or_apply(self, session: str, pick: int, policy: str, apply: bool, kill: int | None) -> None:
         """One turn of any session."""
-        turns = [node for node in self.nodes.values() if node.turn is not None and self._is_alive(node)]
+        turns = [node for name in SESSIONS for node in self._alive(name) if node.turn is not None]
         if not turns or not self._known(session):
             return
         node = turns[pick % len(turns)]
@@ -354,7 +354,7 @@ class Moving(RuleBasedStateMachine):
     def restore(self, session: str, pick: int, path: bytes, policy: str) -> None:
         if not self._known(session):
             return
-        nodes = [node for node in self.nodes.values() if self._is_alive(node)]
+        nodes = [node for name in SESSIONS for node in self._alive(name)]
         node = nodes[pick % len(nodes)]
         plan = self._plan(lambda: self._session(session).plan_restore(node.oid, [path], policy=Policy(policy)))
         here = self.nodes[self._cursor(session)].files
@@ -670,9 +670,6 @@ class Moving(RuleBasedStateMachine):
         for tip in tips:
             found |= {node.oid: node for node in self._upwards(tip)}
         return sorted(found.values(), key=lambda node: node.seq)
-
-    def _is_alive(self, node: Node) -> bool:
-        return node.oid in {alive.oid for alive in self._alive(node.session)}
 
     def _branches(self, session: str) -> dict[str, str]:
         found = {}

@@ -21,8 +21,8 @@ NODE = {
     "exit_status",
 }  # fmt: skip
 STATUS = {
-    "root", "store", "git_dir", "session", "branch", "cursor", "tip", "undone_turns", "open_turns", "edits", "left_out",
-    "branches", "sessions", "size_bytes", "recovery", "pending_fork", "hook_errors",
+    "root", "store", "git_dir", "session", "branch", "cursor", "tip", "turn", "undone_turns", "open_turns", "edits",
+    "left_out", "branches", "sessions", "size_bytes", "recovery", "pending_fork", "hook_errors",
 }  # fmt: skip
 
 

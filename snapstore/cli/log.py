@@ -48,6 +48,8 @@ def _row(out: Output, node: Node, now: float, width: int, *, here: bool) -> str:
     changed = files_text(len(node.files)) if node.files else ""
     when = ago(node.ended_at or node.started_at, now)
     marks = []
+    if node.undone:
+        marks.append("undone")
     if node.status != "done":
         marks.append(node.status)
     if node.left_out:
@@ -61,8 +63,9 @@ def _row(out: Output, node: Node, now: float, width: int, *, here: bool) -> str:
     if width:
         text = shorten(text, max(width - len(columns) - len(note) - 8, 20))
     mark = out.paint("@", CYAN, BOLD) if here else " "
-    if quiet:
-        return f"{mark} {out.paint(f'   ·  {columns}{text}', DIM)}{out.paint(note, YELLOW)}"
+    if quiet or node.undone:
+        number = "·" if quiet else str(node.turn)
+        return f"{mark} {out.paint(f'{number:>4}  {columns}{text}', DIM)}{out.paint(note, YELLOW)}"
     turn = out.paint(f"{node.turn:>4}", BOLD)
     return f"{mark} {turn}  {out.paint(columns, DIM)}{text}{out.paint(note, YELLOW)}"
 
@@ -76,7 +79,8 @@ def _count(text: str) -> int:
 COMMAND = Command(
     "log",
     log,
-    "List what was recorded, newest first. Between turns stands what other hands edited. `@` is where you are.",
+    "List what was recorded, newest first. Between turns stands what other hands edited. `@` is where you are; "
+    "what is above it is undone.",
     options=(
         Option(
             "number",

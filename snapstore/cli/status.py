@@ -52,11 +52,17 @@ def _print(context: Context, found: Status, now: float) -> None:
     row("session", f"{safe(found.session)}, branch {safe(found.branch)}{also}")
     node = found.cursor
     when = ago(node.ended_at or node.started_at, now)
-    at = safe(node.label.lower())
-    prompt = first_line(node.prompt)
+    at = f"turn {found.turn}" if found.turn else safe(node.label.lower()) if node.turn is None else "turn 0"
+    after = ", and edits after it" if found.turn and node.turn is None else ""
+    prompt = first_line(node.prompt or found.prompt)
     if out.terminal:
-        prompt = shorten(prompt, max(out.size()[0] - len(at) - len(when) - 24, 20))
-    row("at", f"{at}  {out.paint(f'{node.commit[:8]}  {when}', DIM)}  {prompt}".rstrip())
+        prompt = shorten(prompt, max(out.size()[0] - len(at + after) - len(when) - 24, 20))
+    row("at", f"{at}{after}  {out.paint(f'{node.commit[:8]}  {when}', DIM)}  {prompt}".rstrip())
+    if found.undone_turns:
+        turns = "1 turn" if found.undone_turns == 1 else f"{found.undone_turns:,} turns"
+        row("undone", f"{out.paint(turns, YELLOW)}{out.paint(': `snapstore redo`, or `redo --all`', DIM)}")
+    if len(found.branches) > 1:
+        row("branches", f"{len(found.branches):,}{out.paint(': `snapstore tree` draws them', DIM)}")
     for turn in found.open_turns:
         whose = "" if turn.session == found.session else f" of session {safe(turn.session)}"
         since = ago(timestamp(turn.started_at), now)

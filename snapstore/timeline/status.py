@@ -25,6 +25,8 @@ class Status:
     branch: str
     cursor: Node
     tip: Node
+    turn: int  # the number of the last turn at or before the cursor
+    prompt: str  # and what was asked for in it
     undone_turns: int
     open_turns: list[OpenTurn]
     edits: list[FileChange]
@@ -45,6 +47,7 @@ class Status:
             "branch": self.branch,
             "cursor": self.cursor.as_json(),
             "tip": self.tip.as_json(),
+            "turn": self.turn,
             "undone_turns": self.undone_turns,
             "open_turns": [
                 {
@@ -70,7 +73,8 @@ class Status:
 def read_status(session: Session, recovery: str | None = None) -> Status:
     store = session.store
     history = History(session)
-    assert history.cursor is not None
+    graph = history.graph
+    last = next((node for node in graph.upwards(history.cursor) if node.turn is not None), None)
     cursor, tip = history.node(history.cursor), history.node(history.tip)
     edits = history.edits()
     coverage = store.cache.coverage or {}
@@ -84,7 +88,9 @@ def read_status(session: Session, recovery: str | None = None) -> Status:
         branch=history.branch,
         cursor=cursor,
         tip=tip,
-        undone_turns=0 if cursor.commit == tip.commit else (tip.turn or 0) - (cursor.turn or 0),
+        turn=last.turn or 0 if last else 0,
+        prompt=last.subject if last else "",
+        undone_turns=sum(graph.node(oid).turn is not None for oid in graph.undone()),
         open_turns=store.open_turns(),
         edits=edits,
         left_out=[{**path_json(path), "why": why} for path, (why, _) in sorted(left.items())],

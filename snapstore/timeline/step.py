@@ -116,7 +116,8 @@ class Step:
         assert recorder.tree is not None
         named = [os.fsencode(path) for path in turn.named]
         states: States = self._capture.look(named, recorder.tree) if found_by == NAMED else {}
-        first_seen = found.first_seen | {os.fsencode(path) for path in turn.first_seen}
+        first_seen = {path for path in found.first_seen if not self._was_known(turn, recorder.tree, path)}
+        first_seen |= {os.fsencode(path) for path in turn.first_seen}
         before = self._put(recorder.tree, self._settled(turn, recorder.tree, first_seen))
         if found_by == NAMED:
             after = self._put(before, states)
@@ -183,9 +184,17 @@ class Step:
         disk = self._capture.disk
         if disk is not None:
             for path in first_seen:
-                if path in self._capture.found.first_seen or self._trees.file(before, path) is None:
+                if os.fsdecode(path) not in turn.first_seen or self._trees.file(before, path) is None:
                     states[path] = self._trees.file(disk, path)
         return states
+
+    def _was_known(self, turn: OpenTurn, before: bytes, path: bytes) -> bool:
+        """Whether the state before the turn is known though the scan before it could not see the file: it was named
+        before the write, or there was a file where its folder is now."""
+        named = [os.fsencode(name) for name in turn.named if name not in turn.first_seen]
+        return _below_any(path, named) or any(
+            self._trees.file(before, top) for top in self._trees.missing(before, path)
+        )
 
     def _note_empty_folders(self, turn: OpenTurn, before: bytes, paths: Iterable[bytes]) -> None:
         """A folder that is there and holds nothing of ours: an undo that empties it again must not remove it."""
