@@ -22,12 +22,15 @@ def exact_steps(
     """The tree of the disk, and what it takes to make it that of the target. A file that came into view later, and may
     have been there all along, is not removed."""
     disk, unknown = History(session).look_at_disk()
-    steps = list(session.store.shadow.trees.diff(disk, graph.node(target).tree))
+    trees, wanted = session.store.shadow.trees, graph.node(target).tree
+    steps = list(trees.diff(disk, wanted))
     if any(new is None for _, _, new in steps):
         seen = unknown | {os.fsencode(path) for oid in between for path in _first_seen(session, oid)}
-        kept = [path for path, _, new in steps if new is None and path in seen]
-        notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in kept]
-        steps = [step for step in steps if step[2] is not None or step[0] not in seen]
+        gone = [path for path, _, new in steps if new is None and path in seen]
+        # A file in the place of its folder: then it was not there.
+        kept = {path for path in gone if not any(trees.file(wanted, folder) for folder in trees.missing(wanted, path))}
+        notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in sorted(kept)]
+        steps = [step for step in steps if step[0] not in kept]
     return disk, steps
 
 

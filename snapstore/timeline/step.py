@@ -192,9 +192,8 @@ class Step:
         """Whether the state before the turn is known though the scan before it could not see the file: it was named
         before the write, or there was a file where its folder is now."""
         named = [os.fsencode(name) for name in turn.named if name not in turn.first_seen]
-        return _below_any(path, named) or any(
-            self._trees.file(before, top) for top in self._trees.missing(before, path)
-        )
+        above = self._trees.missing(before, path)
+        return _below_any(path, named) or any(self._trees.file(before, folder) for folder in above)
 
     def _note_empty_folders(self, turn: OpenTurn, before: bytes, paths: Iterable[bytes]) -> None:
         """A folder that is there and holds nothing of ours: an undo that empties it again must not remove it."""
@@ -260,6 +259,8 @@ class Step:
                     turn.first_seen.append(os.fsdecode(path))
             elif not turn.shell:
                 made[path] = state
+                if known is None and not self._capture.covered(path):
+                    self._capture.found.first_seen.add(path)  # its state is known from now on, not before
         return made
 
     def _put(self, tree: bytes, states: States) -> bytes:
