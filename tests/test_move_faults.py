@@ -33,7 +33,6 @@ from helpers import (
     on_disk,
     quick_folder,
     remove,
-    tip,
     write,
 )
 from test_cli import PROGRAM
@@ -42,6 +41,7 @@ from test_faults_matrix import NOW, _journal_is_pending
 
 from snapstore import Conflict, Session, SnapstoreError, Store
 from snapstore.timeline.branches import Branches
+from snapstore.timeline.graph import Graph
 from snapstore.timeline.plan import FORCE, MERGE, Plan, Policy
 from snapstore.timeline.store import failed
 
@@ -56,7 +56,7 @@ def carry_out(session: Session, verb: str) -> None:
     elif verb == "branch rename":
         names.rename("main", "trunk")
     elif verb == "checkpoint":
-        names.checkpoint("pinned", bytes.fromhex(tip(session.store, "s")))
+        names.checkpoint("pinned", Graph(session.store, "s").tip)
     else:
         try:
             plan = PLANS[verb](session)
@@ -320,8 +320,9 @@ def kill_everywhere(verb: str, most: int | None = None) -> None:
 
         def kill(name: str, number: int) -> None:
             done = lab.strike(name, number, "signal=SIGKILL")
-            if done.status == faults.DONE and name == "openat":
-                return  # none fired: as files grow older, they are not read again
+            if done.status == faults.DONE:  # none fired: as files grow older, they are not read again
+                assert lab.side() == "new"
+                return
             assert done.status == -signal.SIGKILL, done
             side = lab.next_command(program=number % 4 == 0)
             ends[side] = ends.get(side, 0) + 1
@@ -346,10 +347,21 @@ def test_killed_at_every_call_of_a_move_S0_47_G_05(verb: str) -> None:
     kill_everywhere(verb)
 
 
+@pytest.mark.parametrize("command", ["status", "log", "show @"])
+@pytest.mark.parametrize("verb", ["revert", "apply", "restore", "exact goto"])
+def test_the_next_command_of_any_kind_can_tell_of_the_move(verb: str, command: str, root: Path) -> None:
+    lay_out(root, Path(os.environ["SNAPSTORE_HOME"]))
+    with Store.open(root) as store:
+        set_the_stage(store.session("s"), root, verb)
+        carry_out(store.session("s"), verb)
+    done = subprocess.run([*PROGRAM, *command.split(), "--json"], cwd=root, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 # Ctrl-C.
 
 
-def interrupt_everywhere(verb: str, most: int | None = None) -> None:
+def interrupt_everywhere(verb: str, choose: Callable[[MoveLab], list[tuple[str, int]]]) -> None:
     with laboratory(verb) as lab:
 
         def interrupt(name: str, number: int) -> None:
@@ -358,22 +370,32 @@ def interrupt_everywhere(verb: str, most: int | None = None) -> None:
             assert lab.next_command(program=False) == "new" or done.status != faults.DONE
             lab.assert_all_there()
 
-        points = lab.points()
-        strike_all(lab, points if most is None else spread(points, most, verb), interrupt, "Ctrl-C")
+        strike_all(lab, choose(lab), interrupt, "Ctrl-C")
 
 
 @needs_strace
 @pytest.mark.parametrize("verb", ["undo", "revert", "forced undo"])
 def test_ctrl_c_in_a_move_takes_it_back_S0_47(verb: str) -> None:
     """TESTING fault 7, a sample."""
-    interrupt_everywhere(verb, 5)
+    interrupt_everywhere(verb, lambda lab: spread(lab.points(), 5, verb))
+
+
+@needs_strace
+@pytest.mark.parametrize("verb", ["revert", "forced undo", "exact goto"])
+def test_ctrl_c_right_after_a_move_loses_nothing_S0_47(verb: str) -> None:
+    """The move counts already: what it saved first, and what it recorded, must stay."""
+
+    def last(lab: MoveLab) -> list[tuple[str, int]]:
+        return [point for call in ("unlink", "openat", "write", "pwrite64") for point in lab.points([call])[-2:]]
+
+    interrupt_everywhere(verb, last)
 
 
 @pytest.mark.deep
 @needs_strace
 @pytest.mark.parametrize("verb", VERBS)
 def test_ctrl_c_at_every_call_of_a_move_S0_47(verb: str) -> None:
-    interrupt_everywhere(verb)
+    interrupt_everywhere(verb, MoveLab.points)
 
 
 # 2. Errors.
@@ -439,6 +461,7 @@ def test_every_error_at_every_call_of_a_move_G_27_S0_46(verb: str, error: str, f
 def test_a_full_disk_stops_an_undo_and_nothing_has_changed_G_27(tmp_path: Path, where: str) -> None:
     """TESTING fault 3: page by page from none to enough; refused and as it was each time, until it is undone."""
     code = """
+from snapstore.timeline.graph import Graph
 from snapstore.timeline.plan import FORCE, Policy
 root, home, where = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 full = str(root) if where == "root" else home
