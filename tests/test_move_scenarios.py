@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -37,7 +37,7 @@ from test_cli import snap, snap_json
 from snapstore import Conflict, Session, Store
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
-from snapstore.timeline.plan import FORCE, MERGE, REFUSE, SKIP, Policy
+from snapstore.timeline.plan import FORCE, MERGE, REFUSE, SKIP, Plan, Policy
 
 
 @pytest.fixture
@@ -640,6 +640,26 @@ def test_a_file_moved_away_and_back_around_an_undo_is_not_forgotten(root: Path, 
     os.rename(root.parent / "aside", root / "a")
     commit = turn(session, root, "two", c="3")
     assert_equal(session.store, commit, on_disk(root))
+
+
+@pytest.mark.parametrize("way", ["earlier", "goto", "undo"])
+def test_edits_carried_to_before_them_are_still_seen(root: Path, session: Session, way: str) -> None:
+    """Where a move leads past edits they stay on disk; the node stood on does not have them, and the disk does."""
+    session.take_baseline()
+    write(root / "a", "by hand")
+    for number in range(1, 4):
+        turn(session, root, f"turn {number}", a=str(number))
+    plans: dict[str, Callable[[], Plan]] = {
+        "earlier": lambda: session.plan_earlier(4),
+        "goto": lambda: session.plan_goto("#0"),
+        "undo": lambda: session.plan_undo(3),
+    }
+    session.move(plans[way]())
+    assert texts(root) == {"a": "by hand"}
+    assert_cache_adds_up(session.store)
+    commit = turn(session, root, "another way", b="1")
+    assert_equal(session.store, commit, on_disk(root))
+    assert touched(session.store, commit) == {b"b": "A"}
 
 
 @pytest.mark.parametrize("seen", ["by nobody", "on another branch", "by another session", "by status"])
