@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -81,23 +82,27 @@ class Struck:
 
 
 def _live(work: Callable[[], object], gate: int, say: int) -> None:
-    """The life of the fork. It never returns."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    ctypes.CDLL(None).prctl(_ANYONE_MAY_TRACE, ctypes.c_ulong(-1), 0, 0, 0)
-    os.read(gate, 1)
-    status, text = DONE, ""
+    """The life of the fork. It never returns: there must not be two of the test."""
+    status, text = BROKEN, ""
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        ctypes.CDLL(None).prctl(_ANYONE_MAY_TRACE, ctypes.c_ulong(-1), 0, 0, 0)
+        opened = select.poll()  # not by reading: that may be what is struck
+        opened.register(gate, select.POLLIN)
+        opened.poll()
         work()
+        status = DONE
     except SnapstoreError as error:
         status, text = REFUSED, json.dumps(error.as_json())
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BaseException:
-        status, text = BROKEN, traceback.format_exc()
-    try:
-        os.writev(say, [text.encode("utf-8", "replace")])  # not by write: that may be what fails
+        text = traceback.format_exc()
     finally:
-        os._exit(status)
+        try:
+            os.writev(say, [text.encode("utf-8", "replace")])  # nor by writing
+        finally:
+            os._exit(status)
 
 
 def strike(work: Callable[[], object], call: str, number: int, how: str, *, forever: bool = False) -> Struck:

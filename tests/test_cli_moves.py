@@ -437,6 +437,7 @@ def test_a_preview_lists_everything_and_changes_nothing(told: Path) -> None:
     edited(told)
     before, folder = bit_by_bit(told), Store.open(told).folder
     store = bit_by_bit(Path(folder))
+    del store["state"]  # its time: merges are made in a folder there, gone again
     done = snap(told, "undo", "2", "--merge", "--preview")
     lines = done.stdout.splitlines()
     assert lines[0] == "Would undo 2 turns, and be at turn 1 on main: Add a login function"
@@ -449,7 +450,9 @@ def test_a_preview_lists_everything_and_changes_nothing(told: Path) -> None:
     assert document["preview"] is True
     assert {item["path"] for item in document["conflicts"]} == {"b.py", "tests.py"}
     assert bit_by_bit(told) == before
-    assert bit_by_bit(Path(folder)) == store
+    after = bit_by_bit(Path(folder))
+    del after["state"]
+    assert after == store
 
 
 # Open turns.
@@ -464,7 +467,7 @@ def test_an_open_turn_stands_in_the_way_unless_cancelled(told: Path) -> None:
     said = snap(told, "undo", "--cancel").stdout
     assert "Files reverted: half" in said
     assert not (told / "half").exists()
-    assert "[interrupted]" in snap(told, "log").stdout
+    assert "[undone, interrupted]" in snap(told, "log").stdout
     snap(told, "redo")
     assert (told / "half").read_text() == "half\n"
 
