@@ -88,7 +88,7 @@ CALLS = [
     *("write", "pwrite64", "mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "ftruncate", "fchmod"),
 ]
 
-
+READS = ["read", "pread64", "newfstatat", "getdents64", "readlink", "readlinkat"]
 DEEP = pytest.mark.deep
 
 
@@ -195,7 +195,7 @@ class MoveLab:
         self.before = Whole(self.home, self.root)
         self.work()  # and all that it needs is loaded
         self.reset()
-        self.calls = faults.count(self.work, CALLS, folder / "calls")
+        self.calls = faults.count(self.work, [*CALLS, *READS], folder / "calls")
         self.after = Whole(self.home, self.root)
         assert self.before.key() != self.after.key(), "the step changes nothing: there is nothing to test"
 
@@ -465,6 +465,30 @@ def test_an_error_after_a_move_took_effect_is_no_failure_G_23(verb: str) -> None
 def test_every_error_at_every_call_of_a_move_G_27_S0_46(verb: str, error: str, forever: bool) -> None:
     """TESTING fault 2, the whole matrix."""
     fail_everywhere(verb, error, forever)
+
+
+def fail_to_read(verb: str, most: int | None = None) -> None:
+    """S0-46: an error of our own is never taken for a state of the user's file."""
+    with laboratory(verb) as lab:
+        points = lab.points(READS)
+        if most is not None:
+            points = spread(points, most, verb) + spread(lab.points(["getdents64"]), 3, verb)
+        for error in ("EIO", "EACCES", "EMFILE"):
+            strike_all(lab, points, lambda name, number, error=error: fail_at(lab, name, number, error, False), error)
+
+
+@needs_strace
+@pytest.mark.parametrize("verb", ["undo", "exact goto", "forced undo"])
+def test_an_error_of_a_reading_call_is_a_refusal_G_27_S0_46(verb: str) -> None:
+    """TESTING fault 2, a sample."""
+    fail_to_read(verb, 5)
+
+
+@DEEP
+@needs_strace
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_error_of_every_reading_call_is_a_refusal_G_27_S0_46(verb: str) -> None:
+    fail_to_read(verb)
 
 
 # 3. A full disk.
