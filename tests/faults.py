@@ -64,9 +64,9 @@ class Struck:
         return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     def wait(self) -> Struck:
-        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        with open(self._said, "rb") as file:
+        with open(self._said, "rb") as file:  # first: a long tale would not fit into the pipe
             self.said = file.read().decode()
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         self._strace.communicate(timeout=20)
         return self
 
