@@ -181,6 +181,7 @@ class Moving(RuleBasedStateMachine):
         if session in self.open:
             return
         self._tick()
+        tracked = set(self.nodes[self._cursor(session)].files) if self._known(session) else set()
         turn = self._session(session).begin("a turn")
         for edit in edits:
             if named and edit[1] != "moved":
@@ -191,6 +192,10 @@ class Moving(RuleBasedStateMachine):
         self._hide()
         self._learn()
         self._assert_is_the_disk(self._cursor(session))
+        lost = {
+            path for path in tracked & on_disk(self.root).keys() if path not in self.nodes[self._cursor(session)].files
+        }
+        assert not lost, "what is tracked stays tracked, whatever the rules say"
 
     def _name(self, turn: Any, path: bytes) -> None:
         full = os.path.join(os.fsencode(self.root), path)
@@ -521,7 +526,7 @@ class Moving(RuleBasedStateMachine):
                 if name.startswith("refs/heads/") and refs.get(name) != oid:  # listed again, since it is stood on
                     assert name not in refs and refs[archive + name.removeprefix(own)] == oid
         if moved.operation is not None:
-            self.last = (session, before, cursor)
+            self.last = (session, before, cursor) if plan.kind != "ops undo" else None
         return moved
 
     def _foretell(self, plan: Plan, disk: Files, steps: Steps | None, exact: bool) -> dict[bytes, Entry | str]:

@@ -819,6 +819,84 @@ def test_many_turns_of_edits_in_between_are_all_carried_along_C16(root: Path, se
     assert texts(root) == {**everything, "agent": "6", **{f"made{number}": "x" for number in range(1, 7)}}
 
 
+@pytest.mark.parametrize(
+    "way", ["undo", "undo with a file kept", "force", "revert", "restore", "exact", "two sessions"]
+)
+def test_a_file_brought_back_stays_tracked_though_ignored_by_now(root: Path, session: Session, way: str) -> None:
+    """Whoever ignores a file after it was deleted has it back by undo: a tracked file, whatever the rules say."""
+    other = session.store.session("other")
+    turn(session, root, "one", **{"a.log": "1", "b": "1"})
+    turn(session, root, "two", **{"a.log": None, "b": "2"})
+    if way == "two sessions":
+        turn(other, root, "theirs", theirs="1")
+    write(root / ".gitignore", "*.log\n")
+    if way == "two sessions":
+        turn(other, root, "theirs", theirs="2")
+    if way == "file kept":
+        write(root / "b", "1")
+    elif way == "force":
+        write(root / "b", "mine")
+    if way == "revert":
+        session.move(session.plan_revert("2"))
+    elif way == "restore":
+        session.move(session.plan_restore("1", [b"a.log"]))
+    elif way == "exact":
+        session.move(session.plan_goto("1", exact=True))
+        write(root / ".gitignore", "*.log\n")
+    else:
+        undo(session, policy=FORCE if way == "force" else REFUSE)
+    assert texts(root)["a.log"] == "1"
+    commit = turn(session, root, "three", q="q")
+    assert touched(session.store, commit) == {b"q": "A"}
+    assert in_commit(session.store, commit)[b"a.log"] == (b"100644", b"1")
+    commit = turn(session, root, "four", **{"a.log": "4"})
+    assert touched(session.store, commit) == {b"a.log": "M"}
+    undo(session)
+    assert texts(root)["a.log"] == "1"
+
+
+@pytest.mark.parametrize("edited", ["rewritten", "deleted", "folder", "link"])
+def test_what_is_edited_between_a_kill_and_the_next_command_is_kept_G_38(
+    root: Path, session: Session, edited: str
+) -> None:
+    """The kill leaves a move half done; the user, who does not know, edits a file of it; then any command."""
+    write(root / "z", "0")
+    for number in ("1", "2"):
+        turn(session, root, number, a=number, b=number, z=number, **{f"d__{number}": number})
+    old = texts(root)
+    new = {"a": "1", "b": "1", "z": "1", "d/1": "1"}
+    store = session.store
+    for nth in range(5, 150, 7):
+        plan = session.plan_undo()
+        killed = killed_at(nth, partial(session.move, plan))
+        if not killed:
+            break
+        remove(root / "b")
+        if edited == "rewritten":
+            write(root / "b", "edited after the kill")
+        elif edited == "folder":
+            write(root / "b/c", "edited after the kill")
+        elif edited == "link":
+            (root / "b").symlink_to("a")
+        mine = {path: entry for path, entry in on_disk(root).items() if path.split(b"/")[0] == b"b"}
+        store.close()
+        store = Store.open(root)
+        session = store.session("s")
+        here = on_disk(root)
+        assert {path: entry for path, entry in here.items() if path.split(b"/")[0] == b"b"} == mine
+        rest = {name: text for name, text in texts(root).items() if name.split("/")[0] != "b"}
+        assert rest in [{name: text for name, text in side.items() if name != "b"} for side in (old, new)]
+        assert (stands_at(session) == 1) == (rest["a"] == "1")
+        assert_cache_adds_up(store)
+        remove(root / "b")
+        write(root / "b", "2" if stands_at(session) == 2 else "1")
+        if stands_at(session) == 1:
+            redo(session)
+        assert texts(root) == old
+    assert not killed
+    assert_whole(store)
+
+
 # The seeds' requirements about moving through the tree of turns.
 
 
