@@ -45,6 +45,7 @@ from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.plan import FORCE, MERGE, Plan, Policy
 from snapstore.timeline.store import failed
+from snapstore.worktree.restore import MANY
 
 LINES = [f"{number}\n" for number in range(20)]
 
@@ -83,11 +84,14 @@ PLANS: dict[str, Callable[[Session], Plan]] = {
     "forced undo": lambda s: s.plan_undo(2, policy=Policy(FORCE)),
     "merged undo": lambda s: s.plan_undo(2, policy=Policy(MERGE)),
     "exact goto": lambda s: s.plan_goto("1", exact=True),
+    "redo of many": lambda s: s.plan_redo(),
+    "undo beside an open turn": lambda s: s.plan_undo(2),
 }
 MOVES = ["undo", "redo", "goto", "switch", "revert", "apply", "restore", "ops undo"]
 SAVING = ["forced undo", "merged undo", "exact goto"]
 NAMING = ["branch delete", "branch rename", "checkpoint"]
-VERBS = [*MOVES, *SAVING, *NAMING]
+SPECIAL = ["redo of many", "undo beside an open turn"]
+VERBS = [*MOVES, *SAVING, *NAMING, *SPECIAL]
 CALLS = [
     *("rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "fsync", "fdatasync", "syncfs", "openat"),
     *("write", "pwrite64", "mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "ftruncate", "fchmod"),
@@ -149,6 +153,13 @@ def set_the_stage(session: Session, root: Path, verb: str) -> None:
     """What comes before the struck move."""
     if verb in ("redo", "ops undo"):
         session.move(session.plan_undo(2))
+    elif verb == "redo of many":  # past the number from which the whole file system is synced
+        with session.turn("many"):
+            for number in range(MANY + 6):
+                write(root / f"many/{number % 3}/{number}", str(number))
+        session.move(session.plan_undo())
+    elif verb == "undo beside an open turn":
+        session.store.session("t").begin("at work")
     elif verb == "apply":
         session.move(session.plan_switch("main-2"))
     elif verb == "forced undo":
@@ -721,7 +732,7 @@ def test_a_move_whose_end_was_not_synced_ends_the_same_again_G_05(verb: str) -> 
             return
         reopen_journal(lab.home)
         remove(lab.root / "text")
-        write(lab.root / "text", "edited since")
+        write(lab.root / "text", "edited since, by hand")
         expected = on_disk(lab.root)
         lab.opened().close()
         assert on_disk(lab.root) == expected
@@ -821,6 +832,48 @@ def test_a_recovery_that_is_killed_is_recovered_S0_47() -> None:
             age_locks(lab.home)
         assert lab.next_command(program=True) == "new"
         lab.assert_all_there()
+
+
+def kill_on_the_way_back(lab: MoveLab, points: Iterable[tuple[str, int]]) -> None:
+    def back() -> None:
+        with Store.open(lab.root, home=str(lab.home), recover=False) as store:
+            store.recover(back=True)
+
+    for name, number in points:
+        lab.strike("renameat", 4, "signal=SIGKILL")
+        done = faults.strike(back, name, number, "signal=SIGKILL")
+        age_locks(lab.home)
+        assert done.status in (faults.DONE, -signal.SIGKILL), done
+        lab.next_command(program=False)
+        lab.assert_all_there()
+
+
+@needs_strace
+@pytest.mark.parametrize("verb", ["undo", "revert"])
+def test_killed_on_the_way_back_it_ends_one_way_or_the_other_S0_47(verb: str) -> None:
+    """Some is new, some old again: the next command still makes it exactly one of the two."""
+    with laboratory(verb) as lab:
+        kill_on_the_way_back(lab, [("renameat", 2), ("unlinkat", 3), ("pwrite64", 2), ("fsync", 9)])
+
+
+@DEEP
+@needs_strace
+@pytest.mark.parametrize("verb", ["undo", "revert", "exact goto", "redo of many", "forced undo"])
+def test_killed_anywhere_on_the_way_back_S0_47(verb: str) -> None:
+    with laboratory(verb) as lab:
+        calls = ["renameat", "unlinkat", "rename", "unlink", "pwrite64", "write", "fsync", "mkdirat", "symlinkat"]
+        kill_on_the_way_back(lab, [(name, number) for name in calls for number in range(1, 30, 2)])
+
+
+@needs_strace
+def test_an_edit_during_a_recovery_is_kept_and_named_S0_44(monkeypatch: pytest.MonkeyPatch) -> None:
+    with cut_short("undo") as lab, monkeypatch.context() as patch:
+        at_call(patch, "fsync", 1, lambda: write(lab.root / "text", "saved by a person"))
+        said: list[str] = []
+        Store.open(lab.root, home=str(lab.home), say=said.append).close()
+        assert on_disk(lab.root) == {**lab.after.files, b"text": (b"100644", b"saved by a person")}
+        assert any("text" in text for text in said), said
+        lab.assert_clean()
 
 
 # 6. Races.
