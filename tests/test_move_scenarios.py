@@ -36,12 +36,19 @@ from helpers import (
 from test_cli import snap, snap_json
 
 from snapstore import Conflict, Session, Store, Unknown
+from snapstore.git import refs as git_refs
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import read_node
 from snapstore.timeline.plan import CONVERSATION, FORCE, MERGE, REFUSE, SKIP, Plan, Policy
 from snapstore.timeline.status import read_status
+
+
+@pytest.fixture(autouse=True)
+def locks_of_the_dead_are_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits the seconds after which a ref's lock is taken for a dead process's."""
+    monkeypatch.setattr(git_refs, "STALE_AFTER", 0.02)
 
 
 @pytest.fixture
