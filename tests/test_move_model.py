@@ -33,7 +33,7 @@ from helpers import (
 )
 from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from snapstore import Busy, Conflict, Session, SnapstoreError, Store, Unknown, Unsafe
 from snapstore.git import refs as git_refs
@@ -55,6 +55,7 @@ EDIT = st.tuples(PATHS, KINDS, PATHS)
 EDITS = st.lists(EDIT, min_size=0, max_size=4)
 RULES = st.sampled_from([b"", b"*.ign\n", b"build/\n", b"*.ign\nbuild/\n"])
 POLICIES = st.sampled_from([REFUSE, REFUSE, REFUSE, SKIP, FORCE, FORCE, MERGE, MARKERS])
+CACHES = ["stat", "stat.log", "sessions/one.json", "graph-one"]
 NAMES = st.sampled_from(["try", "other", "keep"])
 
 
@@ -76,8 +77,9 @@ class Node:
 
 
 class Moving(RuleBasedStateMachine):
-    @initialize(rules=RULES, edits=EDITS)
+    @initialize(rules=RULES, edits=st.lists(EDIT, min_size=9, max_size=9))
     def make(self, rules: bytes, edits: list[tuple[bytes, str, bytes]]) -> None:
+        """A little tree to begin with: two sessions, a fork, edits in between."""
         base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.folder = Path(tempfile.mkdtemp(prefix="snapstore-moves-", dir=base)).resolve()
         self.root = self.folder / "project"
@@ -91,10 +93,16 @@ class Moving(RuleBasedStateMachine):
         self.heads: dict[str, str] = {}
         # The last move, while nobody has done anything since: what taking it back must bring.
         self.last: tuple[str, Files, str] | None = None
-        for edit in edits:
-            self._edit(*edit)
+        self._edit(*edits[0])
         self._reopen()
         self._learn()
+        for session, edit in zip(("one", "one", "two", "one", "two"), edits[1:], strict=False):
+            self._take(session, [edit], False)
+        self._edit(*edits[6])
+        self._take("one", edits[7:8], True)
+        plan = self._session("one").plan_undo(2)
+        if not plan.conflicts and self._move("one", plan) is not None:
+            self._take("one", edits[8:], False)
 
     def teardown(self) -> None:
         if not hasattr(self, "store"):
@@ -160,18 +168,16 @@ class Moving(RuleBasedStateMachine):
         self._edit(*edit)
         self.last = None
 
-    @rule(rules=RULES)
-    def change_the_rules(self, rules: bytes) -> None:
-        self._clear(b".gitignore")
-        (self.root / ".gitignore").write_bytes(rules)
+    @rule(rules=RULES, folder=st.none() | PATHS)
+    def change_the_rules_or_make_a_folder(self, rules: bytes, folder: bytes | None) -> None:
+        if folder is None:
+            self._clear(b".gitignore")
+            (self.root / ".gitignore").write_bytes(rules)
+        else:
+            full = os.path.join(os.fsencode(self.root), folder)
+            if not os.path.lexists(full) and os.path.isdir(os.path.dirname(full)):
+                os.mkdir(full)
         self.last = None
-
-    @rule(path=PATHS)
-    def make_a_folder(self, path: bytes) -> None:
-        full = os.path.join(os.fsencode(self.root), path)
-        if not os.path.lexists(full) and os.path.isdir(os.path.dirname(full)):
-            os.mkdir(full)
-            self.last = None
 
     # Turns.
 
@@ -209,27 +215,21 @@ class Moving(RuleBasedStateMachine):
         if os.path.realpath(os.path.dirname(full)) == os.path.dirname(full):
             turn.touch(full)
 
-    @rule(session=WHO)
-    def begin(self, session: str) -> None:
-        if session not in self.open:
+    @rule(session=WHO, cancel=st.booleans())
+    def leave_a_turn_open_or_close_it(self, session: str, cancel: bool) -> None:
+        self.last = None
+        if not self.open:
             self._session(session).begin("a turn that stays open")
             self.open.add(session)
-            self.last = None
             self._hide()
-            self._learn()
-
-    @precondition(lambda self: self.open)
-    @rule(cancel=st.booleans())
-    def end(self, cancel: bool) -> None:
-        for session in sorted(self.open):
+        for name in sorted(self.open - {session}):
+            self.open.remove(name)
             if cancel:
-                self._session(session).cancel()
+                self._session(name).cancel()
             else:
-                self._session(session).end(scan=True)
+                self._session(name).end(scan=True)
                 self._hide()
-                self._assert_is_the_disk(self._cursor(session))
-        self.open.clear()
-        self.last = None
+                self._assert_is_the_disk(self._cursor(name))
         self._learn()
 
     # Moves.
@@ -399,7 +399,7 @@ class Moving(RuleBasedStateMachine):
 
     @rule(
         session=WHO,
-        what=st.sampled_from(["rename", "archive", "unarchive", "delete", "promote"]),
+        what=st.sampled_from(["rename", "archive", "unarchive", "delete", "promote", "checkpoint"]),
         pick=st.integers(0, 100),
         name=NAMES,
     )
@@ -413,6 +413,9 @@ class Moving(RuleBasedStateMachine):
         try:
             if what == "rename":
                 tools.rename(target, name)
+            elif what == "checkpoint":
+                alive = self._alive(session)
+                tools.checkpoint(name, bytes.fromhex(alive[pick % len(alive)].oid), force=True)
             else:
                 getattr(tools, what)(target)
         except SnapstoreError as error:
@@ -423,41 +426,22 @@ class Moving(RuleBasedStateMachine):
         self.heads = {}
         self._learn()
 
-    @rule(session=WHO, pick=st.integers(0, 10_000), name=NAMES)
-    def pin(self, session: str, pick: int, name: str) -> None:
-        if not self._known(session):
-            return
-        alive = self._alive(session)
-        refs = all_refs(self.store)
-        try:
-            Branches(self._session(session)).checkpoint(name, bytes.fromhex(alive[pick % len(alive)].oid), force=True)
-            self.last = None
-        except SnapstoreError as error:
-            note(repr(error))
-            assert all_refs(self.store) == refs
-
     # What else may happen at any time.
 
-    @rule()
-    def reopen(self) -> None:
+    @rule(what=st.sampled_from(["reopen", "gc --quiet --prune=now", "pack-refs --all --prune", "repack -adq", *CACHES]))
+    def keep_house(self, what: str) -> None:
+        if what in CACHES:
+            path = Path(self.store.state, what)
+            if not path.exists() or (what.startswith("sessions") and "one" in self.open):
+                return
+            path.unlink()
+            if what.startswith("stat"):  # what was there and when: nobody knows that of anything any more
+                self.hidden |= ALL
+        elif what != "reopen":
+            git(self.store.shadow.git_dir, *what.split())
+            return
         self.store.close()
         self._reopen()
-
-    @rule(
-        how=st.sampled_from([["gc", "--quiet", "--prune=now"], ["pack-refs", "--all", "--prune"], ["repack", "-adq"]])
-    )
-    def clean(self, how: list[str]) -> None:
-        git(self.store.shadow.git_dir, *how)
-
-    @rule(name=st.sampled_from(["stat", "stat.log", "sessions/one.json", "graph-one"]))
-    def lose_a_cache(self, name: str) -> None:
-        path = Path(self.store.state, name)
-        if path.exists() and not (name.startswith("sessions") and "one" in self.open):
-            path.unlink()
-            self.store.close()
-            self._reopen()
-            if name.startswith("stat"):  # what was there and when: nobody knows that of anything any more
-                self.hidden |= ALL
 
     # What must hold.
 
@@ -510,6 +494,8 @@ class Moving(RuleBasedStateMachine):
                 assert self._in_each_others_way(told, before, plan), repr(error)
             return None
         assert session not in self.open or plan.nothing_to_do
+        if plan.ref_moves:  # names go back to what they were, branches and checkpoints
+            self.heads = {}
         self._learn()
         after = on_disk(self.root)
         self._assert_told(told, before, plan)
@@ -765,7 +751,7 @@ HOW: dict[str, Any] = {
 }
 
 TestMoving = Moving.TestCase
-TestMoving.settings = settings(max_examples=20, stateful_step_count=25, **HOW)
+TestMoving.settings = settings(max_examples=14, stateful_step_count=25, **HOW)
 
 
 class LongMoving(Moving):
