@@ -19,7 +19,7 @@ def _text(value: Any) -> str:
 
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
 
-Kind = Literal["baseline", "turn", "edits", "revert", "apply"]
+Kind = Literal["baseline", "turn", "edits", "revert", "apply", "restore"]
 Change = Literal["A", "M", "D", "T"]
 FoundBy = Literal["named", "watched", "scanned"]
 

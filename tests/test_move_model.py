@@ -115,7 +115,7 @@ class Moving(RuleBasedStateMachine):
             wrong = difference(node.files, in_commit(self.store, node.oid))
             assert not wrong, (node, wrong)
         assert_whole(self.store)
-        self.store.close()
+        self._close()
         shutil.rmtree(self.folder)
 
     # What people and agents do to files.
@@ -440,7 +440,7 @@ class Moving(RuleBasedStateMachine):
         elif what != "reopen":
             git(self.store.shadow.git_dir, *what.split())
             return
-        self.store.close()
+        self._close()
         self._reopen()
 
     # What must hold.
@@ -644,12 +644,20 @@ class Moving(RuleBasedStateMachine):
         self.heads = heads
 
     def _reopen(self) -> None:
-        self.store = Store.open(
-            self.root, create=True, home=str(self.folder / "stores"), session="one", clock=lambda: self.now
-        )
+        """Each session through a store of its own, as two processes would have it."""
+        home = str(self.folder / "stores")
+        self.stores = {
+            name: Store.open(self.root, create=True, home=home, session="one", clock=lambda: self.now)
+            for name in SESSIONS
+        }
+        self.store = self.stores["one"]
+
+    def _close(self) -> None:
+        for store in self.stores.values():
+            store.close()
 
     def _session(self, name: str) -> Session:
-        return self.store.session(name)
+        return self.stores[name].session(name)
 
     def _tick(self) -> None:
         self.now += 1
@@ -700,7 +708,7 @@ class Moving(RuleBasedStateMachine):
     def _killed(self, session: str, plan: Plan, at: int) -> None:
         """The move, in a process that dies at its Nth call; the next opening mends what is left."""
         killed_at(at, lambda: self._session(session).move(plan))
-        self.store.close()
+        self._close()
         self._reopen()
 
 

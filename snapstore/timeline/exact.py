@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.timeline.history import History
-from snapstore.timeline.nodes import read_node
+from snapstore.timeline.nodes import paths_in, read_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,15 +25,11 @@ def exact_steps(
     trees, wanted = session.store.shadow.trees, graph.node(target).tree
     steps = list(trees.diff(disk, wanted))
     if any(new is None for _, _, new in steps):
-        seen = unknown | {os.fsencode(path) for oid in between for path in _first_seen(session, oid)}
+        records = [read_node(session.store.shadow, oid, files=False).record for oid in between]
+        seen = unknown.union(*(paths_in(record, "first_seen") for record in records))
         gone = [path for path, _, new in steps if new is None and path in seen]
         # A file in the place of its folder: then it was not there.
         kept = {path for path in gone if not any(trees.file(wanted, folder) for folder in trees.missing(wanted, path))}
         notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in sorted(kept)]
         steps = [step for step in steps if step[0] not in kept]
     return disk, steps
-
-
-def _first_seen(session: Session, oid: bytes) -> list[str]:
-    found: list[str] = read_node(session.store.shadow, oid, files=False).record.get("first_seen", [])
-    return found

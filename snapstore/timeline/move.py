@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import time
 
-from snapstore.errors import Busy, Conflict
+from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.git import commits
 from snapstore.git.objects import BLOB, COMMIT
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.documents import SessionState, encode, timestamp
-from snapstore.timeline.nodes import parent_tree, read_node
+from snapstore.timeline.folders import folders_to_keep, standing_folders
+from snapstore.timeline.nodes import read_node
 from snapstore.timeline.ops import Operation, Operations
 from snapstore.timeline.plan import CONVERSATION, FILES, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.planner import SAFETY
 from snapstore.timeline.recorder import Recorder, highest_seq, letter
 from snapstore.worktree.blobs import Blobs, LeftOut
-from snapstore.worktree.descent import FOLDER_THERE
 from snapstore.worktree.journal import spell_entry
-from snapstore.worktree.moves import folders_above
 from snapstore.worktree.scan import row_of
 
 TYPE_CHECKING = False
@@ -107,23 +106,37 @@ class Mover:
             saved = self._save()
             try:
                 tag = f"{self._number}-{os.urandom(3).hex()}"
-                restore = self._store.restorer(tag, self._keep_folders(), plan.known)
+                restore = self._store.restorer(tag, folders_to_keep(self._shadow, plan), plan.known)
                 restore.check(plan.file_moves())
                 stats = self._carry_out(restore)
             except BaseException:
-                if not self._store.journal.pending():
-                    self._shadow.objects.discard(saved)
+                self._discard(saved)
                 raise
-            self._shadow.objects.release(saved)
-            self._remember(stats)
+            try:
+                self._shadow.objects.release(saved)
+                self._remember(stats)
+            except (OSError, SnapstoreError) as error:  # what only saves space or time makes no move look failed
+                self._store.log(f"after a move: {error}")
         return self._moved
+
+    def _discard(self, saved: str | None) -> None:
+        """Removes what was saved for a move that came to nothing; never what a ref or the journal may need."""
+        refs, plan = self._shadow.refs, self._plan
+        try:
+            needed = self._store.journal.pending() or refs.read(f"refs/snapstore/cursor/{plan.session}") != plan.start
+            if self._moved.safety_ref is not None:
+                needed = needed or refs.read(self._moved.safety_ref) is not None
+        except (OSError, SnapstoreError):
+            needed = True
+        if not needed:
+            self._shadow.objects.discard(saved)
 
     def preview(self) -> dict[str, Any]:
         """What the move would do. Every path and object is checked; conflicts are part of the answer."""
         plan = self._plan
         self._refuse_to_start()
         saved = {move.path for move in plan.changing if move.settled}  # not in the store yet, perhaps
-        restore = self._store.restorer("preview", self._keep_folders())
+        restore = self._store.restorer("preview", folders_to_keep(self._shadow, plan))
         restore.check([move for move in plan.file_moves() if move.path not in saved])
         return {**self._moved.as_json(), "preview": True}
 
@@ -206,38 +219,6 @@ class Mover:
         seconds = max(0, int(self._store.clock()))
         return writer.add(COMMIT, commits.encode(tree, [plan.start], self._store.user, SNAPSTORE, seconds, text))
 
-    def _keep_folders(self) -> list[bytes]:
-        """Of the folders that files are removed from, those that no turn of this move made or took away: they stay,
-        even if they are empty then."""
-        plan = self._plan
-        left, entered = list(plan.undone), list(plan.redone)
-        if plan.new_node is not None and plan.new_node.kind == "revert":
-            left.append(plan.new_node.of)
-        elif plan.new_node is not None and plan.new_node.kind == "apply":
-            entered.append(plan.new_node.of)
-        ours: set[bytes] = set()
-        if plan.of(REMOVE):
-            ours.update(*(self._folders_made(oid, "empty_folders") for oid in left))
-            ours.update(*(self._folders_made(oid, "left_folders", backwards=True) for oid in entered))
-        return sorted(folders_above(plan.of(REMOVE)) - ours)
-
-    def _standing(self, restore: Restore, tree: bytes) -> list[str]:
-        """Folders that are there and hold nothing that a tree knows of, and that the move puts files into."""
-        missing = self._shadow.trees.missing
-        empty = {folder for path in self._plan.of(WRITE) for folder in missing(tree, path)}
-        return sorted(os.fsdecode(folder) for folder in empty if restore.observe(folder) == FOLDER_THERE)
-
-    def _folders_made(self, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
-        """The folders that a turn made (`backwards`: took away), without those of which its record says that they
-        were (are) there, empty."""
-        trees, commit = self._shadow.trees, self._shadow.commit(oid)
-        old, new = parent_tree(self._shadow, commit.parents), commit.tree
-        if backwards:
-            old, new = new, old
-        found = {folder for path, was, _ in trees.diff(old, new) if was is None for folder in trees.missing(old, path)}
-        record = read_node(self._shadow, oid, files=False).record.get(besides, [])
-        return found - {os.fsencode(name) for name in record if isinstance(name, str)}
-
     # Journal, write, refs, done.
 
     def _carry_out(self, restore: Restore) -> dict[bytes, os.stat_result | None]:
@@ -288,7 +269,7 @@ class Mover:
             record={
                 "prompt": plan.new_node.subject,
                 "of": plan.new_node.of.hex(),
-                "empty_folders": self._standing(restore, before),
+                "empty_folders": standing_folders(self._shadow, plan, restore, before),
                 "started_at": when,
                 "ended_at": when,
                 "status": "done",
@@ -370,19 +351,18 @@ class Mover:
         plain = all(move.action in (WRITE, REMOVE) and not move.settled for move in plan.paths)
         if not plain or plan.new_node is not None or plan.scope != "both" or not stats:
             return
+        trees = self._shadow.trees
         start, target = (self._shadow.commit(oid).tree for oid in (plan.start, plan.target))
-        changed = {path for path, _, _ in self._shadow.trees.diff(start, target)}
-        if changed != {move.path for move in plan.paths} or cache.load_tree() != start:
+        changed = {path: new for path, _, new in trees.diff(start, target)}
+        # Where edits were carried along, the disk is not the target.
+        if changed != {move.path: move.result for move in plan.paths} or cache.load_tree() != start:
             return
         now = time.time_ns()
         rows: dict[bytes, FileStat | None] = {}
         for move in plan.file_moves():
             stat = stats.get(move.path)
             rows[move.path] = row_of((move.new, stat), now) if move.new is not None and stat is not None else None
-        try:
-            cache.change(target, rows, {}, None)
-        except OSError as error:
-            self._store.log(f"after a move: {error}")
+        cache.change(target, rows, {}, None)
 
 
 def conflict(plan: Plan) -> Conflict:

@@ -7,6 +7,7 @@ import os
 from snapstore.errors import Busy, Unknown, Unsafe
 from snapstore.timeline.documents import OpenTurn, readable
 from snapstore.timeline.step import DONE, INTERRUPTED, NAMED, SCANNED, Step
+from snapstore.timeline.store import failed
 from snapstore.worktree import platform
 from snapstore.worktree.names import unsafe_parts
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from snapstore.timeline.move import Moved
     from snapstore.timeline.plan import Plan
-    from snapstore.timeline.planner import Planner
     from snapstore.timeline.store import Store
 
 
@@ -127,41 +127,41 @@ class Session:
     def plan_undo(self, count: int = 1, **how: Any) -> Plan:
         """The plan that undoes the last turns. All plans take `policy` (what to do about conflicts), `scope` (both,
         files, conversation) and `exact` (the whole tree, edits too)."""
-        return self._planner(how).undo(count)
+        return self._planned("undo", how, count)
 
     def plan_redo(self, count: int | None = 1, **how: Any) -> Plan:
         """Redoes turns, or with None all of them."""
-        return self._planner(how).redo(count)
+        return self._planned("redo", how, count)
 
     def plan_goto(self, address: str, **how: Any) -> Plan:
-        return self._planner(how).goto(address)
+        return self._planned("goto", how, address)
 
     def plan_switch(self, address: str, **how: Any) -> Plan:
         """To the tip of a branch, or with `name:5` to a turn of it."""
-        return self._planner(how).switch(address)
+        return self._planned("switch", how, address)
 
     def plan_earlier(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
         """Back in time, across all branches."""
-        return self._planner(how).earlier(count, seconds)
+        return self._planned("earlier", how, count, seconds)
 
     def plan_later(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
-        return self._planner(how).later(count, seconds)
+        return self._planned("later", how, count, seconds)
 
     def plan_revert(self, address: str, **how: Any) -> Plan:
         """Takes one turn out, whatever came after it; a new node."""
-        return self._planner(how).revert(address)
+        return self._planned("revert", how, address)
 
     def plan_apply(self, address: str, **how: Any) -> Plan:
         """Does again what one turn did, of any branch or session; a new node."""
-        return self._planner(how).apply(address)
+        return self._planned("apply", how, address)
 
     def plan_restore(self, address: str, paths: Iterable[bytes], **how: Any) -> Plan:
         """Brings single files (or folders of them) back to a node's state; a new node. Paths are below the root."""
-        return self._planner(how).restore(address, paths)
+        return self._planned("restore", how, address, paths)
 
     def plan_ops_undo(self, number: int | None = None, **how: Any) -> Plan:
         """Puts store and files back to before an operation: the last one, or one given by its number."""
-        return self._planner(how).ops_undo(number)
+        return self._planned("ops_undo", how, number)
 
     def preview(self, plan: Plan) -> dict[str, Any]:
         """The plan as data. Whatever would refuse it refuses here too, but for conflicts: those are in it."""
@@ -175,10 +175,14 @@ class Session:
 
         return Mover(self, plan).run()
 
-    def _planner(self, how: dict[str, Any]) -> Planner:
+    def _planned(self, verb: str, how: dict[str, Any], *arguments: Any) -> Plan:
         from snapstore.timeline.planner import How, Planner
 
-        return Planner(self, How(**how))
+        try:
+            plan: Plan = getattr(Planner(self, How(**how)), verb)(*arguments)
+        except OSError as error:
+            raise failed(error) from error
+        return plan
 
     def _opened(self) -> OpenTurn:
         turn = self.store.open_turn(self.name)

@@ -212,7 +212,7 @@ def failed(error: OSError) -> SnapstoreError:
     """An error of the system, in the family: nothing was recorded."""
     from snapstore.errors import Failed
 
-    where = f" ({os.fsdecode(error.filename)})" if error.filename else ""
+    where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
     return Failed(f"{error.strerror or error}{where}")
 
 

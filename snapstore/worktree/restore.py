@@ -146,6 +146,8 @@ class Restore:
                     f"a move failed ({error}) and could not be taken back ({second})",
                     "Mend the cause; the next command of any kind finishes it by itself.",
                 ) from error
+            if isinstance(error, InTheWay):
+                raise out_of_line(moves[0].path, error.state) from None
             raise
         finally:
             self.close()
@@ -171,6 +173,8 @@ class Restore:
             self._bring(steps, keep, astray)
             if astray:
                 self._sweep()
+        except InTheWay as way:  # swapped in this very moment
+            raise OSError(errno.ELOOP, way.state) from None
         finally:
             self.close()
         return sorted(astray)
