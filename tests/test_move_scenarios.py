@@ -862,6 +862,33 @@ def test_a_file_brought_back_stays_tracked_though_ignored_by_now(root: Path, ses
     assert texts(root)["a.log"] == "1"
 
 
+def test_a_plan_whose_branch_was_renamed_meanwhile_is_stale_G_08(root: Path, session: Session) -> None:
+    """Carried out all the same, the session would stand on a branch that is not there."""
+    turn(session, root, "one", a="1")
+    turn(session, root, "two", a="2")
+    undo(session)
+    plan = session.plan_redo()
+    Branches(session).rename("main", "other")
+    refused(session, root, plan)
+    redo(session)
+    assert (texts(root), Graph(session.store, "s").branch) == ({"a": "2"}, "other")
+
+
+@pytest.mark.parametrize("what", ["kept", "forced", "skipped", "merged", "plain", "exact"])
+def test_a_plan_is_stale_once_one_of_its_files_changed_G_08(root: Path, session: Session, what: str) -> None:
+    lines = [f"{number}\n" for number in range(12)]
+    turn(session, root, "one", a="".join(lines), b="1")
+    turn(session, root, "two", a="".join(["two\n", *lines[1:]]), b="2")
+    how = {"forced": FORCE, "skipped": SKIP, "merged": MERGE}.get(what, REFUSE)
+    if what == "kept":
+        write(root / "a", "".join(lines))
+    elif what not in ("plain", "exact"):
+        write(root / "a", "".join(["two\n", *lines[1:11], "mine\n"]))
+    plan = session.plan_undo(policy=Policy(how), exact=what == "exact")
+    write(root / "a", "written since the plan was made")
+    refused(session, root, plan)
+
+
 @pytest.mark.parametrize("edited", ["rewritten", "deleted", "folder", "link"])
 def test_what_is_edited_between_a_kill_and_the_next_command_is_kept_G_38(
     root: Path, session: Session, edited: str
