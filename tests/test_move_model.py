@@ -194,7 +194,8 @@ class Moving(RuleBasedStateMachine):
         if session in self.open:
             return
         self._tick()
-        tracked = set(self.nodes[self._cursor(session)].files) if self._known(session) else set()
+        here = self.nodes[self._cursor(session)].files if self._known(session) else {}
+        tracked = here.keys() & on_disk(self.root).keys()
         turn = self._session(session).begin("a turn")
         for edit in edits:
             if named and edit[1] != "moved":
