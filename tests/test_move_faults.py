@@ -258,8 +258,11 @@ class MoveLab:
         )
 
     def points(self, syscalls: Iterable[str] = CALLS) -> list[tuple[str, int]]:
-        """Every call of the step that can be struck."""
-        return [(name, n) for name in syscalls for n in range(1, self.calls.get(name, 0) + 1)]
+        """The calls of the step that can be struck: all, or of a hundred alike every tenth."""
+        found = [(name, range(1, self.calls.get(name, 0) + 1)) for name in syscalls]
+        if self.verb == "redo of many":
+            found = [(name, numbers[:: 1 + len(numbers) // 25]) for name, numbers in found]
+        return [(name, number) for name, numbers in found for number in numbers]
 
     def side(self) -> str:
         """Which of the two states it is in: both files and refs, or it is neither."""

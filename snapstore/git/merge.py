@@ -6,6 +6,9 @@ are kept as they are, whatever their encoding and line endings.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from snapstore.errors import Failed
 from snapstore.git.linediff import LARGEST, is_binary
 from snapstore.git.program import environment
@@ -64,10 +67,11 @@ def _merge_file(
     base: bytes, mine: bytes, theirs: bytes, labels: tuple[str, str, str], folder: str | None
 ) -> tuple[int, bytes, bytes]:
     from subprocess import DEVNULL, run
-    from tempfile import TemporaryDirectory
+    from tempfile import mkdtemp
 
-    with TemporaryDirectory(prefix="snapstore-merge-", dir=folder) as private:
-        names = [f"{private}/{name}" for name in ("mine", "base", "theirs")]
+    private = mkdtemp(prefix="snapstore-merge-", dir=folder)
+    names = [f"{private}/{name}" for name in ("mine", "base", "theirs")]
+    try:
         for name, data in zip(names, (mine, base, theirs), strict=True):
             with open(name, "xb") as file:
                 file.write(data)
@@ -76,6 +80,13 @@ def _merge_file(
         words = [word for label in labels for word in ("-L", _one_line(label))]
         command = ["git", "merge-file", "-p", "-q", "--diff3", *words, *names]
         done = run(command, cwd=private, env=scrubbed, stdin=DEVNULL, capture_output=True, check=False)
+    finally:
+        # By hand: TemporaryDirectory's own way recurses for ever where no file can be opened.
+        for name in names:
+            with suppress(OSError):
+                os.unlink(name)
+        with suppress(OSError):
+            os.rmdir(private)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -57,12 +57,17 @@ class Capture:
                 borrow = Borrow(repo, store.root, home)
             except NotBorrowable:
                 pass
+        # What the session has and the cache does not know: a move brought it back, and the rules may hide it by now.
+        unseen: list[bytes] = []
+        if reference not in (None, cache.tree):
+            assert reference is not None
+            unseen = [path for path, old, new in self._trees.diff(cache.tree, reference) if old is None and new]
         try:
-            return self._scan(repo, home, borrow)
+            return self._scan(repo, home, borrow, unseen)
         except NotBorrowable:  # known only when linking was tried: everything is read after all
-            return self._scan(repo, home, None)
+            return self._scan(repo, home, None, unseen)
 
-    def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None) -> bytes:
+    def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None, unseen: list[bytes]) -> bytes:
         store, cache = self._store, self._store.cache
         mark = index_mark(repo) if repo is not None else None
         inside = os.fsencode(store.home)
@@ -75,6 +80,7 @@ class Capture:
             max_file_size=store.header.max_file_size,
             hint=borrow,
             tracked=borrow.tracked if borrow is not None else self._newly_tracked(repo, mark),
+            own=unseen,
             index_mark=mark,
             progress=store.progress,
             skip=skip,

@@ -12,9 +12,10 @@ from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.documents import SessionState, encode, timestamp
 from snapstore.timeline.folders import folders_to_keep, standing_folders
+from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import read_node
 from snapstore.timeline.ops import Operation, Operations
-from snapstore.timeline.plan import CONVERSATION, FILES, REMOVE, SKIPPED, WRITE, Plan
+from snapstore.timeline.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.planner import SAFETY
 from snapstore.timeline.recorder import Recorder, highest_seq, letter
 from snapstore.worktree.blobs import Blobs, LeftOut
@@ -107,6 +108,9 @@ class Mover:
             try:
                 tag = f"{self._number}-{os.urandom(3).hex()}"
                 restore = self._store.restorer(tag, folders_to_keep(self._shadow, plan), plan.known)
+                for move in plan.paths:
+                    if move.action in (KEPT, SKIPPED) and not self._as_found(restore, move):
+                        raise _stale(f"{os.fsdecode(move.path)} changed since the plan was made")
                 restore.check(plan.file_moves())
                 stats = self._carry_out(restore)
             except BaseException:
@@ -118,6 +122,10 @@ class Mover:
             except (OSError, SnapstoreError) as error:  # what only saves space or time makes no move look failed
                 self._store.log(f"after a move: {error}")
         return self._moved
+
+    def _as_found(self, restore: Restore, move: PathMove) -> bool:
+        found = restore.observe(move.path)
+        return found == move.found or (move.found is None and isinstance(found, str))
 
     def _discard(self, saved: str | None) -> None:
         """Removes what was saved for a move that came to nothing; never what a ref or the journal may need."""
@@ -157,6 +165,9 @@ class Mover:
             )
         if store.shadow.refs.value(f"refs/snapstore/cursor/{plan.session}") != plan.cursor_value:
             raise _stale("the session has moved since the plan was made")
+        graph = Graph(store, plan.session)
+        if graph.branch != plan.start_branch or (graph.tip_of(plan.branch) is None and not plan.ref_moves):
+            raise _stale("its branches have changed since the plan was made")
 
     # Safety.
 

@@ -74,8 +74,9 @@ class Journal:
         if restore is not None and moves:
             plan |= {"tag": restore.tag, "tree": [_spelled_move(move) for move in moves]}
             plan["keep"] = [os.fsdecode(folder) for folder in sorted(restore.keep_folders | restore.standing(moves))]
+        fd = self._open()  # where this fails nothing is written down, and nothing is to be taken back
         try:
-            self._write(json.dumps(plan).encode())
+            self._write(fd, json.dumps(plan).encode())
             if restore is not None and moves:
                 stats = restore.apply(moves)
             for move in refs:
@@ -170,12 +171,21 @@ class Journal:
         finally:
             os.close(fd)
 
-    def _write(self, body: bytes) -> None:
+    def _open(self) -> int:
+        fresh = not os.path.exists(self._path)
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if fresh:
+            try:
+                sync_folder(self._state)
+            except BaseException:
+                os.close(fd)
+                raise
+        return fd
+
+    def _write(self, fd: int, body: bytes) -> None:
         header = b"%s %d %s" % (_OPEN, len(body), _checksum(body))
         data = header.ljust(_HEADER - 1) + b"\n" + body
         data += b"\n" * (-len(data) % _PAGE)  # whole pages: a shorter one leaves the file's size alone
-        fresh = not os.path.exists(self._path)
-        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             view, at = memoryview(data), 0
             while at < len(data):
@@ -183,8 +193,6 @@ class Journal:
             os.fsync(fd)
         finally:
             os.close(fd)
-        if fresh:
-            sync_folder(self._state)
 
     def _read(self) -> bytes | None:
         """What an unfinished journal says."""

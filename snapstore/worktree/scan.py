@@ -81,6 +81,7 @@ class Scan:
         max_file_size: int,
         hint: Hint | None = None,
         tracked: Iterable[bytes] = (),
+        own: Iterable[bytes] = (),
         index_mark: tuple[int, ...] | None = None,
         progress: Progress | None = None,
         skip: bytes | None = None,
@@ -92,6 +93,7 @@ class Scan:
         self._limit = max_file_size
         self._hint = hint
         self._tracked = tracked
+        self._own = frozenset(own)  # tracked by us, though the cache does not know them
         self._index_mark = index_mark  # the state of the user's index that `tracked` is of
         self._progress = progress
         self._found = Found()
@@ -283,6 +285,8 @@ class Scan:
 
     def _was_covered(self, path: bytes) -> bool:
         """Whether the last scan would have seen a file at this path."""
+        if path in self._own:
+            return True
         if self._blind or (self._old_book or self._ways.book).ignored(path, False):
             return False
         return not self._was_left or not any(part in self._was_left for part in _with_parents(path))
@@ -308,8 +312,8 @@ class Scan:
                 self._take_new(path)
 
     def _look_at_tracked(self) -> None:
-        """Files that the user's git tracks are taken whatever the rules say."""
-        for path in self._tracked:
+        """Files that the user's git tracks, or we do, are taken whatever the rules say."""
+        for path in (*self._tracked, *sorted(self._own)):
             if path in self._found.files or path in self._found.left_out or path in self._cache.files:
                 continue
             if unsafe_parts(path):
