@@ -131,6 +131,8 @@ def lay_out(root: Path, home: Path) -> dict[str, Files]:
     saved: dict[str, Files] = {}
     first_state(root)
     with Store.open(root, create=True, home=str(home), session="s", clock=lambda: NOW) as store:
+        store.header.user_name, store.header.user_email = "Ada", "ada@example.com"  # and no asking the system
+        store.configure(max_file_size=store.header.max_file_size)
         session = store.session("s")
         session.take_baseline()
 

@@ -931,6 +931,72 @@ def test_what_is_edited_between_a_kill_and_the_next_command_is_kept_G_38(
     assert_whole(store)
 
 
+def test_moves_under_an_open_turn_of_another_session_are_not_its_doing_G_31(root: Path, store: Store) -> None:
+    one, two = store.session("one"), store.session("two")
+    turn(one, root, "one", a="1")
+    turn(one, root, "two", a="2", b="2")
+    open_turn = two.begin("at work all the while")
+    undo(one)
+    write(root / "c", "by two")
+    redo(one)
+    one.move(one.plan_revert("2"))
+    undo(one)
+    commit = open_turn.end().hex()
+    assert touched(store, commit) == {b"c": "A"}
+    undo(two)
+    assert texts(root) == {"a": "2", "b": "2"}
+
+
+def test_what_an_open_turn_wrote_and_a_forced_move_overwrote_is_saved_G_31(root: Path, store: Store) -> None:
+    one, two = store.session("one"), store.session("two")
+    turn(one, root, "one", a="1")
+    turn(one, root, "two", a="2")
+    open_turn = two.begin("at work")
+    write(root / "a", "two's first try")
+    moved = one.move(one.plan_undo(policy=Policy(FORCE)))
+    assert in_commit(store, all_refs(store)[moved.safety_ref or ""])[b"a"][1] == b"two's first try"
+    write(root / "a", "two's second try")
+    open_turn.end()
+    undo(two)
+    assert texts(root) == {"a": "1"}
+
+
+def test_several_processes_undo_and_redo_at_once_G_08(root: Path, session: Session) -> None:
+    """Whatever each of them gets to do: files and cursor agree in the end, and no turn is lost."""
+    turn(session, root, "one", a="1", b="1", d__c="1")
+    turn(session, root, "two", a="2", b="2", d__c="2")
+    session.store.close()
+
+    def hammer(number: int) -> None:
+        for step in range(12):
+            with Store.open(root) as store:
+                mine = store.session("s")
+                try:
+                    mine.move(mine.plan_undo() if (step + number) % 2 else mine.plan_redo())
+                except (Conflict, Unknown):
+                    pass  # another was quicker
+
+    children = []
+    for number in range(3):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                hammer(number)
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
+        children.append(pid)
+    assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
+    with Store.open(root) as store:
+        again = store.session("s")
+        here = stands_at(again)
+        assert set(texts(root).values()) == ({str(here)} if here else set())
+        assert_cache_adds_up(store)
+        again.move(again.plan_goto("2"))
+        assert set(texts(root).values()) == {"2"} and len(texts(root)) == 3
+        assert_whole(store)
+
+
 # The seeds' requirements about moving through the tree of turns.
 
 

@@ -463,3 +463,22 @@ def test_ops_undo_steps_back_over_what_was_taken_back(root: Path, session: Sessi
     assert "main" in Graph(session.store, session.name).branches
     session.move(session.plan_ops_undo())
     assert (texts(root), stands_at(session)) == ({"a": "2"}, 2)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_private_file_comes_back_private(root: Path, session: Session, named: bool) -> None:
+    """A tree cannot say who may read a file; the turn's record can."""
+    write(root / "key", "old secret")
+    (root / "key").chmod(0o600)
+    turn(session, root, "one", a="1")
+    open_turn = session.begin("two")
+    if named:
+        open_turn.touch(root / "key", root / "other")
+    (root / "key").unlink()
+    write(root / "other", "new secret")
+    (root / "other").chmod(0o640)
+    open_turn.end()
+    session.move(session.plan_undo())
+    assert (root / "key").stat().st_mode & 0o777 == 0o600
+    session.move(session.plan_redo())
+    assert (root / "other").stat().st_mode & 0o777 == 0o640

@@ -23,6 +23,7 @@ _SHAPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("replies", "thinking", "tool_calls", "lines", "left_out", "first_seen"), list),
     **dict.fromkeys(("empty_folders", "left_folders"), list),
     "user_git": dict,
+    "modes": dict,
     "exit_status": (int, type(None)),
 }
 
@@ -169,18 +170,18 @@ def _known_fields(note: bytes) -> dict[str, Any]:
     record["left_out"] = [
         item
         for item in record.get("left_out", [])
-        if isinstance(item, dict) and _is_path(item.get("path")) and isinstance(item.get("why"), str)
+        if isinstance(item, dict) and is_path(item.get("path")) and isinstance(item.get("why"), str)
     ]
-    record["first_seen"] = [path for path in record.get("first_seen", []) if _is_path(path)]
+    record["first_seen"] = [path for path in record.get("first_seen", []) if is_path(path)]
     return record
 
 
 def paths_in(record: dict[str, Any], field: str) -> set[bytes]:
     """The paths that a record lists, those of them that are paths."""
-    return {os.fsencode(path) for path in record.get(field, []) if _is_path(path)}
+    return {os.fsencode(path) for path in record.get(field, []) if is_path(path)}
 
 
-def _is_path(text: object) -> bool:
+def is_path(text: object) -> bool:
     """Whether it could have come from `os.fsdecode`."""
     try:
         return isinstance(text, str) and bool(os.fsencode(text))

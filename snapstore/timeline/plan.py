@@ -113,6 +113,7 @@ class Plan:
         "kind",
         "known",
         "messages_removed",
+        "modes",
         "new_node",
         "notes",
         "paths",
@@ -162,6 +163,7 @@ class Plan:
         self.redone: list[bytes] = []  # turns entered, oldest first
         self.paths: list[PathMove] = []
         self.known: Known = {}  # what was read to make it: not read again while it looks the same
+        self.modes: dict[bytes, int] = {}  # permission bits that the turns' records know of
         self.new_node: NewNode | None = None
         self.source: bytes | None = None  # the tree of the disk, where the plan looked at all of it
         self.notes: list[str] = []  # what a person should know about it
@@ -193,7 +195,7 @@ class Plan:
         moves = []
         for move in self.changing:
             assert not isinstance(move.found, str) and not isinstance(move.result, str)
-            moves.append(FileMove(move.path, move.found, move.result))
+            moves.append(FileMove(move.path, move.found, move.result, self.modes.get(move.path)))
         return moves
 
     def of(self, *actions: str) -> list[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from snapstore.errors import Conflict, Unknown
 from snapstore.timeline.addresses import locate, resolve
+from snapstore.timeline.folders import private_modes
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import read_node
 from snapstore.timeline.ops import UNDO, Operations
@@ -238,6 +239,7 @@ class Planner:
 
     def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
         plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
+        plan.modes = private_modes(self._shadow, plan)
         Settler(self._session, self._graph, plan).run()
         if plan.new_node is not None and not plan.changing and not plan.conflicts:
             plan.new_node = None  # nothing to record

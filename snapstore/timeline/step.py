@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from stat import S_IMODE, S_ISREG
 
 from snapstore.git.commits import Identity
 from snapstore.timeline.capture import Capture
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 DONE, INTERRUPTED = "done", "interrupted"
 NAMED, SCANNED = "named", "scanned"
 _MEMO = "user-git.json"
+_ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
 
 
 class Step:
@@ -150,6 +152,7 @@ class Step:
                 "first_seen": sorted(os.fsdecode(path) for path in first_seen),
                 "empty_folders": self._empty_folders(turn, before, changes),
                 "left_folders": self._left_folders(after, changes),
+                "modes": self._modes(changes),
                 "user_git": usergit.compare(turn.user_git or {}, self.observe() or {}),
             },
         )
@@ -215,6 +218,21 @@ class Step:
         """The folders whose last file the turn removed, and that are still there."""
         gone = {folder for path, _, new in changes if new is None for folder in self._trees.missing(after, path)}
         return sorted(os.fsdecode(folder) for folder in gone if self._is_folder(folder))
+
+    def _modes(self, changes: Iterable[Change]) -> dict[str, int]:
+        """Permission bits out of the ordinary of files that the turn made or removed, which a tree cannot hold: a key
+        that only its owner may read must not come back readable to all."""
+        found: dict[str, int] = {}
+        for path, old, new in changes:
+            row = None
+            if old is None:
+                row = self._capture.found.files.get(path)
+            elif new is None:
+                self._store.cache.load()
+                row = self._store.cache.files.get(path)
+            if row is not None and S_ISREG(row[4]) and S_IMODE(row[4]) & 0o777 not in _ORDINARY:
+                found[os.fsdecode(path)] = S_IMODE(row[4]) & 0o777
+        return found
 
     def _is_folder(self, path: bytes) -> bool:
         full = os.path.join(self._store.root, path)

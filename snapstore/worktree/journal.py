@@ -226,7 +226,7 @@ def _spelled(refs: list[RefMove]) -> list[list[str | None]]:
 
 
 def _spelled_move(move: FileMove) -> list[Any]:
-    return [os.fsdecode(move.path), spell_entry(move.old), spell_entry(move.new)]
+    return [os.fsdecode(move.path), spell_entry(move.old), spell_entry(move.new), move.mode]
 
 
 def spell_entry(entry: Entry | None) -> str | None:
@@ -243,7 +243,10 @@ def unspell_entry(text: str | None) -> Entry | None:
 def _moves(plan: dict[str, Any]) -> list[FileMove]:
     from snapstore.worktree.moves import FileMove
 
-    return [FileMove(os.fsencode(path), unspell_entry(old), unspell_entry(new)) for path, old, new in plan["tree"]]
+    return [
+        FileMove(os.fsencode(path), unspell_entry(old), unspell_entry(new), *mode)
+        for path, old, new, *mode in plan["tree"]
+    ]
 
 
 def _unfinished(what: str, error: BaseException) -> Interrupted:

@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 
 
 class FileMove:
-    """One file's part in a move. None: no file there."""
+    """One file's part in a move. None: no file there. `mode` is what a tree does not say: the permission bits of a file
+    that is not there, if they are known."""
 
-    __slots__ = ("new", "old", "path")
+    __slots__ = ("mode", "new", "old", "path")
 
-    def __init__(self, path: bytes, old: Entry | None, new: Entry | None) -> None:
+    def __init__(self, path: bytes, old: Entry | None, new: Entry | None, mode: int | None = None) -> None:
         self.path = path
         self.old = old
         self.new = new
+        self.mode = mode
 
     def __repr__(self) -> str:
         return f"FileMove({self.path!r}, {self.old!r}, {self.new!r})"

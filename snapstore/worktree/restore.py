@@ -80,6 +80,7 @@ class Restore:
         self._written = 0
         self._paths: set[bytes] = set()  # of the whole move
         self._folders: set[bytes] = set()  # above them
+        self._modes: dict[bytes, int] = {}  # permission bits that are known of files that are not there
         # What went before, so that a move that is taken back at once is taken back to the letter.
         self._applied = False
         self._begun: set[bytes] = set()
@@ -112,6 +113,7 @@ class Restore:
     def _take_in(self, moves: Iterable[FileMove]) -> None:
         self._paths = {move.path for move in moves}
         self._folders = folders_above(self._paths)
+        self._modes = {move.path: move.mode for move in moves if move.mode is not None}
         for path in self._paths:
             self._targets.check(path)
             if self._prefix in path:
@@ -122,6 +124,10 @@ class Restore:
         self._take_in(moves)
         self.close()
         check_moves(moves, self._contents, self._targets)
+        for move in moves:
+            st = self._targets.look(move.path)[1] if move.old is not None else None
+            if st is not None and stat.S_ISREG(st.st_mode):
+                move.mode = stat.S_IMODE(st.st_mode) & 0o777  # for the way back
         self.close()
 
     # The three ways to go.
@@ -254,7 +260,8 @@ class Restore:
             beside = self._beside.nearest(above(path))
             temporary = b"%s%d" % (self._prefix, self._written)
             self._written += 1
-            st = self._write(temporary, self._beside.enter(beside), wanted, self._was.get(path), sync is None)
+            was, mode = self._was.get(path), self._modes.get(path)
+            st = self._write(temporary, self._beside.enter(beside), wanted, was, mode, sync is None)
             ready.append((path, present, beside, temporary, st))
         if sync is None:
             self._sync_each(ready)
@@ -271,13 +278,17 @@ class Restore:
                 finally:
                     os.close(fd)
 
-    def _write(self, name: bytes, folder: int, entry: Entry, was: os.stat_result | None, soon: bool) -> os.stat_result:
+    def _write(
+        self, name: bytes, folder: int, entry: Entry, was: os.stat_result | None, known: int | None, soon: bool
+    ) -> os.stat_result:
         mode, oid = entry
         if mode == LINK:
             os.symlink(b"".join(self._contents.pieces(oid)), name, dir_fd=folder)
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
         executable = mode == EXECUTABLE
-        wanted = _permissions(was.st_mode, executable) if was is not None else 0o777 if executable else 0o666
+        wanted = 0o777 if executable else 0o666
+        if was is not None or known is not None:
+            wanted = _permissions(was.st_mode if was is not None else known or 0, executable)
         fd = os.open(name, _NEW, wanted, dir_fd=folder)
         try:
             for piece in self._contents.pieces(oid):
