@@ -997,6 +997,44 @@ def test_several_processes_undo_and_redo_at_once_G_08(root: Path, session: Sessi
         assert_whole(store)
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["scanned", "named"])
+@pytest.mark.parametrize("way", ["undo", "exact", "revert", "restore", "two turns"])
+def test_a_private_file_does_not_come_back_readable_to_all(root: Path, session: Session, way: str, named: bool) -> None:
+    """A tree says no more than executable or not; ssh refuses a key that others may read, and rightly so."""
+    for name, mode in (("key", 0o600), ("tool", 0o700)):
+        write(root / name, name)
+        os.chmod(root / name, mode)
+    session.take_baseline()
+    with session.turn("delete them") as open_turn:
+        if named:
+            open_turn.touch(root / "key", root / "tool")
+        remove(root / "key")
+        remove(root / "tool")
+    if way == "undo":
+        undo(session)
+    elif way == "exact":
+        session.move(session.plan_goto("0", exact=True))
+    elif way == "revert":
+        session.move(session.plan_revert("1"))
+    elif way == "restore":
+        session.move(session.plan_restore("0", [b"key", b"tool"]))
+    else:
+        turn(session, root, "more", a="1")
+        undo(session, 2)
+    assert [os.lstat(root / name).st_mode & 0o777 for name in ("key", "tool")] == [0o600, 0o700]
+
+
+def test_a_private_file_that_a_turn_made_comes_back_private(root: Path, session: Session) -> None:
+    with session.turn("make a key"):
+        write(root / "key", "secret")
+        os.chmod(root / "key", 0o600)
+    turn(session, root, "more", key="changed in place")
+    os.chmod(root / "key", 0o600)
+    for plan in (lambda: session.plan_undo(2), lambda: session.plan_redo(1), session.plan_redo):
+        session.move(plan())
+        assert not (root / "key").exists() or os.lstat(root / "key").st_mode & 0o777 == 0o600
+
+
 # The seeds' requirements about moving through the tree of turns.
 
 
