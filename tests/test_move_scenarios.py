@@ -862,6 +862,20 @@ def test_a_file_brought_back_stays_tracked_though_ignored_by_now(root: Path, ses
     assert texts(root)["a.log"] == "1"
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["plain", "file kept"])
+def test_a_large_file_brought_back_is_not_recorded_as_deleted_G_30(root: Path, session: Session, kept: bool) -> None:
+    turn(session, root, "one", big="x" * 3000, b="1")
+    turn(session, root, "two", big=None, b="2")
+    session.store.configure(max_file_size=1000)
+    if kept:
+        write(root / "b", "1")
+    undo(session)
+    assert len(texts(root)["big"]) == 3000
+    commit = turn(session, root, "three", q="q")
+    assert b"big" in in_commit(session.store, commit)
+    assert not [node for node in line(session.store, "s") if touched(session.store, node["commit"]).get(b"big") == "D"]
+
+
 def test_a_plan_whose_branch_was_renamed_meanwhile_is_stale_G_08(root: Path, session: Session) -> None:
     """Carried out all the same, the session would stand on a branch that is not there."""
     turn(session, root, "one", a="1")
