@@ -1,0 +1,67 @@
+"""What no tree holds: which folders a move may remove when it has emptied them, and who may read a file."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Failed
+from snapstore.timeline.nodes import is_path, parent_tree, paths_in, read_node
+from snapstore.timeline.plan import REMOVE, WRITE
+from snapstore.worktree.descent import FOLDER_THERE, UNREADABLE_THERE
+from snapstore.worktree.moves import folders_above
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.git.shadow import Shadow
+    from snapstore.timeline.plan import Plan
+    from snapstore.worktree.restore import Restore
+
+
+def private_modes(shadow: Shadow, plan: Plan) -> dict[bytes, int]:
+    """Permission bits out of the ordinary, from the records of the turns that made or removed the files."""
+    found: dict[bytes, int] = {}
+    for oid in (*plan.undone, *plan.redone, *([plan.new_node.of] if plan.new_node is not None else ())):
+        modes = read_node(shadow, oid, files=False).record.get("modes", {})
+        for path, mode in modes.items():
+            if isinstance(mode, int) and 0 <= mode <= 0o777 and is_path(path):
+                found[os.fsencode(path)] = mode
+    return found
+
+
+def folders_to_keep(shadow: Shadow, plan: Plan) -> list[bytes]:
+    """Of the folders that files are removed from, those that no turn of this move made or took away: they stay, even if
+    they are empty then."""
+    left, entered = list(plan.undone), list(plan.redone)
+    if plan.new_node is not None and plan.new_node.kind == "revert":
+        left.append(plan.new_node.of)
+    elif plan.new_node is not None and plan.new_node.kind == "apply":
+        entered.append(plan.new_node.of)
+    removed = plan.of(REMOVE)
+    ours: set[bytes] = set()
+    if removed:
+        ours.update(*(_made(shadow, oid, "empty_folders") for oid in left))
+        ours.update(*(_made(shadow, oid, "left_folders", backwards=True) for oid in entered))
+    return sorted(folders_above(removed) - ours)
+
+
+def _made(shadow: Shadow, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
+    """The folders that a turn made (`backwards`: took away), without those of which its record says that they were
+    (are) there, empty."""
+    trees, commit = shadow.trees, shadow.commit(oid)
+    old, new = parent_tree(shadow, commit.parents), commit.tree
+    if backwards:
+        old, new = new, old
+    found = {folder for path, was, _ in trees.diff(old, new) if was is None for folder in trees.missing(old, path)}
+    return found - paths_in(read_node(shadow, oid, files=False).record, besides)
+
+
+def standing_folders(shadow: Shadow, plan: Plan, restore: Restore, tree: bytes) -> list[str]:
+    """Folders that are there and hold nothing that a tree knows of, and that the move puts files into."""
+    found = []
+    for folder in {folder for path in plan.of(WRITE) for folder in shadow.trees.missing(tree, path)}:
+        state = restore.observe(folder)
+        if state == UNREADABLE_THERE:
+            raise Failed(f"{os.fsdecode(folder)} cannot be looked at")
+        if state == FOLDER_THERE:
+            found.append(os.fsdecode(folder))
+    return sorted(found)
