@@ -511,7 +511,7 @@ def fail_to_read(verb: str, most: int | None = None) -> None:
         points = lab.points(READS)
         if most is not None:
             points = spread(points, most, verb) + spread(lab.points(["getdents64"]), 3, verb)
-        for error in ("EIO", "EACCES", "EMFILE"):
+        for error in ("EIO", "EACCES"):
             strike_all(lab, points, lambda name, number, error=error: fail_at(lab, name, number, error, False), error)
 
 
