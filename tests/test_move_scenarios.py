@@ -22,6 +22,7 @@ from helpers import (
     assert_whole,
     bit_by_bit,
     difference,
+    git,
     git_in,
     in_commit,
     killed_at,
@@ -41,7 +42,7 @@ from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import read_node
-from snapstore.timeline.plan import CONVERSATION, FORCE, MERGE, REFUSE, SKIP, Plan, Policy
+from snapstore.timeline.plan import CONVERSATION, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
 from snapstore.timeline.status import read_status
 
 
@@ -789,6 +790,28 @@ def test_what_a_forced_ops_undo_overwrote_comes_back_by_its_number(root: Path, s
     session.move(session.plan_ops_undo(moved.operation))
     assert on_disk(root) == mine
     assert_whole(session.store)
+
+
+@pytest.mark.parametrize("how", [MERGE, MARKERS])
+def test_what_a_merge_made_is_held_by_a_ref_when_it_is_taken_back_G_17(root: Path, session: Session, how: str) -> None:
+    """Merged, taken back, cleaned by git, and that taken back: the merged file must still be there to come back."""
+    lines = [f"{number}\n" for number in range(20)]
+    turn(session, root, "one", a="".join(lines))
+    turn(session, root, "two", a="".join(["two\n", *lines[1:]]))
+    write(root / "a", "".join(["two\n" if how == MERGE else "mine\n", *lines[1:19], "mine\n"]))
+    mine = on_disk(root)
+    session.move(session.plan_undo(policy=Policy(how)))
+    merged = on_disk(root)
+    assert merged != mine
+    taken = session.move(session.plan_ops_undo())
+    assert on_disk(root) == mine
+    session.store.close()
+    git(session.store.shadow.git_dir, "gc", "--quiet", "--prune=now")
+    with Store.open(root) as store:
+        again = store.session("s")
+        again.move(again.plan_ops_undo(taken.operation))
+        assert on_disk(root) == merged
+        assert_whole(store)
 
 
 def test_undo_of_a_restore_of_a_restore(root: Path, session: Session) -> None:
