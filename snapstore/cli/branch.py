@@ -12,7 +12,7 @@ from snapstore.errors import Usage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.cli.context import Context
-    from snapstore.timeline.branches import Branch
+    from snapstore.timeline.branch import Branch
     from snapstore.timeline.session import Session
 
 

@@ -10,7 +10,7 @@ from snapstore.timeline.documents import timestamp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.cli.context import Context
-    from snapstore.timeline.branches import Branch
+    from snapstore.timeline.branch import Branch
 
 WIDEST_NAME = 24
 NARROW = 60
@@ -18,7 +18,8 @@ LEAST_TEXT = 12  # columns that a prompt gets however narrow the terminal
 
 
 def branches(context: Context, *, all: bool) -> int:
-    from snapstore.timeline.branches import ARCHIVED, Branches
+    from snapstore.timeline.branch import ARCHIVED
+    from snapstore.timeline.branches import Branches
     from snapstore.timeline.limit import WARN_BRANCHES, warning
 
     session = context.reading()

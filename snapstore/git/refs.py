@@ -28,6 +28,7 @@ class Refs:
         self._packed: dict[str, bytes] = {}
         self._packed_stat: tuple[int, int, int] | None = None
         self._paths: dict[str, str] = {}
+        self.stale_after = STALE_AFTER
 
     def read(self, name: str) -> bytes | None:
         """The object a ref leads to, through a symbolic one if need be."""
@@ -212,7 +213,7 @@ class Refs:
                 continue
             if held != (st.st_ino, st.st_mtime_ns):  # it changed hands
                 held, since = (st.st_ino, st.st_mtime_ns), time.monotonic()
-            if time.time() - st.st_mtime > STALE_AFTER or time.monotonic() - since > STALE_AFTER:
+            if time.time() - st.st_mtime > self.stale_after or time.monotonic() - since > self.stale_after:
                 try:
                     os.unlink(path)
                 except FileNotFoundError:

@@ -58,16 +58,16 @@ class Capture:
             except NotBorrowable:
                 pass
         # What the session has and the cache does not know: a move brought it back, and the rules may hide it by now.
-        unseen: list[bytes] = []
+        unseen: dict[bytes, Entry] = {}
         if reference not in (None, cache.tree):
             assert reference is not None
-            unseen = [path for path, old, new in self._trees.diff(cache.tree, reference) if old is None and new]
+            unseen = {path: new for path, old, new in self._trees.diff(cache.tree, reference) if old is None and new}
         try:
             return self._scan(repo, home, borrow, unseen)
         except NotBorrowable:  # known only when linking was tried: everything is read after all
             return self._scan(repo, home, None, unseen)
 
-    def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None, unseen: list[bytes]) -> bytes:
+    def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None, unseen: dict[bytes, Entry]) -> bytes:
         store, cache = self._store, self._store.cache
         mark = index_mark(repo) if repo is not None else None
         inside = os.fsencode(store.home)

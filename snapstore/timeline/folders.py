@@ -12,15 +12,17 @@ from snapstore.worktree.moves import folders_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from snapstore.git.shadow import Shadow
     from snapstore.timeline.plan import Plan
     from snapstore.worktree.restore import Restore
 
 
-def private_modes(shadow: Shadow, plan: Plan) -> dict[bytes, int]:
-    """Permission bits out of the ordinary, from the records of the turns that made or removed the files."""
+def private_modes(shadow: Shadow, passed: Iterable[bytes]) -> dict[bytes, int]:
+    """Permission bits out of the ordinary, from the records of the nodes that made or removed the files."""
     found: dict[bytes, int] = {}
-    for oid in (*plan.undone, *plan.redone, *([plan.new_node.of] if plan.new_node is not None else ())):
+    for oid in passed:
         modes = read_node(shadow, oid, files=False).record.get("modes", {})
         for path, mode in modes.items():
             if isinstance(mode, int) and 0 <= mode <= 0o777 and is_path(path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.errors import Conflict, Unknown
+from snapstore.errors import Conflict, Corrupt, Unknown
 from snapstore.timeline.addresses import locate, resolve
 from snapstore.timeline.folders import private_modes
 from snapstore.timeline.graph import Graph
@@ -239,11 +239,25 @@ class Planner:
 
     def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
         plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
-        plan.modes = private_modes(self._shadow, plan)
+        if any(move.wanted is not None for move in plan.paths):
+            plan.modes = private_modes(self._shadow, self._passed(plan))
         Settler(self._session, self._graph, plan).run()
         if plan.new_node is not None and not plan.changing and not plan.conflicts:
             plan.new_node = None  # nothing to record
             plan.turn = plan.turn_before
+
+    def _passed(self, plan: Plan) -> list[bytes]:
+        """The nodes whose records tell of the files that the plan brings back."""
+        graph, target = self._graph, plan.target
+        if plan.new_node is not None:
+            target = plan.new_node.of
+            if plan.new_node.kind != "restore" or self._shadow.commit(target).trailers.get("Kind") == SAFETY:
+                return [target]
+        try:
+            left, entered = graph.path(graph.cursor, target)
+        except Corrupt:  # another session's
+            return [target]
+        return [*left, *entered]
 
     def _steps(self, left: Iterable[bytes], entered: Iterable[bytes]) -> Iterator[PathStep]:
         """What each turn did, backwards for those left."""

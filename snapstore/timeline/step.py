@@ -91,6 +91,9 @@ class Step:
             recorder.add("baseline", tree, "Baseline", author=user, changes=(), record=record)
             return
         changes = list(self._trees.diff(recorder.tree, tree))
+        modes = self._modes(changes)
+        if modes:
+            record = {**(record or {"started_at": when, "ended_at": when}), "modes": modes}
         if changes:
             names = "1 file" if len(changes) == 1 else f"{len(changes)} files"
             recorder.add("edits", tree, f"Edits: {names}", author=user, changes=changes, record=record)

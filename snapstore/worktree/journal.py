@@ -36,6 +36,7 @@ RefMove = tuple[str, RefValue, RefValue]
 _OPEN, _DONE, _VOID = b"open", b"done", b"void"
 _HEADER = 64  # state, length and checksum of the body, one line
 _PAGE = 4096
+_GIT_AT_WORK = 0.5  # seconds; it holds a ref's lock for milliseconds
 
 
 class Journal:
@@ -113,6 +114,14 @@ class Journal:
         plan = self.read()
         if plan is None:
             return None
+        # The killed process may have left a lock on a ref: under our own lock only a git at work could hold it now.
+        patience, self._refs.stale_after = self._refs.stale_after, _GIT_AT_WORK
+        try:
+            return self._recover(plan, back)
+        finally:
+            self._refs.stale_after = patience
+
+    def _recover(self, plan: dict[str, Any], back: bool) -> Recovery:
         if not back:
             try:
                 return Recovery(str(plan["what"]), self._forward(plan), finished=True)

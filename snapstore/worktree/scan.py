@@ -25,7 +25,7 @@ from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS, IGNORE_FILES, Li
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Protocol
 
     from snapstore.worktree.ignore import RuleBook
@@ -81,7 +81,7 @@ class Scan:
         max_file_size: int,
         hint: Hint | None = None,
         tracked: Iterable[bytes] = (),
-        own: Iterable[bytes] = (),
+        own: Mapping[bytes, Entry] | None = None,
         index_mark: tuple[int, ...] | None = None,
         progress: Progress | None = None,
         skip: bytes | None = None,
@@ -93,7 +93,7 @@ class Scan:
         self._limit = max_file_size
         self._hint = hint
         self._tracked = tracked
-        self._own = frozenset(own)  # tracked by us, though the cache does not know them
+        self._own = own or {}  # tracked by us, though the cache does not know them
         self._index_mark = index_mark  # the state of the user's index that `tracked` is of
         self._progress = progress
         self._found = Found()
@@ -110,6 +110,7 @@ class Scan:
         self._look_at_root()
         moved = self._look_at_folders()
         self._look_at_files()
+        self._look_at_own()
         if self._blind or self._rules.changed() or self._ignore_file_moved(moved):
             self._old_book = None if self._blind else self._ways.book
             self._ways.book = self._rules.reread()
@@ -285,8 +286,6 @@ class Scan:
 
     def _was_covered(self, path: bytes) -> bool:
         """Whether the last scan would have seen a file at this path."""
-        if path in self._own:
-            return True
         if self._blind or (self._old_book or self._ways.book).ignored(path, False):
             return False
         return not self._was_left or not any(part in self._was_left for part in _with_parents(path))
@@ -312,8 +311,8 @@ class Scan:
                 self._take_new(path)
 
     def _look_at_tracked(self) -> None:
-        """Files that the user's git tracks, or we do, are taken whatever the rules say."""
-        for path in (*self._tracked, *sorted(self._own)):
+        """Files that the user's git tracks are taken whatever the rules say."""
+        for path in self._tracked:
             if path in self._found.files or path in self._found.left_out or path in self._cache.files:
                 continue
             if unsafe_parts(path):
@@ -325,6 +324,26 @@ class Scan:
             if not stat.S_ISDIR(st.st_mode) and not through_link(self._prefix, path):
                 self._take_new(path)
                 self._found.folders.update(watch_parents(path))
+
+    def _look_at_own(self) -> None:
+        """Files that a tree of ours has and the cache does not know are compared with what they are there."""
+        found = self._found
+        for path, entry in sorted(self._own.items()):
+            if path in found.files or path in self._cache.files or unsafe_parts(path):
+                continue
+            try:
+                if through_link(self._prefix, path):
+                    continue
+            except OSError:
+                continue
+            row = (YOUNG, 0, 0, 0, 0, *entry)
+            self._take(path, row)
+            if path in found.changes and found.changes[path] is None:
+                del found.changes[path], found.files[path]  # not there: nobody had it
+            else:
+                found.changes.setdefault(path, entry)
+                found.files.setdefault(path, row)
+                found.folders.update(watch_parents(path))
 
     def _take(self, path: bytes, row: FileStat | None) -> None:
         """Reads a new or changed file into the store."""
