@@ -8,6 +8,7 @@ by ref. Project and store are laid out anew for every strike.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import json
 import os
@@ -824,6 +825,20 @@ def test_a_file_edited_after_the_kill_is_kept_and_named_S0_44_S0_47(how: str) ->
         lab.assert_clean()
         with lab.opened() as store:
             assert_whole(store)
+
+
+@needs_strace
+def test_a_journal_of_an_older_program_is_finished_too_S0_47() -> None:
+    """Rows of three: path, old, new. An upgrade between the kill and the next command must not strand anybody."""
+    with cut_short("undo") as lab:
+        [path] = lab.home.glob("*/state/journal")
+        data = path.read_bytes()
+        body = json.loads(data[64 : 64 + int(data.split()[1])])
+        older = json.dumps({**body, "tree": [row[:3] for row in body["tree"]]}).encode()
+        checksum = hashlib.sha1(older).hexdigest().encode()
+        path.write_bytes((b"open %d %s" % (len(older), checksum)).ljust(63) + b"\n" + older)
+        assert lab.snap("recover").returncode == 0
+        assert lab.next_command(program=True) == "new"
 
 
 @needs_strace
