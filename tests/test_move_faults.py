@@ -1055,7 +1055,8 @@ def test_a_move_stopped_in_the_middle_is_waited_for_not_mended_G_08(monkeypatch:
             assert Whole(lab.home, lab.root).key() == half
         finally:
             os.kill(mover.pid, signal.SIGCONT)
-        assert mover.wait().status == faults.DONE
+            mover.wait()
+        assert mover.status == faults.DONE
         assert lab.side() == "new"
         lab.assert_all_there()
 
