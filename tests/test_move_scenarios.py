@@ -814,6 +814,35 @@ def test_what_a_merge_made_is_held_by_a_ref_when_it_is_taken_back_G_17(root: Pat
         assert_whole(store)
 
 
+def test_git_gc_between_any_two_moves_loses_nothing_G_17(root: Path, session: Session) -> None:
+    """Forced, skipped, exact, each taken back and that taken back again, with a pruning gc after every step."""
+    turn(session, root, "one", a="1", b="1")
+    turn(session, root, "two", a="2", b="2", c="2")
+
+    def clean() -> None:
+        git(session.store.shadow.git_dir, "gc", "--quiet", "--prune=now")
+
+    for how in ("forced", "skipped", "exact"):
+        write(root / "b", f"by hand, before it is {how}")
+        write(root / "new", f"new, before it is {how}")
+        before = on_disk(root)
+        clean()
+        policy = Policy({"forced": FORCE, "skipped": SKIP}.get(how, REFUSE))
+        session.move(session.plan_undo(policy=policy, exact=how == "exact"))
+        after = on_disk(root)
+        clean()
+        taken = session.move(session.plan_ops_undo())
+        assert on_disk(root) == before
+        clean()
+        again = session.move(session.plan_ops_undo(taken.operation))
+        assert on_disk(root) == after
+        clean()
+        session.move(session.plan_ops_undo(again.operation))
+        assert on_disk(root) == before and stands_at(session) == 2
+    clean()
+    assert_whole(session.store)
+
+
 def test_undo_of_a_restore_of_a_restore(root: Path, session: Session) -> None:
     states = [on_disk(root)]
     for number in (1, 2):
