@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -110,13 +111,15 @@ def first_state(root: Path) -> None:
         write(root / name, name)
     write(root / "text", "".join(LINES))
     write(root / "tool", "#!/bin/sh\n")
+    for name in ("gone", "text", "thing"):
+        (root / name).chmod(0o600)  # private, as it must come back
     (root / "link").symlink_to("keep")
     (root / "empty").mkdir()
 
 
 def every_kind(root: Path) -> None:
     """What the struck turn does."""
-    write(root / "text", "".join(["changed\n", *LINES[1:]]))
+    (root / "text").write_text("".join(["changed\n", *LINES[1:]]))
     for name in ("gone", "deep/gone", "link", "place", "thing"):
         remove(root / name)
     (root / "tool").chmod(0o755)
@@ -180,6 +183,7 @@ class Whole:
 
     def __init__(self, home: Path, root: Path) -> None:
         self.files = on_disk(root)
+        self.modes = {name: stat.S_IMODE(os.lstat(root / os.fsdecode(name)).st_mode) for name in self.files}
         self.folders = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_dir()}
         store = next(path for path in home.iterdir() if not path.name.startswith("."))
         git_dir = str(store / "store.git")
@@ -196,7 +200,7 @@ class Whole:
                 self.refs[name] += " " + git(git_dir, "symbolic-ref", name, may_fail=True).decode().strip()
 
     def key(self) -> tuple[object, ...]:
-        return self.files, self.folders, self.refs, self.head, self.documents
+        return self.files, self.modes, self.folders, self.refs, self.head, self.documents
 
 
 def age_locks(home: Path) -> None:
@@ -274,7 +278,7 @@ class MoveLab:
             return "old"
         assert found.key() == self.after.key(), {
             name: list(_differing(*(getattr(w, name) for w in (self.before, found, self.after))))
-            for name in ("files", "folders", "refs", "head", "documents")
+            for name in ("files", "modes", "folders", "refs", "head", "documents")
         }
         return "new"
 

@@ -172,8 +172,9 @@ class Branches:
     def checkpoint(self, name: str, oid: bytes, *, force: bool = False) -> Operation | None:
         """Pins a name to a node. None when it is there already."""
         ref = self._place("tags", check_own_name(name, "checkpoint"))
-        if self._refs.read(ref) == oid:
-            return None
+        with self._store.changing():
+            if self._refs.read(ref) == oid:
+                return None
 
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
             if oid not in graph.nodes:

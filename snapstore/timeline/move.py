@@ -6,9 +6,6 @@ import os
 import time
 
 from snapstore.errors import Busy, Conflict, SnapstoreError
-from snapstore.git import commits
-from snapstore.git.objects import BLOB, COMMIT
-from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.documents import SessionState, encode, timestamp
 from snapstore.timeline.folders import folders_to_keep, standing_folders
@@ -16,9 +13,8 @@ from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import read_node
 from snapstore.timeline.ops import Operation, Operations
 from snapstore.timeline.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
-from snapstore.timeline.planner import SAFETY
-from snapstore.timeline.recorder import Recorder, highest_seq, letter
-from snapstore.worktree.blobs import Blobs, LeftOut
+from snapstore.timeline.recorder import Recorder, highest_seq
+from snapstore.timeline.saving import Saved, save, stale
 from snapstore.worktree.journal import spell_entry
 from snapstore.worktree.scan import row_of
 
@@ -26,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from snapstore.git.packwriter import PackWriter
     from snapstore.git.refs import RefValue
     from snapstore.timeline.nodes import Node
     from snapstore.timeline.plan import PathMove, State
@@ -96,6 +91,7 @@ class Mover:
         self._number = 0
         self._moved = Moved(session, plan)
         self._files: dict[str, bytes | None] = {}
+        self._saved = Saved()
 
     def run(self) -> Moved:
         plan = self._plan
@@ -104,20 +100,21 @@ class Mover:
             if plan.nothing_to_do:
                 return self._moved
             self._number = Operations(self._store).next_number()
-            saved = self._save()
+            self._saved = save(self._store, plan, self._number, self.what)
             try:
                 tag = f"{self._number}-{os.urandom(3).hex()}"
                 restore = self._store.restorer(tag, folders_to_keep(self._shadow, plan), plan.known)
                 for move in plan.paths:
                     if move.action in (KEPT, SKIPPED) and not self._as_found(restore, move):
-                        raise _stale(f"{os.fsdecode(move.path)} changed since the plan was made")
+                        raise stale(f"{os.fsdecode(move.path)} changed since the plan was made")
                 restore.check(plan.file_moves())
                 stats = self._carry_out(restore)
             except BaseException:
-                self._discard(saved)
+                self._discard()
                 raise
+            self._moved.safety, self._moved.safety_ref = self._saved.commit, self._saved.ref
             try:
-                self._shadow.objects.release(saved)
+                self._shadow.objects.release(self._saved.pack)
                 self._remember(stats)
             except (OSError, SnapstoreError) as error:  # what only saves space or time makes no move look failed
                 self._store.log(f"after a move: {error}")
@@ -127,17 +124,16 @@ class Mover:
         found = restore.observe(move.path)
         return found == move.found or (move.found is None and isinstance(found, str))
 
-    def _discard(self, saved: str | None) -> None:
+    def _discard(self) -> None:
         """Removes what was saved for a move that came to nothing; never what a ref or the journal may need."""
         refs, plan = self._shadow.refs, self._plan
         try:
             needed = self._store.journal.pending() or refs.read(f"refs/snapstore/cursor/{plan.session}") != plan.start
-            if self._moved.safety_ref is not None:
-                needed = needed or refs.read(self._moved.safety_ref) is not None
+            needed = needed or any(refs.read(name) is not None for name, _, _ in self._saved.refs)
         except (OSError, SnapstoreError):
             needed = True
         if not needed:
-            self._shadow.objects.discard(saved)
+            self._shadow.objects.discard(self._saved.pack)
 
     def preview(self) -> dict[str, Any]:
         """What the move would do. Every path and object is checked; conflicts are part of the answer."""
@@ -164,79 +160,16 @@ class Mover:
                 session=plan.session,
             )
         if store.shadow.refs.value(f"refs/snapstore/cursor/{plan.session}") != plan.cursor_value:
-            raise _stale("the session has moved since the plan was made")
+            raise stale("the session has moved since the plan was made")
         graph = Graph(store, plan.session)
         if graph.branch != plan.start_branch or (graph.tip_of(plan.branch) is None and not plan.ref_moves):
-            raise _stale("its branches have changed since the plan was made")
-
-    # Safety.
-
-    def _save(self) -> str | None:
-        """Puts into the store what is on disk and nowhere else, and what a merge made. Gives the pack; no ref leads
-        there before the journal is written."""
-        plan = self._plan
-        if not plan.exact and not any(move.settled for move in plan.paths) and self._all_stored():
-            return None
-        capture = Capture(self._store)
-        try:
-            disk = self._look_at_all(capture) if plan.exact else None
-            blobs = Blobs(self._store.root, self._shadow.objects, capture.writer)
-            for move in plan.paths:
-                if move.merged is not None:
-                    capture.writer.add(BLOB, move.merged)
-                if isinstance(move.found, tuple) and move.found[1] not in capture.writer:
-                    self._save_file(blobs, move)
-            if plan.exact or any(move.settled for move in plan.paths):
-                self._moved.safety = self._safety_commit(capture.writer, disk)
-                self._moved.safety_ref = f"refs/snapstore/safety/{plan.session}/{self._number}"
-            return self._shadow.objects.finish(capture.writer)
-        except BaseException:
-            capture.writer.abandon()
-            raise
-
-    def _all_stored(self) -> bool:
-        """Whether whatever the move replaces could be brought back from the store."""
-        contains = self._shadow.objects.contains
-        return all(
-            contains(move.found[1], fresh=False) for move in self._plan.changing if isinstance(move.found, tuple)
-        )
-
-    def _look_at_all(self, capture: Capture) -> bytes:
-        disk = capture.scan(self._shadow.commit(self._plan.start).tree)
-        if disk != self._plan.source:
-            raise _stale("files changed since the plan was made")
-        return disk
-
-    def _save_file(self, blobs: Blobs, move: PathMove) -> None:
-        assert isinstance(move.found, tuple)
-        if self._shadow.objects.contains(move.found[1], fresh=False):
-            return
-        try:
-            taken = blobs.take(move.path)
-        except LeftOut as error:
-            raise _stale(f"{os.fsdecode(move.path)} cannot be saved first: {error.args[0]}") from None
-        if taken is None or taken[0] != move.found:
-            raise _stale(f"{os.fsdecode(move.path)} changed since the plan was made")
-
-    def _safety_commit(self, writer: PackWriter, disk: bytes | None) -> bytes:
-        """What is on disk, as far as the move is about it, on top of where the session stands."""
-        plan, trees = self._plan, self._shadow.trees
-        start = self._shadow.commit(plan.start).tree
-        found = {move.path: move.found for move in plan.paths if not isinstance(move.found, str)}
-        tree = trees.rewrite(writer, disk or start, found)
-        changes = [(letter(change), change[0]) for change in trees.diff(start, tree)]
-        trailers = {"Kind": SAFETY, "Session": plan.session, "Operation": self._number}
-        text = commits.message(f"On disk before {self.what}", changes, trailers)
-        seconds = max(0, int(self._store.clock()))
-        return writer.add(COMMIT, commits.encode(tree, [plan.start], self._store.user, SNAPSTORE, seconds, text))
+            raise stale("its branches have changed since the plan was made")
 
     # Journal, write, refs, done.
 
     def _carry_out(self, restore: Restore) -> dict[bytes, os.stat_result | None]:
         plan, store = self._plan, self._store
-        refs: list[RefMove] = list(plan.ref_moves)
-        if self._moved.safety_ref is not None:
-            refs.append((self._moved.safety_ref, None, self._moved.safety))
+        refs: list[RefMove] = [*plan.ref_moves, *self._saved.refs]
         self._tell_others()
         if plan.new_node is not None:
             capture = Capture(store)
@@ -328,7 +261,7 @@ class Mover:
             arguments=plan.arguments,
             refs=plan.ref_moves,
             files=[(move.path, move.old, move.new) for move in plan.file_moves()],
-            safety=self._moved.safety_ref,
+            safety=self._saved.ref,
             undoes=plan.undoes,
         )
         name, data = operation.document()
@@ -386,7 +319,3 @@ def conflict(plan: Plan) -> Conflict:
         "file with --ours PATH and --theirs PATH.",
         conflicts=[move.as_conflict() for move in found],
     )
-
-
-def _stale(why: str) -> Conflict:
-    return Conflict(f"the plan is out of date: {why}", "Nothing was written; make it again.", stale=True)

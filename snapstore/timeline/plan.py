@@ -32,6 +32,9 @@ WRITE, REMOVE, KEPT, SKIPPED, CONFLICT = "write", "remove", "kept", "skipped", "
 # What to do about conflicts.
 REFUSE, MERGE, MARKERS, FORCE, SKIP = "refuse", "merge", "markers", "force", "skip"
 
+# The kind of a commit that holds what was on disk before a move.
+SAFETY = "safety"
+
 # What a move is about.
 BOTH, FILES, CONVERSATION = "both", "files", "conversation"
 
@@ -180,6 +183,11 @@ class Plan:
         """Whether the session stands there already and no file would change."""
         idle = not self.changing and not self.conflicts and self.new_node is None and not self.ref_moves
         return idle and self.target == self.start and self.branch == self.start_branch
+
+    @property
+    def saves(self) -> bool:
+        """Whether what is on disk is saved first."""
+        return self.exact or any(move.settled for move in self.paths)
 
     @property
     def changing(self) -> list[PathMove]:

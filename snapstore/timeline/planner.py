@@ -8,7 +8,19 @@ from snapstore.timeline.folders import private_modes
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import read_node
 from snapstore.timeline.ops import UNDO, Operations
-from snapstore.timeline.plan import BOTH, CONVERSATION, FILES, MERGE, REFUSE, NewNode, PathMove, Plan, Policy, fold
+from snapstore.timeline.plan import (
+    BOTH,
+    CONVERSATION,
+    FILES,
+    MERGE,
+    REFUSE,
+    SAFETY,
+    NewNode,
+    PathMove,
+    Plan,
+    Policy,
+    fold,
+)
 from snapstore.timeline.settle import Settler
 
 TYPE_CHECKING = False
@@ -20,7 +32,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.plan import PathStep, Segment
     from snapstore.timeline.session import Session
 
-EDITS, SAFETY = "edits", "safety"
+EDITS = "edits"
 
 
 class How:
