@@ -54,7 +54,7 @@ def _obstacles(store: Store, pending: dict[str, Any]) -> list[str]:
     for name, old, new in pending["refs"]:
         if store.shadow.refs.value(name) not in (unspell(old), unspell(new)):
             found.append(f"{name} was moved by something else")
-    for path, _, new in pending.get("tree", ()):
+    for path, _, new, *_ in pending.get("tree", ()):
         entry = unspell_entry(new)
         if entry is not None and entry[1] and not store.shadow.objects.contains(entry[1]):
             found.append(f"the store lacks what {path_text(path)} should hold")
@@ -65,7 +65,7 @@ def _show(context: Context, pending: dict[str, Any], obstacles: list[str]) -> No
     out = context.out
     out.line(f"{out.paint('Interrupted:', YELLOW)} {out.paint(safe(str(pending['what'])), BOLD)}")
     tree = pending.get("tree", ())
-    for path, _, new in tree[:LISTED]:
+    for path, _, new, *_ in tree[:LISTED]:
         out.line(f"  {'remove' if new is None else 'write ':<6}  {path_text(path)}")
     if len(tree) > LISTED:
         out.line(f"  … and {len(tree) - LISTED:,} more", DIM)
@@ -98,7 +98,7 @@ def _document(pending: dict[str, Any] | None, obstacles: list[str], ended: Recov
 
     if pending is None:
         return {"pending": False, "what": None, "files": [], "refs": [], "obstacles": [], "ended": None, "kept": []}
-    files = [{**path_json(fsencode(path)), "old": old, "new": new} for path, old, new in pending.get("tree", ())]
+    files = [{**path_json(fsencode(path)), "old": old, "new": new} for path, old, new, *_ in pending.get("tree", ())]
     return {
         "pending": ended is None,
         "what": pending["what"],
