@@ -107,16 +107,21 @@ class Moving(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "store"):
             return
-        for session in SESSIONS:
-            if session in self.open:
-                self._session(session).close_open_turn()
+        try:
+            self._at_the_end()
+        finally:
+            self._close()
+            shutil.rmtree(self.folder)
+
+    def _at_the_end(self) -> None:
+        """Every turn ever taken is there to the byte, and the store is whole."""
+        for session in sorted(self.open):
+            self._session(session).close_open_turn()
         self._learn()
         for node in self.nodes.values():
             wrong = difference(node.files, in_commit(self.store, node.oid))
             assert not wrong, (node, wrong)
         assert_whole(self.store)
-        self._close()
-        shutil.rmtree(self.folder)
 
     # What people and agents do to files.
 
