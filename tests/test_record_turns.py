@@ -522,3 +522,15 @@ with Store.open(sys.argv[1], create=True) as store:
 """
     done = subprocess.run([sys.executable, "-c", code, str(root)], capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_a_turn_that_changes_more_folders_than_are_kept_in_memory(root: Path, store: Store) -> None:
+    """What a step has written is read again before it is in the store, however much of it there is."""
+    for number in range(4500):
+        write(root / f"{number}/file", "0")
+    session = store.session("s")
+    turn = session.begin("all of them")
+    for number in range(4500):
+        write(root / f"{number}/file", f"1 {number}")
+    commit = turn.end()
+    assert len(touched(store, commit)) == 4500

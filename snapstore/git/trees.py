@@ -27,10 +27,15 @@ class Trees:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._cache: dict[bytes, dict[bytes, Entry]] = {}
+        self._written: dict[bytes, dict[bytes, Entry]] = {}  # not in the store before their pack is finished
+
+    def start(self) -> None:
+        """A new look at the disk begins: what the one before wrote is in the store by now, or will never be."""
+        self._written = {}
 
     def read(self, oid: bytes) -> dict[bytes, Entry]:
         """A folder's entries by name. Treat the result as read-only: it is shared."""
-        entries = self._cache.get(oid)
+        entries = self._cache.get(oid) or self._written.get(oid)
         if entries is None:
             entries = {} if oid == EMPTY_TREE else parse(self._objects.read_kind(oid, TREE), oid)
             self._remember(oid, entries)
@@ -121,7 +126,9 @@ class Trees:
             # A folder built from nothing may be one that was borrowed with the user's packs.
             if base != EMPTY_TREE or not self._objects.contains(oid, fresh=False):
                 writer.add(TREE, data, oid)
-            self._remember(oid, entries)
+                self._written[oid] = entries
+            else:
+                self._remember(oid, entries)
         return oid
 
     def diff(self, old: bytes, new: bytes) -> Iterator[Change]:

@@ -33,6 +33,7 @@ class Capture:
         self._store = store
         self._trees = store.shadow.trees
         store.shadow.objects.refresh()
+        store.shadow.trees.start()
         self.writer = ForgetfulWriter() if forget else store.shadow.objects.writer()
         self._blobs = Blobs(store.root, store.shadow.objects, self.writer)
         self.disk: bytes | None = None  # the tree of everything on disk, as far as we know it
