@@ -40,6 +40,7 @@ class Settler:
         plan = self._plan
         for move in plan.paths:
             move.found = self._restore.observe(move.path)
+        plan.modes.update(self._restore.modes)  # for the way back
         removed = {move.path for move in plan.paths if self._goes(move)}
         emptied = folders_above(removed)
         for move in plan.paths:

@@ -159,13 +159,13 @@ class Descent:
 
     # Files.
 
-    def observe(self, path: bytes) -> State:
+    def observe(self, path: bytes) -> tuple[State, os.stat_result | None]:
         """What is at a path; that it cannot be read is an answer too."""
         try:
-            return self.look(path)[0]
+            return self.look(path)
         except OSError as error:
             if error.errno in _CANNOT_READ:
-                return UNREADABLE_THERE
+                return UNREADABLE_THERE, None
             raise
 
     def look(self, path: bytes) -> tuple[State, os.stat_result | None]:
