@@ -482,3 +482,14 @@ def test_a_private_file_comes_back_private(root: Path, session: Session, named: 
     assert (root / "key").stat().st_mode & 0o777 == 0o600
     session.move(session.plan_redo())
     assert (root / "other").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_folder_made_by_hand_between_undo_and_redo_stays_G_03(root: Path, session: Session) -> None:
+    turn(session, root, "make", folder__x="new")
+    session.move(session.plan_undo())
+    (root / "folder").mkdir()
+    session.move(session.plan_redo())
+    session.move(session.plan_undo())
+    assert (root / "folder").is_dir()
+    session.move(session.plan_redo())
+    assert texts(root) == {"folder/x": "new"}

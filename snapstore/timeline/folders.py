@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from snapstore.git.shadow import Shadow
+    from snapstore.timeline.ops import Operation
     from snapstore.timeline.plan import Plan
     from snapstore.worktree.restore import Restore
 
@@ -30,9 +31,9 @@ def private_modes(shadow: Shadow, passed: Iterable[bytes]) -> dict[bytes, int]:
     return found
 
 
-def folders_to_keep(shadow: Shadow, plan: Plan) -> list[bytes]:
+def folders_to_keep(shadow: Shadow, plan: Plan, last: Operation | None) -> list[bytes]:
     """Of the folders that files are removed from, those that no turn of this move made or took away: they stay, even if
-    they are empty then."""
+    they are empty then. So do those that a person had made when the last move put the turn's files back into them."""
     left, entered = list(plan.undone), list(plan.redone)
     if plan.new_node is not None and plan.new_node.kind == "revert":
         left.append(plan.new_node.of)
@@ -43,6 +44,8 @@ def folders_to_keep(shadow: Shadow, plan: Plan) -> list[bytes]:
     if removed:
         ours.update(*(_made(shadow, oid, "empty_folders") for oid in left))
         ours.update(*(_made(shadow, oid, "left_folders", backwards=True) for oid in entered))
+        if last is not None and last.to is not None and last.to.get("commit") == plan.start.hex():
+            ours -= {os.fsencode(folder) for folder in last.standing if is_path(folder)}
     return sorted(folders_above(removed) - ours)
 
 

@@ -92,6 +92,7 @@ class Mover:
         self._moved = Moved(session, plan)
         self._files: dict[str, bytes | None] = {}
         self._saved = Saved()
+        self._standing: list[str] = []
 
     def run(self) -> Moved:
         plan = self._plan
@@ -103,7 +104,7 @@ class Mover:
             self._saved = save(self._store, plan, self._number, self.what)
             try:
                 tag = f"{self._number}-{os.urandom(3).hex()}"
-                restore = self._store.restorer(tag, folders_to_keep(self._shadow, plan), plan.known)
+                restore = self._store.restorer(tag, self._folders_to_keep(), plan.known)
                 for move in plan.paths:
                     if move.action in (KEPT, SKIPPED) and not self._as_found(restore, move):
                         raise stale(f"{os.fsdecode(move.path)} changed since the plan was made")
@@ -119,6 +120,13 @@ class Mover:
             except (OSError, SnapstoreError) as error:  # what only saves space or time makes no move look failed
                 self._store.log(f"after a move: {error}")
         return self._moved
+
+    def _folders_to_keep(self) -> list[bytes]:
+        last = None
+        if self._plan.of(REMOVE):
+            log = Operations(self._store).newest_first()
+            last = next((operation for operation in log if operation.session == self._plan.session), None)
+        return folders_to_keep(self._shadow, self._plan, last)
 
     def _as_found(self, restore: Restore, move: PathMove) -> bool:
         found = restore.observe(move.path)
@@ -140,7 +148,7 @@ class Mover:
         plan = self._plan
         self._refuse_to_start()
         saved = {move.path for move in plan.changing if move.settled}  # not in the store yet, perhaps
-        restore = self._store.restorer("preview", folders_to_keep(self._shadow, plan))
+        restore = self._store.restorer("preview", self._folders_to_keep())
         restore.check([move for move in plan.file_moves() if move.path not in saved])
         return {**self._moved.as_json(), "preview": True}
 
@@ -171,6 +179,7 @@ class Mover:
         plan, store = self._plan, self._store
         refs: list[RefMove] = [*plan.ref_moves, *self._saved.refs]
         self._tell_others()
+        self._standing = standing_folders(self._shadow, plan, restore, self._shadow.commit(plan.start).tree)
         if plan.new_node is not None:
             capture = Capture(store)
             try:
@@ -213,7 +222,7 @@ class Mover:
             record={
                 "prompt": plan.new_node.subject,
                 "of": plan.new_node.of.hex(),
-                "empty_folders": standing_folders(self._shadow, plan, restore, before),
+                "empty_folders": self._standing,
                 "started_at": when,
                 "ended_at": when,
                 "status": "done",
@@ -263,6 +272,7 @@ class Mover:
             files=[(move.path, move.old, move.new) for move in plan.file_moves()],
             safety=self._saved.ref,
             undoes=plan.undoes,
+            standing=self._standing,
         )
         name, data = operation.document()
         self._files[name] = data

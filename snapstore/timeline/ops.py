@@ -42,6 +42,7 @@ class Operation:
         "refs",
         "safety",
         "session",
+        "standing",
         "to",
         "undoes",
         "what",
@@ -62,6 +63,7 @@ class Operation:
         files: Iterable[PathStep] = (),
         safety: str | None = None,
         undoes: Iterable[int] = (),
+        standing: Iterable[str] = (),
     ) -> None:
         self.number = number
         self.session = session
@@ -75,6 +77,7 @@ class Operation:
         self.files = list(files)  # what it did to the user's files
         self.safety = safety  # the ref that holds what was on disk
         self.undoes = list(undoes)  # operations it took back
+        self.standing = list(standing)  # folders that were there, empty, before it put files into them
 
     def as_json(self) -> dict[str, Any]:
         """The form on disk, and with `--json`."""
@@ -91,6 +94,7 @@ class Operation:
             "files": [[os.fsdecode(path), spell_entry(old), spell_entry(new)] for path, old, new in self.files],
             "safety_ref": self.safety,
             "undoes": self.undoes,
+            "standing": self.standing,
         }
 
     def document(self) -> tuple[str, bytes]:
@@ -195,4 +199,5 @@ def _parse(data: dict[str, Any]) -> Operation:
         files=[(os.fsencode(path), unspell_entry(old), unspell_entry(new)) for path, old, new in data["files"]],
         safety=data["safety_ref"],
         undoes=data["undoes"],
+        standing=data.get("standing", ()),
     )
