@@ -1,0 +1,73 @@
+"""Follow a transcript while its agent writes it (G-20)."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Usage
+from snapstore.transcripts.lines import open_file
+from snapstore.transcripts.reading import described, feed_lines, filled, new_outline
+from snapstore.transcripts.shape import Conversation, ConversationTurn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+_CHECKED = 4096  # bytes at the beginning and before the offset that show whether the file is still the same
+
+
+class Follower:
+    """Reads only what was appended since the last `poll`, whole lines only, and starts over on another file.
+
+    It keeps places, not text: turns are read when they are asked for."""
+
+    def __init__(self, path: str | os.PathLike[str], agent: str) -> None:
+        if agent == "opencode":
+            raise Usage("opencode's conversations are in a database, which has no end to follow")
+        self._path = path
+        self._agent = agent
+        self.offset = 0
+        self.started_over = False
+        self._file_id: tuple[int, int] | None = None
+        self._marks = (b"", b"")
+        self._outline = new_outline(agent)
+
+    def poll(self) -> int:
+        """Take in what is new and return how many bytes that was. `started_over` says whether the file was rewritten
+        or cut since, so that what was given out before no longer counts."""
+        with open_file(self._path) as file:
+            status = os.fstat(file.fileno())
+            identity = (status.st_dev, status.st_ino)
+            self.started_over = self.offset > 0 and not self._is_same(file, identity, status.st_size)
+            if self.started_over:
+                self.offset = 0
+                self._outline = new_outline(self._agent)
+            before = self.offset
+            self.offset = feed_lines(self._outline, file, self.offset, half=False)
+            self._file_id = identity
+            self._marks = self._read_marks(file)
+            return self.offset - before
+
+    def conversation(self) -> Conversation:
+        """Everything so far."""
+        with open_file(self._path) as file:
+            conversation = described(self._outline)
+            conversation.turns = [filled(file, self._outline, s, n) for n, s in enumerate(self._outline.line(), 1)]
+            return conversation
+
+    def last_turn(self) -> ConversationTurn | None:
+        spans = self._outline.line()
+        if not spans:
+            return None
+        with open_file(self._path) as file:
+            return filled(file, self._outline, spans[-1], len(spans))
+
+    def _is_same(self, file: BinaryIO, identity: tuple[int, int], size: int) -> bool:
+        """A rewrite may keep the size or grow, and the inode too: the bytes around what was read must be the same."""
+        return identity == self._file_id and size >= self.offset and self._read_marks(file) == self._marks
+
+    def _read_marks(self, file: BinaryIO) -> tuple[bytes, bytes]:
+        file.seek(0)
+        first = file.read(min(_CHECKED, self.offset))
+        file.seek(max(self.offset - _CHECKED, 0))
+        return first, file.read(min(_CHECKED, self.offset))

@@ -1,0 +1,104 @@
+"""Lines of a file that someone else is writing: by bytes, with their places, never more than one in memory."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+
+from snapstore.errors import Corrupt, Unknown, Unsafe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
+
+    Ref = tuple[int, int] | bytes  # where a line lies (offset, size), or the line itself when it has no place
+
+LONGEST_LINE = 256 << 20  # real ones reach 50 MB (pasted images); more is not a line but a broken file
+_BOM = b"\xef\xbb\xbf"
+# Not strict: control characters inside strings are written by some agents and mean no harm here.
+_decode = json.JSONDecoder(strict=False).decode
+
+
+def open_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open for reading only. A pipe or a device would block or never end, so only a regular file will do."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0))
+    except ValueError as error:  # a NUL in the name
+        raise Unsafe(f"not the name of a file: {_shown(path)}") from error
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            raise Unknown(f"there is no transcript {_shown(path)}", "Check the path of the transcript.") from error
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO):
+            raise Unsafe(f"not a transcript: {_shown(path)}: {error.strerror}") from error
+        raise Corrupt(f"cannot read {_shown(path)}: {error.strerror}", "Check its permissions.") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Unsafe(f"not a regular file: {_shown(path)}", "Give the path of the agent's transcript file.")
+    return open(descriptor, "rb", buffering=1 << 20)
+
+
+def lines(file: BinaryIO, start: int = 0) -> Iterator[tuple[tuple[int, int], bytes]]:
+    """Each line with its place, from an offset on. An over-long line is given as empty bytes."""
+    offset = start
+    file.seek(start)
+    while raw := file.readline(LONGEST_LINE):
+        size = len(raw)
+        if size == LONGEST_LINE and raw[-1:] != b"\n":
+            while raw[-1:] != b"\n" and (raw := file.readline(1 << 20)):
+                size += len(raw)
+            raw = b""
+        yield (offset, size), raw
+        offset += size
+
+
+def load(file: BinaryIO, ref: Ref) -> bytes:
+    if isinstance(ref, bytes):
+        return ref
+    file.seek(ref[0])
+    return file.read(ref[1])
+
+
+def parse(raw: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line; None when it is none. Whatever the bytes are, no exception."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode("utf-8", "replace")
+    try:
+        found = _decode(text)
+    except RecursionError:
+        return None
+    except ValueError:
+        # What a crash or an editor leaves around a line: NULs of a hole, a byte order mark, another kind of line end.
+        stripped = raw.strip(b"\0 \t\r\n").removeprefix(_BOM)
+        return parse(stripped) if stripped != raw and len(stripped) < len(raw.strip()) else None
+    return found if isinstance(found, dict) else None
+
+
+def is_blank(raw: bytes) -> bool:
+    return not raw.strip(b"\0 \t\r\n").removeprefix(_BOM)
+
+
+def document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A file that is one JSON object. Half-written or broken, it cannot be used at all."""
+    size = os.fstat(file.fileno()).st_size
+    if size > LONGEST_LINE:
+        raise Corrupt(f"{_shown(path)} is too large for one document ({size} bytes)")
+    file.seek(0)
+    raw = file.read()
+    found = parse(raw)
+    if found is None and not is_blank(raw):
+        raise Corrupt(f"{_shown(path)} is not a JSON document", "It may still be being written; try again.")
+    return found or {}
+
+
+def dump(record: Any) -> bytes:
+    """A line for a part of a document, which has none of its own."""
+    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    return repr(os.fspath(path))[:200]

@@ -1,0 +1,205 @@
+"""How a transcript is read: first which lines belong to which turn, then what those lines say.
+
+The first pass keeps places, not text, so that its memory grows with the number of lines and not with their bytes;
+the second reads one turn at a time. Both see a line through the same small functions of its agent.
+"""
+
+from __future__ import annotations
+
+from snapstore.transcripts.shape import Branch, ConversationTurn, Message, ToolCall
+from snapstore.transcripts.tools import classify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.transcripts.lines import Ref
+
+__all__ = ["Branch", "Filler", "Outline", "Span", "clean", "get", "moment", "string", "text_of"]
+
+
+class Span:
+    """The lines of one turn. `key` is the id of the line that starts it, where lines have ids."""
+
+    __slots__ = ("compacted", "ended", "key", "parent", "prompted", "refs", "spoken")
+
+    def __init__(self, key: str | None = None, prompted: bool = False) -> None:
+        self.key = key
+        self.prompted = prompted
+        self.refs: list[Ref] = []
+        self.compacted = False
+        self.ended = False
+        self.spoken = False  # the agent said or did something
+        self.parent: Span | None = None
+
+
+class Outline:
+    """The turns of a conversation that is one list with an end that may be cut off. Trees override `line`."""
+
+    agent = ""
+
+    def __init__(self) -> None:
+        self.session_id: str | None = None
+        self.forked_from: str | None = None
+        self.cwd: str | None = None
+        self.title: str | None = None
+        self.unknown = 0
+        self.malformed = 0
+        self.is_tail = False  # the lines begin in the middle of the file
+        self.reached_outside = False  # a line spoke of something that is not there: in a tail, it lies before it
+        self.spans: list[Span] = []
+        self.left: list[tuple[int, list[Span]]] = []
+        self._compacted = False
+
+    def feed(self, ref: Ref, record: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def feed_malformed(self, ref: Ref) -> None:
+        self.malformed += 1
+        self.keep(ref)
+
+    def keep(self, ref: Ref, spoken: bool = False) -> None:
+        span = self.current()
+        span.refs.append(ref)
+        span.spoken = span.spoken or spoken
+
+    def line(self) -> list[Span]:
+        return self.spans
+
+    def branches(self) -> list[tuple[int, list[Span]]]:
+        return self.left
+
+    def filler(self, turn: ConversationTurn, span: Span) -> Filler:
+        raise NotImplementedError
+
+    # For lists.
+
+    def current(self) -> Span:
+        if not self.spans:
+            self.spans.append(Span())
+        return self.spans[-1]
+
+    def start(self, key: str | None, prompted: bool = True) -> Span:
+        """A new turn. Lines before the first prompt (the session's header) belong to the first turn."""
+        span = Span(key, prompted)
+        span.compacted, self._compacted = self._compacted, False
+        before = self.spans[0] if len(self.spans) == 1 else None
+        if before and not (before.prompted or before.spoken or self.is_tail):
+            span.refs = self.spans.pop().refs
+        self.spans.append(span)
+        return span
+
+    def compact(self) -> None:
+        self._compacted = True
+
+    def cut(self, kept: int) -> None:
+        """The turns after the first `kept` are left: what follows goes on from there."""
+        if kept < len(self.spans):
+            self.left.append((kept, self.spans[kept:]))
+            del self.spans[kept:]
+
+
+class Filler:
+    """Takes the lines of one turn in order and fills it."""
+
+    def __init__(self, turn: ConversationTurn, span: Span) -> None:
+        self.turn = turn
+        self.span = span
+        self._calls: dict[str, list[ToolCall]] = {}
+        self._waiting: dict[str, tuple[str | None, bool, Any]] = {}
+
+    def take(self, record: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        for id, answer in self._waiting.items():  # an answer may lie before its call: parallel writers
+            for call in self._calls.get(id, ()):
+                call.result, call.is_error, call.outcome = answer
+
+    # What turns are made of.
+
+    def prompt(self, text: str, id: str | None, at: str | None) -> None:
+        text = clean(text)
+        turn = self.turn
+        turn.prompt = text if turn.prompt is None else f"{turn.prompt}\n\n{text}"
+        turn.prompt_id = turn.prompt_id or id
+        turn.messages.append(Message("user", text, id, at))
+
+    def reply(self, text: Any, id: str | None, at: str | None) -> None:
+        if isinstance(text, str) and text.strip():
+            text = clean(text)
+            self.turn.replies.append(text)
+            self.turn.messages.append(Message("assistant", text, id, at))
+
+    def think(self, text: Any) -> None:
+        if isinstance(text, str) and text.strip():
+            self.turn.thinking.append(clean(text))
+
+    def call(self, id: Any, name: Any, input: Any) -> None:
+        id = id if isinstance(id, str) else None
+        if id is not None and id in self._calls:
+            return
+        made = classify(id, clean(name) if isinstance(name, str) else "", input)
+        self.turn.tool_calls.extend(made)
+        if id is not None:
+            self._calls[id] = made
+
+    def result(self, id: Any, text: str | None, is_error: bool, outcome: Any = None) -> None:
+        if isinstance(id, str):
+            self._waiting[id] = (clean(text) if text is not None else None, is_error, outcome)
+
+    def time(self, at: str | None) -> None:
+        if at is not None:
+            self.turn.started_at = self.turn.started_at or at
+            self.turn.ended_at = at
+
+
+# Small readers of values that may be anything.
+
+
+def get(record: Any, *names: str) -> Any:
+    """record[a][b]…, or None as soon as something on the way is no object."""
+    for name in names:
+        if not isinstance(record, dict):
+            return None
+        record = record.get(name)
+    return record
+
+
+def string(record: Any, *names: str) -> str | None:
+    value = get(record, *names)
+    return value if isinstance(value, str) and value else None
+
+
+def text_of(content: Any) -> str | None:
+    """The text of a message: a string, or blocks with a `text` each."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        content = [content]
+    if not isinstance(content, list):
+        return None
+    parts = [part if isinstance(part, str) else string(part, "text") for part in content]
+    return "\n".join(part for part in parts if part)
+
+
+def clean(text: str) -> str:
+    """Without lone surrogates, which JSON can spell and UTF-8 cannot: they would break whoever prints or stores it."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def moment(value: Any) -> str | None:
+    """A time as ISO text; agents write that, or milliseconds."""
+    if isinstance(value, str):
+        return value or None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 253_402_300_799_000:
+        from datetime import UTC, datetime
+
+        return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return None

@@ -1,0 +1,137 @@
+"""What every agent's conversation becomes: turns with a prompt, replies, thinking, tool calls and the raw lines.
+
+Plain classes, as elsewhere on the turn path: dataclasses cost a hook two interpreter starts to import.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+EDIT, WRITE, SHELL, OTHER = "Edit", "Write", "shell", "other"
+
+
+class Message:
+    """Something said. `at` is the time as the agent wrote it (ISO 8601), None where it wrote none."""
+
+    __slots__ = ("at", "id", "role", "text")
+
+    def __init__(self, role: str, text: str, id: str | None = None, at: str | None = None) -> None:
+        self.role = role
+        self.text = text
+        self.id = id
+        self.at = at
+
+
+class ToolCall:
+    """One call of a tool; one per file where a call (a patch) names several.
+
+    `type` is Edit, Write, shell or other; `result` is the text the model saw, `outcome` the structured answer where
+    the agent keeps one (Claude Code's holds the file as it was before)."""
+
+    __slots__ = (
+        "content",
+        "file_path",
+        "id",
+        "input",
+        "is_error",
+        "name",
+        "new_string",
+        "old_string",
+        "outcome",
+        "result",
+        "type",
+    )
+
+    def __init__(self, id: str | None, name: str, input: Any = None, type: str = OTHER) -> None:
+        self.id = id
+        self.name = name
+        self.type = type
+        self.input = input
+        self.file_path: str | None = None
+        self.old_string: str | None = None
+        self.new_string: str | None = None
+        self.content: str | None = None
+        self.result: str | None = None
+        self.outcome: Any = None
+        self.is_error = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+
+
+class ConversationTurn:
+    """A prompt and all that followed until the next one (S2-09).
+
+    `index` counts from 1 on its line; `last_turns` cannot know that and counts back from -1. `prompt` is None where
+    lines come before any prompt. `lines` are the bytes of the file, with their line ends."""
+
+    __slots__ = (
+        "compacted_before",
+        "ended_at",
+        "index",
+        "interrupted",
+        "lines",
+        "messages",
+        "prompt",
+        "prompt_id",
+        "replies",
+        "started_at",
+        "thinking",
+        "tool_calls",
+    )
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.prompt: str | None = None
+        self.prompt_id: str | None = None
+        self.messages: list[Message] = []
+        self.replies: list[str] = []
+        self.thinking: list[str] = []
+        self.tool_calls: list[ToolCall] = []
+        self.lines: list[bytes] = []
+        self.started_at: str | None = None
+        self.ended_at: str | None = None
+        self.interrupted = False
+        self.compacted_before = False
+
+
+class Branch:
+    """Turns that the conversation has left. `after` is the turn of its line they follow; 0 = before the first."""
+
+    __slots__ = ("after", "turns")
+
+    def __init__(self, after: int, turns: list[ConversationTurn]) -> None:
+        self.after = after
+        self.turns = turns
+
+
+class Conversation:
+    """One session. `turns` is the line the agent stands on, `branches` what was rewound or left.
+
+    `unknown_lines` are of a type this version does not know, `malformed_lines` no JSON object at all; both are kept
+    among the raw lines of the turn they lie in."""
+
+    __slots__ = (
+        "agent",
+        "branches",
+        "cwd",
+        "forked_from",
+        "malformed_lines",
+        "session_id",
+        "title",
+        "turns",
+        "unknown_lines",
+    )
+
+    def __init__(self, agent: str) -> None:
+        self.agent = agent
+        self.session_id: str | None = None
+        self.forked_from: str | None = None
+        self.cwd: str | None = None
+        self.title: str | None = None
+        self.turns: list[ConversationTurn] = []
+        self.branches: list[Branch] = []
+        self.unknown_lines = 0
+        self.malformed_lines = 0
