@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Usage
-from snapstore.transcripts.lines import open_file
+from snapstore.transcripts.lines import Source, open_file
 from snapstore.transcripts.reading import described, feed_lines, filled, new_outline
 from snapstore.transcripts.shape import Conversation, ConversationTurn
 
@@ -43,7 +43,7 @@ class Follower:
                 self.offset = 0
                 self._outline = new_outline(self._agent)
             before = self.offset
-            self.offset = feed_lines(self._outline, file, self.offset, half=False)
+            self.offset = feed_lines(self._outline, Source(file), self.offset, half=False)
             self._file_id = identity
             self._marks = self._read_marks(file)
             return self.offset - before
@@ -51,8 +51,9 @@ class Follower:
     def conversation(self) -> Conversation:
         """Everything so far."""
         with open_file(self._path) as file:
+            source, spans = Source(file), self._outline.line()
             conversation = described(self._outline)
-            conversation.turns = [filled(file, self._outline, s, n) for n, s in enumerate(self._outline.line(), 1)]
+            conversation.turns = [filled(source, self._outline, span, n) for n, span in enumerate(spans, 1)]
             return conversation
 
     def last_turn(self) -> ConversationTurn | None:
@@ -60,7 +61,7 @@ class Follower:
         if not spans:
             return None
         with open_file(self._path) as file:
-            return filled(file, self._outline, spans[-1], len(spans))
+            return filled(Source(file), self._outline, spans[-1], len(spans))
 
     def _is_same(self, file: BinaryIO, identity: tuple[int, int], size: int) -> bool:
         """A rewrite may keep the size or grow, and the inode too: the bytes around what was read must be the same."""

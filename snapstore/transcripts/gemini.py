@@ -31,17 +31,17 @@ class GeminiOutline(Outline):
             self.keep(ref)
         elif isinstance(changes, dict):
             self.keep(ref)
-            self._describe(changes)
+            self.describe(changes)
         elif isinstance(record.get("id"), str):
             self._message(ref, record)
         elif "sessionId" in record:
             self.keep(ref)
-            self._describe(record)
+            self.describe(record)
         else:
             self.unknown += 1
             self.keep(ref)
 
-    def _describe(self, fields: dict[str, Any]) -> None:
+    def describe(self, fields: dict[str, Any]) -> None:
         self.session_id = string(fields, "sessionId") or self.session_id
         self.title = string(fields, "summary") or self.title
         folders = fields.get("directories")
@@ -49,7 +49,8 @@ class GeminiOutline(Outline):
             self.cwd = folders[0]
         messages = fields.get("messages")
         if isinstance(messages, list) and messages:  # the whole list anew: what was there is left
-            self.cut(0)
+            if any(span.prompted for span in self.spans):
+                self.cut(0)
             self._where.clear()
             for message in messages:
                 if isinstance(message, dict):

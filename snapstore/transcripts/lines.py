@@ -54,11 +54,30 @@ def lines(file: BinaryIO, start: int = 0) -> Iterator[tuple[tuple[int, int], byt
         offset += size
 
 
-def load(file: BinaryIO, ref: Ref) -> bytes:
-    if isinstance(ref, bytes):
-        return ref
-    file.seek(ref[0])
-    return file.read(ref[1])
+class Source:
+    """A file that is read twice. Lines of the first time are kept as far as there is room, so as not to be parsed
+    again; the others are fetched from where they lie."""
+
+    def __init__(self, file: BinaryIO, room: int = 0) -> None:
+        self.file = file
+        self._room = room
+        self._kept: dict[Ref, tuple[bytes, dict[str, Any]]] = {}
+
+    def keep(self, ref: tuple[int, int], raw: bytes, record: dict[str, Any]) -> None:
+        if ref[1] <= self._room:
+            self._room -= ref[1]
+            self._kept[ref] = raw, record
+
+    def take(self, ref: Ref) -> tuple[bytes, dict[str, Any] | None]:
+        """A line and its object. Not kept any longer: a turn is filled once."""
+        if isinstance(ref, bytes):
+            return ref, parse(ref)
+        kept = self._kept.pop(ref, None)
+        if kept is not None:
+            return kept
+        self.file.seek(ref[0])
+        raw = self.file.read(ref[1])
+        return raw, parse(raw)
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Unknown
-from snapstore.transcripts.lines import document, is_blank, lines, load, open_file, parse
+from snapstore.transcripts.lines import Source, document, is_blank, lines, open_file, parse
 from snapstore.transcripts.shape import Branch, Conversation, ConversationTurn
 
 TYPE_CHECKING = False
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode")
 _FIRST_TAIL = 1 << 20
+_ROOM = 4 << 20  # bytes of lines kept between the passes where memory is to stay small
+_ROOM_FOR_ALL = 256 << 20  # where the caller wants everything in memory anyway
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -27,12 +29,13 @@ def read_conversation(
 
     Raises Unknown (no such file, agent or session), Unsafe (no regular file) or Corrupt (a document that is none)."""
     with open_file(path) as file:
-        outline = outlined(file, path, agent, session_id)
+        source = Source(file, _ROOM_FOR_ALL)
+        outline = outlined(source, path, agent, session_id)
         conversation = described(outline)
         conversation.session_id = conversation.session_id or session_id or _session_from(path, agent)
-        conversation.turns = [filled(file, outline, span, n) for n, span in enumerate(outline.line(), 1)]
+        conversation.turns = [filled(source, outline, span, n) for n, span in enumerate(outline.line(), 1)]
         for after, spans in outline.branches() if branches else ():
-            turns = [filled(file, outline, span, n) for n, span in enumerate(spans, after + 1)]
+            turns = [filled(source, outline, span, n) for n, span in enumerate(spans, after + 1)]
             conversation.branches.append(Branch(after, turns))
         return conversation
 
@@ -40,9 +43,10 @@ def read_conversation(
 def iter_turns(path: str | os.PathLike[str], agent: str, session_id: str | None = None) -> Iterator[ConversationTurn]:
     """The turns one at a time: memory is that of the largest turn and of a few words for each line."""
     with open_file(path) as file:
-        outline = outlined(file, path, agent, session_id)
+        source = Source(file, _ROOM)
+        outline = outlined(source, path, agent, session_id)
         for number, span in enumerate(outline.line(), 1):
-            yield filled(file, outline, span, number)
+            yield filled(source, outline, span, number)
 
 
 def last_turns(
@@ -56,13 +60,14 @@ def last_turns(
         reach = _FIRST_TAIL
         while True:
             start = _line_start(file, size - reach) if reach < size and _has_lines(file, agent) else 0
-            outline = outlined(file, path, agent, session_id, start)
+            source = Source(file, _ROOM)
+            outline = outlined(source, path, agent, session_id, start)
             spans = outline.line()
             # Cut off at its beginning, a turn has no prompt here; and what leads further back may change the rest.
             whole = [span for span in spans if span.prompted] if start else spans
             if not start or (len(whole) >= count and not outline.reached_outside):
                 chosen = whole[-count:]
-                return [filled(file, outline, span, n) for n, span in enumerate(chosen, -len(chosen))]
+                return [filled(source, outline, span, n) for n, span in enumerate(chosen, -len(chosen))]
             reach *= 4
 
 
@@ -99,8 +104,9 @@ def new_outline(agent: str) -> Outline:
 
 
 def outlined(
-    file: BinaryIO, path: str | os.PathLike[str], agent: str, session_id: str | None, start: int = 0
+    source: Source, path: str | os.PathLike[str], agent: str, session_id: str | None, start: int = 0
 ) -> Outline:
+    file = source.file
     outline = new_outline(agent)
     outline.is_tail = start > 0
     if agent == "opencode":
@@ -113,24 +119,28 @@ def outlined(
         else:
             exported(outline, document(file, path))
     elif agent == "gemini" and not _has_lines(file, agent):
-        outline.feed(b"", {"$set": document(file, path)})
+        from snapstore.transcripts.gemini import GeminiOutline
+
+        assert isinstance(outline, GeminiOutline)
+        outline.describe(document(file, path))
     else:
-        feed_lines(outline, file, start)
+        feed_lines(outline, source, start)
     return outline
 
 
-def feed_lines(outline: Outline, file: BinaryIO, start: int, *, half: bool = True) -> int:
+def feed_lines(outline: Outline, source: Source, start: int, *, half: bool = True) -> int:
     """Everything from an offset on; returns where the next line will begin.
 
     A last line without its end is still being written, unless it already is a whole object (`half` allows it): no
     beginning of a JSON object is itself one."""
     offset = start
-    for ref, raw in lines(file, start):
+    for ref, raw in lines(source.file, start):
         record = parse(raw)
         if raw[-1:] != b"\n" and raw and (record is None or not half):
             break
         if record is not None:
             outline.feed(ref, record)
+            source.keep(ref, raw, record)
         elif not raw or not is_blank(raw):
             outline.feed_malformed(ref)
         offset = ref[0] + ref[1]
@@ -148,18 +158,17 @@ def described(outline: Outline) -> Conversation:
     return conversation
 
 
-def filled(file: BinaryIO, outline: Outline, span: Span, index: int) -> ConversationTurn:
+def filled(source: Source, outline: Outline, span: Span, index: int) -> ConversationTurn:
     turn = ConversationTurn(index)
     turn.prompt_id = span.key if span.prompted else None
     turn.compacted_before = span.compacted
     filler = outline.filler(turn, span)
     for ref in span.refs:
-        raw = load(file, ref)
+        raw, record = source.take(ref)
         if raw:
             turn.lines.append(raw)
-            record = parse(raw)
-            if record is not None:
-                filler.take(record)
+        if record is not None:
+            filler.take(record)
     filler.finish()
     return turn
 
