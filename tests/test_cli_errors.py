@@ -251,3 +251,20 @@ def test_a_reader_that_goes_away_is_no_error(root: Path) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() == 141
+
+
+@pytest.mark.parametrize("words", [["turn", "begin"], ["status"], ["status", "--json"], ["goto", "nope", "--json"]])
+def test_an_answer_that_cannot_be_written_is_said_and_claims_nothing(root: Path, words: list[str]) -> None:
+    """G-23: standard output on a full disk says nothing of what was done."""
+    snap(root, "init")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*PROGRAM, *words], cwd=root, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert "Traceback" not in done.stderr and "Nothing was recorded" not in done.stderr
+    assert done.stderr.startswith("snapstore: ") and done.returncode in (1, 16)
+
+
+def test_a_terminal_without_the_characters_gets_plain_ones(root: Path) -> None:
+    snap(root, "run", "-q", "--", "sh", "-c", "echo 1 > a")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*PROGRAM, "undo"], cwd=root, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("* Undone 1 turn(s)") and "\\" not in done.stdout

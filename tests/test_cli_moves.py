@@ -681,3 +681,9 @@ def test_a_move_loads_nothing_it_does_not_need(told: Path) -> None:
             [sys.executable, "-c", code, *arguments], cwd=told, capture_output=True, text=True, check=True
         )
         assert done.stderr == "", arguments
+
+
+def test_an_exact_preview_of_files_that_only_the_disk_has(told: Path) -> None:
+    """What the move would save first is no damage."""
+    (told / "b.py").write_text("by hand\n")
+    assert "b.py" in snap(told, "undo", "--exact", "--preview").stdout

@@ -493,3 +493,19 @@ def test_a_folder_made_by_hand_between_undo_and_redo_stays_G_03(root: Path, sess
     assert (root / "folder").is_dir()
     session.move(session.plan_redo())
     assert texts(root) == {"folder/x": "new"}
+
+
+def test_an_empty_folder_in_a_file_s_place_gives_way_to_an_exact_or_forced_move(root: Path, session: Session) -> None:
+    write(root / "a", "file")
+    turn(session, root, "one", c="1")
+    (root / "a").unlink()
+    (root / "a").mkdir()
+    turn(session, root, "two", c="2")
+    session.move(session.plan_goto("1", exact=True))
+    assert texts(root) == {"a": "file", "c": "1"}
+    turn(session, root, "three", a=None)
+    (root / "a").mkdir()
+    with pytest.raises(Conflict):
+        session.move(session.plan_undo())
+    session.move(session.plan_undo(policy=Policy(FORCE)))
+    assert texts(root) == {"a": "file", "c": "1"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from snapstore.cli.output import DIM, RED, Output, safe, safe_lines
+from snapstore.cli.output import DIM, RED, Output, Untold, safe, safe_lines, telling
 from snapstore.errors import Failed, SnapstoreError
 
 TYPE_CHECKING = False
@@ -23,7 +23,8 @@ def guarded(action: Callable[[], int], *, json: bool = False, debug: bool = Fals
     """Does something for a person; whatever goes wrong is explained, and becomes the exit status."""
     try:
         status = action()
-        sys.stdout.flush()
+        with telling():
+            sys.stdout.flush()
         return status
     except SnapstoreError as error:
         return report(error, json=json, debug=debug)
@@ -52,17 +53,29 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
 
             for line in safe_lines(format_exc()):
                 err.line(line, DIM)
-        if json:
-            out = Output(sys.stdout)
-            out.document(error.as_json())
-            out.flush()
+        if json and not isinstance(error, Untold) and _answered(error):
+            pass
         else:
             err.line(f"{err.paint('snapstore:', RED)} {' '.join(safe_lines(error.message))}")
             if error.hint:
                 err.line(safe(error.hint), DIM)
-    except BrokenPipeError:
+    except (BrokenPipeError, Untold):
+        pass
+    if isinstance(error, Untold):
         _silence()
     return error.status
+
+
+def _answered(error: SnapstoreError) -> bool:
+    """The error as a document on standard output; where that cannot be written it is told as to a person."""
+    try:
+        out = Output(sys.stdout)
+        out.document(error.as_json())
+        out.flush()
+    except (BrokenPipeError, Untold):
+        _silence()
+        return False
+    return True
 
 
 def _silence() -> None:

@@ -168,7 +168,8 @@ def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[dict[
         states = f"expected {_state(item['expected'])}, found {_state(item['found'])}, wanted {_state(item['wanted'])}"
         out.line(f"      {states}", DIM)
         if item["why"]:
-            out.line(f"      cannot be merged: {safe(item['why'])}", YELLOW)
+            what = "replaced" if "saved first" in item["why"] else "merged"
+            out.line(f"      cannot be {what}: {safe(item['why'])}", YELLOW)
     if len(conflicts) > LISTED:
         out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
     out.line("Nothing was written. To settle it:")

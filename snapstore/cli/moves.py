@@ -6,7 +6,7 @@ Plan, show or ask, move, tell. A command adds its operand, and how it makes its 
 from __future__ import annotations
 
 from snapstore.cli.options import Option
-from snapstore.cli.output import files_text
+from snapstore.cli.output import UNWRITTEN, files_text
 from snapstore.cli.paths import below, shell_word
 from snapstore.errors import Failed, SnapstoreError, Usage
 
@@ -119,7 +119,7 @@ def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
             return _failed(context, move, error)
         if isinstance(error, BrokenPipeError):
             raise
-        why = error.strerror if isinstance(error, OSError) else error
+        why = error.strerror if isinstance(error, OSError) else str(error).removeprefix(UNWRITTEN)
         hint = "Do not repeat it: `snapstore ops` shows that it happened, `snapstore status` where you are."
         raise Failed(f"{move.verb} was done, but telling about it failed: {why}", hint) from error
 

@@ -10,16 +10,32 @@ import json
 import os
 import sys
 import time
+from contextlib import contextmanager
+
+from snapstore.errors import Failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, TextIO
 
     from snapstore.timeline.nodes import FileChange
 
 DIM, RED, GREEN, YELLOW, CYAN, BOLD = "2", "31", "32", "33", "36", "1"
 LISTED = 12  # paths named before "… and N more"
+
+
+# For terminals that know no more than ASCII.
+_PLAIN = str.maketrans({"✓": "*", "·": "-", "…": "...", "–": "-", "⑂": "Y", "◆": "*", "→": "->", "│": "|"})
+
+
+UNWRITTEN = "the answer could not be written: "
+
+
+class Untold(Failed):
+    """It was done, or not, but nobody heard: standard output cannot be written."""
+
+    hint = "What was asked for may well have been done: look with `snapstore status` before you repeat it."
 
 
 class Output:
@@ -31,23 +47,29 @@ class Output:
         self.colour = self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         if hasattr(stream, "reconfigure"):  # a terminal that does not know a character still gets the line
             stream.reconfigure(errors="backslashreplace")
+        self._plain = not _can_show(stream)
 
     def paint(self, text: str, *styles: str) -> str:
         return f"\x1b[{';'.join(styles)}m{text}\x1b[0m" if self.colour and text and styles else text
 
     def line(self, text: str = "", *styles: str) -> None:
-        self._stream.write(self.paint(text, *styles) + "\n")
+        painted = self.paint(text, *styles) + "\n"
+        with telling():
+            self._stream.write(painted.translate(_PLAIN) if self._plain else painted)
 
     def raw(self, data: bytes) -> None:
-        self._stream.flush()
-        self._stream.buffer.write(data)
+        with telling():
+            self._stream.flush()
+            self._stream.buffer.write(data)
 
     def document(self, data: dict[str, Any]) -> None:
         """ASCII only: a path that is not UTF-8 holds lone surrogates, which no encoding would let through."""
-        self._stream.write(json.dumps(data, indent=2 if self.terminal else None) + "\n")
+        with telling():
+            self._stream.write(json.dumps(data, indent=2 if self.terminal else None) + "\n")
 
     def flush(self) -> None:
-        self._stream.flush()
+        with telling():
+            self._stream.flush()
 
     def size(self) -> tuple[int, int]:
         """Columns and lines."""
@@ -56,6 +78,25 @@ class Output:
         except (OSError, ValueError):
             return 80, 24
         return size.columns, size.lines
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Around every write to a stream: that it cannot be written says nothing of what was done."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Untold(f"{UNWRITTEN}{error.strerror or error}") from error
+
+
+def _can_show(stream: TextIO) -> bool:
+    try:
+        "✓·…".encode(stream.encoding or "utf-8")
+    except (UnicodeError, LookupError, AttributeError):
+        return False
+    return True
 
 
 def stdout() -> Output:

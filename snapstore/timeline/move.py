@@ -147,7 +147,12 @@ class Mover:
         """What the move would do. Every path and object is checked; conflicts are part of the answer."""
         plan = self._plan
         self._refuse_to_start()
-        saved = {move.path for move in plan.changing if move.settled}  # not in the store yet, perhaps
+        contains = self._shadow.objects.contains
+        saved = {  # what the move itself would put into the store first
+            move.path
+            for move in plan.changing
+            if move.settled or (isinstance(move.found, tuple) and not contains(move.found[1], fresh=False))
+        }
         restore = self._store.restorer("preview", self._folders_to_keep())
         restore.check([move for move in plan.file_moves() if move.path not in saved])
         return {**self._moved.as_json(), "preview": True}

@@ -70,7 +70,7 @@ def natural_root(start: str) -> bytes:
 
 def refuse_root(home: str, root: bytes) -> None:
     """Raises Unsafe for a root that is almost surely a mistake. `--anyway` is for those who mean it."""
-    anyway = "Choose a project folder, or say `snapstore init --anyway` if you mean it."
+    anyway = f"Choose a project folder, or say `snapstore init --anyway {os.fsdecode(root)}` if you mean it."
     if not os.path.isdir(root):
         raise Unsafe(f"{os.fsdecode(root)} is not a folder", "Choose an existing folder.")
     user_home = os.fsencode(os.path.realpath(os.path.expanduser("~")))
@@ -81,7 +81,7 @@ def refuse_root(home: str, root: bytes) -> None:
     if outer is not None:
         raise Unsafe(
             f"{os.fsdecode(root)} lies inside {os.fsdecode(outer)}, which has a store already",
-            "Use that store (every command finds it from here), or say `snapstore init --anyway`.",
+            "Use that store (every command finds it from here), or say `snapstore init --anyway .`.",
         )
     real_home = os.fsencode(home)
     if root == real_home or root.startswith(real_home + b"/"):

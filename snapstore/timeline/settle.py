@@ -55,7 +55,10 @@ class Settler:
     def _clear_the_way(self, move: PathMove, removed: set[bytes], emptied: set[bytes]) -> None:
         """A file turns into a folder, or a folder into a file: what stands in the way now goes with this very move."""
         if move.found == FOLDER_THERE:
-            if move.wanted is None or (move.path in emptied and self._restore.holds_only(move.path, removed)):
+            # A folder with nothing in it holds no byte: an exact or a forced move puts the file there.
+            insists = self._plan.exact or self._plan.policy.choice(move.path) == FORCE
+            goes = move.path in emptied or insists
+            if move.wanted is None or (goes and self._restore.holds_only(move.path, removed)):
                 move.found = None
         elif move.found in (FILE_IN_THE_WAY, LINK_IN_THE_WAY):
             folder = move.path.rpartition(b"/")[0]

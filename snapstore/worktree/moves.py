@@ -121,7 +121,7 @@ def _check_place(move: FileMove, disk: Descent, removed: set[bytes], emptied: se
         raise Conflict(f"{name} is {state} now", path=name)
     if state == FOLDER_THERE and move.new is not None:
         others = others_in(path, disk, removed, emptied)
-        if path not in emptied or others:
+        if others:
             raise Conflict(
                 f"{name} is a folder that holds other files",
                 "Nothing was written. Move them away, then run this again.",

@@ -233,6 +233,9 @@ class Restore:
             state, st = self._targets.look(path)
             if self._will_be_nothing(path, state):
                 state = None
+            elif state == FOLDER_THERE and wanted is not None and self.holds_only(path, set()):
+                state = None
+                emptied.add(path)
             if state == present:
                 todo.append(step)
                 if st is not None and stat.S_ISREG(st.st_mode):
