@@ -13,6 +13,7 @@ from snapstore.transcripts.outline import Filler, Outline, Span, get, moment, st
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
     from typing import Any
 
     from snapstore.transcripts.lines import Ref
@@ -159,31 +160,15 @@ class ClaudeOutline(Outline):
 
     def _own(self) -> None:
         """Find for each node the prompt it hangs under. Twice: a command that nothing answered starts no turn."""
-        silent = {node.uuid for node in self._order if node.kind == _SLASH}
-        for attempt in range(2 if silent else 1):
+        silent: set[str] = set()
+        commands = {node.uuid for node in self._order if node.kind == _SLASH}
+        for _ in range(2 if commands else 1):
             for node in self._order:
-                node.owner = None
-            for node in self._order:
-                self._settle(node, frozenset() if attempt == 0 else frozenset(silent))
-            silent -= {node.owner.uuid for node in self._order if node.kind == _SPOKEN and node.owner}
-
-    def _settle(self, node: _Node, not_starts: frozenset[str]) -> None:
-        """Walk up to a node whose owner is known, then give it to all on the way. A circle ends where it closes."""
-        way: list[_Node] = []
-        here: _Node | None = node
-        seen: set[str] = set()
-        owner: _Node | None = None
-        while here is not None and here.uuid not in seen:
-            if here.owner is not None:
-                owner = here.owner
-                break
-            way.append(here)
-            seen.add(here.uuid)
-            here = self._parent(here)
-        for step in reversed(way):
-            if owner is None or (step.uuid not in not_starts and self._starts(step, owner)):
-                owner = step
-            step.owner = owner
+                above = self._parent(node)
+                owner = above.owner if above is not None else None
+                starts = owner is None or (node.uuid not in silent and self._starts(node, owner))
+                node.owner = node if starts else owner
+            silent = commands - {node.owner.uuid for node in self._order if node.kind == _SPOKEN and node.owner}
 
     def _starts(self, node: _Node, owner: _Node) -> bool:
         if node.kind not in (_PROMPT, _SLASH):
@@ -192,13 +177,12 @@ class ClaudeOutline(Outline):
         return node.prompt_id is None or node.prompt_id != owner.prompt_id
 
     def _parent(self, node: _Node) -> _Node | None:
-        """The node above. One that names a line that is not here goes on from the line before it."""
-        if node.parent is None:
+        """The node above, always an earlier line: so there are no circles. One that names a line that is not there
+        (or not yet) goes on from the line before it."""
+        if node.parent is None or node.order == 0:
             return None
         found = self._nodes.get(node.parent)
-        if found is None:
-            if node.order == 0:
-                return None
+        if found is None or found.order >= node.order:
             self.reached_outside = True
             return self._order[node.order - 1]
         return found
@@ -259,11 +243,9 @@ class ClaudeOutline(Outline):
         span = spans[(last.owner or last).uuid]
         return replayed.get(span.key, span)
 
-    def _ancestors(self, span: Span | None, stop: Any) -> list[Span]:
+    def _ancestors(self, span: Span | None, stop: Container[int]) -> list[Span]:
         found: list[Span] = []
-        seen: set[int] = set()
-        while span is not None and id(span) not in stop and id(span) not in seen:
-            seen.add(id(span))
+        while span is not None and id(span) not in stop:
             found.append(span)
             span = span.parent
         return found[::-1]
@@ -339,7 +321,8 @@ class ClaudeFiller(Filler):
 
     def _user(self, uuid: str, record: dict[str, Any], at: str | None) -> None:
         if uuid == self.span.key and self.span.prompted:
-            self.prompt(_prompt_text(record), string(record, "promptId") or uuid, at)
+            self.turn.prompt_id = string(record, "promptId")  # what hooks call it; forks need the line's own id
+            self.prompt(_prompt_text(record), uuid, at)
             return
         content = get(record, "message", "content")
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:

@@ -192,5 +192,4 @@ class CodexFiller(Filler):
             self.reply(text, None, at)
         for text in self._thoughts[0] or self._thoughts[1]:
             self.think(text)
-        self.turn.prompt_id = self.turn.prompt_id or self.span.key
         super().finish()

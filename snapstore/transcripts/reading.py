@@ -160,7 +160,6 @@ def described(outline: Outline) -> Conversation:
 
 def filled(source: Source, outline: Outline, span: Span, index: int) -> ConversationTurn:
     turn = ConversationTurn(index)
-    turn.prompt_id = span.key if span.prompted else None
     turn.compacted_before = span.compacted
     filler = outline.filler(turn, span)
     for ref in span.refs:
@@ -170,6 +169,7 @@ def filled(source: Source, outline: Outline, span: Span, index: int) -> Conversa
         if record is not None:
             filler.take(record)
     filler.finish()
+    turn.prompt_id = turn.prompt_id or (span.key if span.prompted else None)
     return turn
 
 
