@@ -67,7 +67,7 @@ class ClaudeOutline(Outline):
     # First pass.
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
-        kind = record.get("type")
+        kind = string(record, "type")
         uuid = record.get("uuid")
         if not (isinstance(uuid, str) and uuid) or uuid in self._nodes:
             self._feed_metadata(ref, kind, record)
@@ -94,7 +94,7 @@ class ClaudeOutline(Outline):
         self._nodes[uuid] = node
         self._order.append(node)
 
-    def _feed_metadata(self, ref: Ref, kind: Any, record: dict[str, Any]) -> None:
+    def _feed_metadata(self, ref: Ref, kind: str | None, record: dict[str, Any]) -> None:
         about = None
         if kind == "last-prompt":
             leaf = string(record, "leafUuid")
@@ -272,7 +272,7 @@ def _kind_of_prompt(record: dict[str, Any]) -> int:
     blocks = content if isinstance(content, list) else []
     if any(get(block, "type") == "tool_result" for block in blocks):
         return _PASSIVE
-    origin = get(record, "origin", "kind")
+    origin = string(record, "origin", "kind")
     if origin in _SAID_BY_OTHERS or record.get("promptSource") == "system":
         return _PASSIVE
     texts = [content] if isinstance(content, str) else [string(block, "text") or "" for block in blocks]

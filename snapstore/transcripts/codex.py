@@ -30,9 +30,9 @@ class CodexOutline(Outline):
         self._has_meta = False
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
-        kind = record.get("type")
+        kind = string(record, "type")
         payload = record.get("payload")
-        about = get(payload, "type")
+        about = string(payload, "type")
         if kind not in _KNOWN:
             self.unknown += 1
         if kind == "session_meta":
@@ -67,7 +67,7 @@ class CodexOutline(Outline):
             self.forked_from = string(payload, "forked_from_id") or string(payload, "parent_thread_id")
             self.cwd = string(payload, "cwd")
 
-    def _event(self, ref: Ref, about: Any, payload: Any) -> None:
+    def _event(self, ref: Ref, about: str | None, payload: Any) -> None:
         open_turn = self._open()
         if about in ("task_started", "turn_started"):
             self._begin(string(payload, "turn_id"))
@@ -137,7 +137,7 @@ class CodexFiller(Filler):
         payload = record.get("payload")
         if not isinstance(payload, dict):
             return
-        kind, about, at = record.get("type"), payload.get("type"), moment(record.get("timestamp"))
+        kind, about, at = record.get("type"), string(payload, "type"), moment(record.get("timestamp"))
         if kind != "session_meta":
             self.time(at)
         if kind == "event_msg":
@@ -145,7 +145,7 @@ class CodexFiller(Filler):
         elif kind == "response_item":
             self._item(about, payload, at)
 
-    def _event(self, about: Any, payload: dict[str, Any], at: str | None) -> None:
+    def _event(self, about: str | None, payload: dict[str, Any], at: str | None) -> None:
         if about == "user_message":
             self._has_prompt = True
             self.prompt(string(payload, "message") or "", self.span.key, at)
@@ -156,7 +156,7 @@ class CodexFiller(Filler):
         elif about == "turn_aborted":
             self.turn.interrupted = True
 
-    def _item(self, about: Any, payload: dict[str, Any], at: str | None) -> None:
+    def _item(self, about: str | None, payload: dict[str, Any], at: str | None) -> None:
         if about == "message":
             text = text_of(payload.get("content")) or ""
             if payload.get("role") == "assistant":

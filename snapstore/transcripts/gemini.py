@@ -62,7 +62,7 @@ class GeminiOutline(Outline):
         if known is not None:
             known[0].refs.append(ref)
             return
-        kind = record.get("type")
+        kind = string(record, "type")
         if kind not in _TYPES:
             self.unknown += 1
         if kind == "user" and _is_said(record.get("content")):

@@ -97,6 +97,17 @@ def parse(raw: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def clean(text: str) -> str:
+    """Without lone surrogates, which JSON can spell and UTF-8 cannot: they would break whoever prints or stores it."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def is_blank(raw: bytes) -> bool:
     return not raw.strip(b"\0 \t\r\n").removeprefix(_BOM)
 

@@ -6,7 +6,8 @@ the second reads one turn at a time. Both see a line through the same small func
 
 from __future__ import annotations
 
-from snapstore.transcripts.shape import Branch, ConversationTurn, Message, ToolCall
+from snapstore.transcripts.lines import clean
+from snapstore.transcripts.shape import ConversationTurn, Message, ToolCall
 from snapstore.transcripts.tools import classify
 
 TYPE_CHECKING = False
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.transcripts.lines import Ref
-
-__all__ = ["Branch", "Filler", "Outline", "Span", "clean", "get", "moment", "string", "text_of"]
 
 
 class Span:
@@ -181,17 +180,6 @@ def text_of(content: Any) -> str | None:
         return None
     parts = [part if isinstance(part, str) else string(part, "text") for part in content]
     return "\n".join(part for part in parts if part)
-
-
-def clean(text: str) -> str:
-    """Without lone surrogates, which JSON can spell and UTF-8 cannot: they would break whoever prints or stores it."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def moment(value: Any) -> str | None:

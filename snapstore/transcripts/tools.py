@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from snapstore.transcripts.lines import clean
 from snapstore.transcripts.shape import EDIT, OTHER, SHELL, WRITE, ToolCall
 
 TYPE_CHECKING = False
@@ -67,7 +68,8 @@ def _edits(call: ToolCall, fields: dict[str, Any]) -> list[ToolCall]:
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    return next((value for name in names if isinstance(value := fields.get(name), str)), None)
+    found = next((value for name in names if isinstance(value := fields.get(name), str)), None)
+    return clean(found) if found is not None else None
 
 
 def _arguments(text: str) -> Any:
@@ -90,7 +92,7 @@ def _patch_text(kind: str, input: Any) -> str | None:
         candidates = command[1:2] if isinstance(command, list) and command[:1] == ["apply_patch"] else []
     else:
         return None
-    return next((text for text in candidates if isinstance(text, str) and "*** Begin Patch" in text), None)
+    return next((clean(text) for text in candidates if isinstance(text, str) and "*** Begin Patch" in text), None)
 
 
 def _strings(input: Any) -> list[str]:
