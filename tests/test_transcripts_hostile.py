@@ -225,6 +225,15 @@ def test_an_unreadable_file_and_an_unknown_agent(tmp_path: Path, monkeypatch: py
         read_conversation(path, "claude")
 
 
+def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> object:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("snapstore.transcripts.reading.lines", failing)
+    with pytest.raises(Corrupt, match="Input/output"):
+        read_conversation(story(Claude()).write(tmp_path / "t"), "claude")
+
+
 # Following.
 
 

@@ -68,6 +68,19 @@ def test_codex_aborted_turns_and_steering(tmp_path: Path) -> None:
     assert [turn.prompt_id for turn in turns] == ["turn-1", "turn-2"]
 
 
+def test_codex_from_the_middle_of_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G-10: a context or a message within a turn that began before the tail does not look like a beginning."""
+    monkeypatch.setattr("snapstore.transcripts.reading._FIRST_TAIL", 300)
+    builder = Codex()
+    builder.prompt("one")
+    builder.reply("x" * 2000)
+    builder.line("turn_context", {"turn_id": "turn-1"})
+    builder.event("user_message", message="and quickly")
+    builder.reply("yes")
+    (turn,) = last_turns(builder.write(tmp_path / "t.jsonl"), "codex")
+    assert turn.prompt == "one\n\nand quickly"
+
+
 def test_codex_of_before_turns_were_announced(tmp_path: Path) -> None:
     """G-10: the context and the item that come before the prompt's event are of the prompt's turn."""
     builder = Codex()

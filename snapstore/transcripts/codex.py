@@ -28,6 +28,7 @@ class CodexOutline(Outline):
         super().__init__()
         self._held: list[Ref] = []  # lines that open a turn in rollouts that do not announce it
         self._has_meta = False
+        self._framed = False  # a turn's beginning or end was seen: in a tail, what comes before is of a cut turn
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
         kind = string(record, "type")
@@ -69,10 +70,12 @@ class CodexOutline(Outline):
 
     def _event(self, ref: Ref, about: str | None, payload: Any) -> None:
         open_turn = self._open()
+        if about in ("task_started", "task_complete", "turn_started", "turn_complete", "turn_aborted"):
+            self._framed = True
         if about in ("task_started", "turn_started"):
             self._begin(string(payload, "turn_id"))
         elif about == "user_message":
-            if open_turn is None:
+            if open_turn is None and not self._is_cut():
                 self._begin(None)
         elif about == "thread_rolled_back":
             self._roll_back(get(payload, "num_turns"))
@@ -83,6 +86,9 @@ class CodexOutline(Outline):
     def _context(self, ref: Ref, turn_id: str | None) -> None:
         """It names its turn in newer rollouts; in older ones it only comes before the prompt."""
         current = self.spans[-1] if self.spans else None
+        if self._is_cut():
+            self.keep(ref)
+            return
         if turn_id is not None and (current is None or current.key != turn_id):
             if current is not None and current.prompted and not current.ended and current.key is None:
                 current.key = turn_id
@@ -92,6 +98,9 @@ class CodexOutline(Outline):
             self._hold(ref)
         else:
             self.keep(ref)
+
+    def _is_cut(self) -> bool:
+        return self.is_tail and not self._framed
 
     def _hold(self, ref: Ref) -> None:
         span = self._open()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Usage
-from snapstore.transcripts.lines import Source, open_file
+from snapstore.transcripts.lines import Source, opened
 from snapstore.transcripts.reading import described, feed_lines, filled, new_outline
 from snapstore.transcripts.shape import Conversation, ConversationTurn
 
@@ -35,7 +35,7 @@ class Follower:
     def poll(self) -> int:
         """Take in what is new and return how many bytes that was. `started_over` says whether the file was rewritten
         or cut since, so that what was given out before no longer counts."""
-        with open_file(self._path) as file:
+        with opened(self._path) as file:
             status = os.fstat(file.fileno())
             identity = (status.st_dev, status.st_ino)
             self.started_over = self.offset > 0 and not self._is_same(file, identity, status.st_size)
@@ -50,7 +50,7 @@ class Follower:
 
     def conversation(self) -> Conversation:
         """Everything so far."""
-        with open_file(self._path) as file:
+        with opened(self._path) as file:
             source, spans = Source(file), self._outline.line()
             conversation = described(self._outline)
             conversation.turns = [filled(source, self._outline, span, n) for n, span in enumerate(spans, 1)]
@@ -60,7 +60,7 @@ class Follower:
         spans = self._outline.line()
         if not spans:
             return None
-        with open_file(self._path) as file:
+        with opened(self._path) as file:
             return filled(Source(file), self._outline, spans[-1], len(spans))
 
     def _is_same(self, file: BinaryIO, identity: tuple[int, int], size: int) -> bool:

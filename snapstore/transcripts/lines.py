@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import stat
+from contextlib import contextmanager
 
 from snapstore.errors import Corrupt, Unknown, Unsafe
 
@@ -38,6 +39,16 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
         os.close(descriptor)
         raise Unsafe(f"not a regular file: {_shown(path)}", "Give the path of the agent's transcript file.")
     return open(descriptor, "rb", buffering=1 << 20)
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """The same, closed afterwards; a disk or a network that fails on the way is said in our words."""
+    with open_file(path) as file:
+        try:
+            yield file
+        except OSError as error:
+            raise Corrupt(f"cannot read {_shown(path)}: {error.strerror}", "Try again, or copy the file.") from error
 
 
 def lines(file: BinaryIO, start: int = 0) -> Iterator[tuple[tuple[int, int], bytes]]:
@@ -127,7 +138,10 @@ def document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def dump(record: Any) -> bytes:
     """A line for a part of a document, which has none of its own."""
-    return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    try:
+        return json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    except RecursionError:  # read from a shallower place than it is written from
+        return b""
 
 
 def _shown(path: str | os.PathLike[str]) -> str:

@@ -148,9 +148,12 @@ def _messages(connection: Any, session_id: str) -> Iterator[dict[str, Any]]:
     parts: dict[str, list[dict[str, Any]]] = {}
     query = "select id, message_id, data from part where session_id = ? order by id"
     for id, message_id, data in connection.execute(query, (session_id,)):
+        if not isinstance(id, str) or not isinstance(message_id, str):
+            continue
         parts.setdefault(message_id, []).append({**(_json(data) or {}), "id": id, "messageID": message_id})
     for id, data in connection.execute("select id, data from message where session_id = ? order by id", (session_id,)):
-        yield {"info": {**(_json(data) or {}), "id": id, "sessionID": session_id}, "parts": parts.get(id, [])}
+        if isinstance(id, str):
+            yield {"info": {**(_json(data) or {}), "id": id, "sessionID": session_id}, "parts": parts.get(id, [])}
 
 
 def _json(value: Any) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Unknown
-from snapstore.transcripts.lines import Source, document, is_blank, lines, open_file, parse
+from snapstore.transcripts.lines import Source, document, is_blank, lines, opened, parse
 from snapstore.transcripts.shape import Branch, Conversation, ConversationTurn
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def read_conversation(
     """The whole conversation. `session_id` is only needed for opencode's database, which holds many.
 
     Raises Unknown (no such file, agent or session), Unsafe (no regular file) or Corrupt (a document that is none)."""
-    with open_file(path) as file:
+    with opened(path) as file:
         source = Source(file, _ROOM_FOR_ALL)
         outline = outlined(source, path, agent, session_id)
         conversation = described(outline)
@@ -42,7 +42,7 @@ def read_conversation(
 
 def iter_turns(path: str | os.PathLike[str], agent: str, session_id: str | None = None) -> Iterator[ConversationTurn]:
     """The turns one at a time: memory is that of the largest turn and of a few words for each line."""
-    with open_file(path) as file:
+    with opened(path) as file:
         source = Source(file, _ROOM)
         outline = outlined(source, path, agent, session_id)
         for number, span in enumerate(outline.line(), 1):
@@ -55,7 +55,7 @@ def last_turns(
     """The last turns, oldest first, their index counted back from -1. Reads from the end, as much as that takes."""
     if count <= 0:
         return []
-    with open_file(path) as file:
+    with opened(path) as file:
         size = os.fstat(file.fileno()).st_size
         reach = _FIRST_TAIL
         while True:
