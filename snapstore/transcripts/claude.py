@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from snapstore.transcripts.outline import Filler, Outline, Span, get, moment, string, text_of
+from snapstore.transcripts.outline import Filler, Outline, Span, get, string, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ class ClaudeFiller(Filler):
             return
         self._lines.add(uuid)
         kind = record.get("type")
-        at = moment(record.get("timestamp"))
+        at = string(record, "timestamp")
         if kind == "user":
             self._user(uuid, record, at)
         elif kind == "assistant":

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 LONGEST_LINE = 256 << 20  # real ones reach 50 MB (pasted images); more is not a line but a broken file
 _BOM = b"\xef\xbb\xbf"
 # Not strict: control characters inside strings are written by some agents and mean no harm here.
-_decode = json.JSONDecoder(strict=False).decode
+# Its inner scanner, because lines are short and many: `decode` spends as long around it as in it.
+_scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 
 
 def open_file(path: str | os.PathLike[str]) -> BinaryIO:
@@ -98,13 +99,15 @@ def parse(raw: bytes) -> dict[str, Any] | None:
     except UnicodeDecodeError:
         text = raw.decode("utf-8", "replace")
     try:
-        found = _decode(text)
+        found, end = _scan(text, 0)
     except RecursionError:
         return None
-    except ValueError:
-        # What a crash or an editor leaves around a line: NULs of a hole, a byte order mark, another kind of line end.
+    except (ValueError, StopIteration):
+        end = -1
+    if end < 0 or not (end == len(text) or text[end:].isspace()):
+        # What a crash or an editor leaves around a line: NULs of a hole, a byte order mark, blanks.
         stripped = raw.strip(b"\0 \t\r\n").removeprefix(_BOM)
-        return parse(stripped) if stripped != raw and len(stripped) < len(raw.strip()) else None
+        return parse(stripped) if len(stripped) < len(raw.rstrip()) else None
     return found if isinstance(found, dict) else None
 
 
