@@ -1,9 +1,16 @@
-"""Agents' conversation files, read into one shape. Nothing here ever writes a file that an agent owns."""
+"""Agents' conversation files, read into one shape. Nothing here ever writes a file that an agent owns.
 
-from snapstore.transcripts.find import find_transcript
-from snapstore.transcripts.follow import Follower
-from snapstore.transcripts.reading import AGENTS, iter_turns, last_turns, read_conversation
-from snapstore.transcripts.shape import Branch, Conversation, ConversationTurn, Message, ToolCall
+Names are imported when they are used: a hook that only reads the last turn should not wait for the rest."""
+
+from __future__ import annotations
+
+_ROOM = "snapstore.transcripts"
+_PLACES = {
+    "find_transcript": f"{_ROOM}.find",
+    "Follower": f"{_ROOM}.follow",
+    **dict.fromkeys(("AGENTS", "iter_turns", "last_turns", "read_conversation"), f"{_ROOM}.reading"),
+    **dict.fromkeys(("Branch", "Conversation", "ConversationTurn", "Message", "ToolCall"), f"{_ROOM}.shape"),
+}
 
 __all__ = [
     "AGENTS",
@@ -18,3 +25,18 @@ __all__ = [
     "last_turns",
     "read_conversation",
 ]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.transcripts.find import find_transcript
+    from snapstore.transcripts.follow import Follower
+    from snapstore.transcripts.reading import AGENTS, iter_turns, last_turns, read_conversation
+    from snapstore.transcripts.shape import Branch, Conversation, ConversationTurn, Message, ToolCall
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {_ROOM!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PLACES[name]), name)
