@@ -111,6 +111,7 @@ class StatusRecord(Record):
     undone_turns: int
     open_turns: list[OpenTurnRecord]
     edits: list[Text]
+    paths_b64: dict[Text, str]
     left_out: list[LeftOutRecord]
     branches: list[Text]
     sessions: list[Text]
@@ -270,6 +271,7 @@ class MoveRecord(Record):
     conflicts: list[ConflictRecord]
     safety_ref: Text | None
     prompt: Text | None
+    paths_b64: dict[Text, str]
     notes: list[Text]
     preview: bool
     operation: int | None = Field(default=None, description="its number in `ops`")

@@ -687,3 +687,9 @@ def test_an_exact_preview_of_files_that_only_the_disk_has(told: Path) -> None:
     """What the move would save first is no damage."""
     (told / "b.py").write_text("by hand\n")
     assert "b.py" in snap(told, "undo", "--exact", "--preview").stdout
+
+
+def test_commands_to_type_act_on_the_same_project(told: Path, tmp_path: Path) -> None:
+    """`-C DIR` is repeated: without it they would move another project's files."""
+    said = snap(tmp_path, "-C", str(told), "undo").stdout
+    assert f"`snapstore -C {told} redo`" in said and f"`snapstore -C {told} ops undo 1`" in said

@@ -509,3 +509,15 @@ def test_an_empty_folder_in_a_file_s_place_gives_way_to_an_exact_or_forced_move(
         session.move(session.plan_undo())
     session.move(session.plan_undo(policy=Policy(FORCE)))
     assert texts(root) == {"a": "file", "c": "1"}
+
+
+def test_an_exact_move_takes_back_at_least_what_the_plain_one_does(root: Path, session: Session) -> None:
+    """A hidden file that a turn named: its state before the turn is known, before that it is not."""
+    write(root / ".snapstoreignore", "ig*")
+    write(root / "ig", "base")
+    turn(session, root, "one", a="1")
+    with session.turn("two") as open_turn:
+        open_turn.touch(root / "ig")
+        write(root / "ig", "by the turn")
+    session.move(session.plan_goto("0", exact=True))
+    assert texts(root) == {".snapstoreignore": "ig*", "ig": "base"}

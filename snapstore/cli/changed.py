@@ -39,5 +39,5 @@ def tell(context: Context, session: Session, operation: Operation | None, text: 
     out.line(f"You are at {place} on {safe(graph.branch)}; no file was touched.")
     if operation is not None:
         other = "" if session.store.active_session() == session.name else f" --session {session.name}"
-        out.line(f"Take this back: `snapstore ops undo{other} {operation.number}`", DIM)
+        out.line(f"Take this back: `{out.program} ops undo{other} {operation.number}`", DIM)
     return 0

@@ -79,11 +79,15 @@ def carry_out(command: Command, levels: list[Values], own: Values) -> int:
     debug = any(level.get("debug") for level in levels)
 
     def action() -> int:
-        for level in levels:
-            for folder in level.get("folder") or ():
-                _enter(folder)
+        folders = [folder for level in levels for folder in level.get("folder") or ()]
+        for folder in folders:
+            _enter(folder)
         sessions = [level["session"] for level in levels if level.get("session") is not None]
         context = Context(json=json, debug=debug, session=sessions[-1] if sessions else None)
+        if folders:  # a command that is printed to be typed must act on the same project
+            from snapstore.cli.paths import shell_word
+
+            context.out.program = f"snapstore -C {shell_word(os.path.join(*folders))}"
         context.quiet = bool(own.pop("quiet", False))
         return command.function(context, **own)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from snapstore.cli.output import DIM, RED, Output, Untold, safe, safe_lines, telling
 from snapstore.errors import Failed, SnapstoreError
@@ -30,6 +31,8 @@ def guarded(action: Callable[[], int], *, json: bool = False, debug: bool = Fals
         return report(error, json=json, debug=debug)
     except KeyboardInterrupt:
         _silence()
+        with suppress(OSError, SnapstoreError):
+            Output(sys.stderr).line("\nsnapstore: interrupted; `snapstore status` shows where you are", DIM)
         return INTERRUPTED
     except BrokenPipeError:
         _silence()

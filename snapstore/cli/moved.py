@@ -131,13 +131,14 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
         saved = settled or plan.of(WRITE, REMOVE)
         names = " ".join(from_here(store.root, path) for path in saved[:LISTED])
         more = f" … and {len(saved) - LISTED:,} more" if len(saved) > LISTED else ""
-        command = f"snapstore restore{other} {done.safety.hex()[:12]} -- {names}"
-        out.line(f"What was on disk is saved. Get it back: `{command}`{more}", YELLOW)
+        command = f"{out.program} restore{other} {done.safety.hex()[:12]} -- {names}"
+        if saved:  # where everything was skipped there is nothing to get back
+            out.line(f"What was on disk is saved. Get it back: `{command}`{more}", YELLOW)
     ways = []
     if plan.undone and not plan.redone and plan.scope != FILES and plan.target != plan.start:
-        ways.append(f"Redo: `snapstore redo{other}{f' {len(plan.undone)}' if len(plan.undone) > 1 else ''}`")
+        ways.append(f"Redo: `{out.program} redo{other}{f' {len(plan.undone)}' if len(plan.undone) > 1 else ''}`")
     if done.operation is not None:
-        ways.append(f"Take this back: `snapstore ops undo{other} {done.operation}`")
+        ways.append(f"Take this back: `{out.program} ops undo{other} {done.operation}`")
     if ways:
         out.line(" · ".join(ways), DIM)
 
@@ -168,7 +169,7 @@ def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[dict[
         states = f"expected {_state(item['expected'])}, found {_state(item['found'])}, wanted {_state(item['wanted'])}"
         out.line(f"      {states}", DIM)
         if item["why"]:
-            what = "replaced" if "saved first" in item["why"] else "merged"
+            what = "replaced" if _IRREPLACEABLE in item["why"] else "merged"
             out.line(f"      cannot be {what}: {safe(item['why'])}", YELLOW)
     if len(conflicts) > LISTED:
         out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
@@ -187,11 +188,12 @@ def _choices(out: Output, move: Move, conflicts: list[dict[str, Any]]) -> None:
             flag, what = "--merge=markers", "merge; what clashes stands between markers"
         ways.append((" ".join([flag, *(f"--ours {names[path]}" for path in hopeless)]), what))
     example = names[conflicts[0]["path"]] if len(conflicts) == 1 else "PATH"
-    ways += [
-        ("--skip", "leave what changed as it is"),
-        ("--force", "replace what changed; it is saved first"),
-        (f"--ours {example}", "leave this file (--theirs: replace it)"),
-    ]
+    ways.append(("--skip", "leave what changed as it is"))
+    if any(_IRREPLACEABLE in (item["why"] or "") for item in conflicts):
+        ways.append((f"--ours {example}", "leave this file"))
+    else:
+        ways.append(("--force", "replace what changed; it is saved first"))
+        ways.append((f"--ours {example}", "leave this file (--theirs: replace it)"))
     commands = [move.command(flags) for flags, _ in ways]
     width = max(len(command) for command in commands)
     for command, (_, what) in zip(commands, ways, strict=True):
@@ -216,6 +218,7 @@ def rows(out: Output, paths: Iterable[PathMove], limit: int | None) -> list[str]
     return found
 
 
+_IRREPLACEABLE = "saved first"  # part of why a conflict cannot be settled by force
 _WEIGHT = {CONFLICT: 0, SKIPPED: 1, REMOVE: 2, WRITE: 3, KEPT: 4}
 _COLOURS = {CONFLICT: RED, REMOVE: RED, SKIPPED: YELLOW, KEPT: DIM}
 
@@ -244,7 +247,7 @@ def _remark(out: Output, path: PathMove) -> str:
 def _state(text: str) -> str:
     """`file 5f3a1b2c`: enough to tell two apart."""
     kind, _, oid = safe(text).partition(" ")
-    return f"{kind} {oid[:8]}" if oid else kind
+    return f"{kind} {oid[:8]}" if len(oid) == 40 else safe(text)  # what is odd is told in words
 
 
 def _names(out: Output, title: str, paths: list[bytes]) -> None:

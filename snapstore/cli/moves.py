@@ -70,7 +70,20 @@ _REPEATED = ("exact", "files_only", "conversation_only")
 class Move:
     """One request for a move: the words that ask for it, and how to speak of it."""
 
-    __slots__ = ("ask", "cancel", "nothing", "over", "plan", "preview", "reverts", "root", "verb", "words", "yes")
+    __slots__ = (
+        "ask",
+        "cancel",
+        "nothing",
+        "over",
+        "plan",
+        "preview",
+        "program",
+        "reverts",
+        "root",
+        "verb",
+        "words",
+        "yes",
+    )
 
     def __init__(
         self,
@@ -88,17 +101,19 @@ class Move:
         self.reverts = reverts  # whether its files are "reverted", or "changed"
         self.verb = words[0] if words[0] != "ops" else "ops undo"
         self.root = b""
+        self.program = "snapstore"
         self.preview = self.yes = self.cancel = self.over = False
 
     def command(self, *more: str) -> str:
         """The command again, to be typed, with more options."""
         words = [shell_word(word) for word in self.words]
         end = words.index("--") if "--" in words else len(words)
-        return " ".join(("snapstore", *words[:end], *more, *words[end:]))
+        return " ".join((self.program, *words[:end], *more, *words[end:]))
 
 
 def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
     """Does what the command asks for. Every failure says which command failed (S2-20)."""
+    move.program = context.out.program
     move.preview, move.yes, move.cancel = options["preview"], options["yes"], options["cancel"]
     default = _default(options)
     if move.preview and move.cancel:

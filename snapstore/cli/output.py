@@ -43,6 +43,7 @@ class Output:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self.program = "snapstore"  # as a command to be typed begins
         self.terminal = stream.isatty()
         self.colour = self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         if hasattr(stream, "reconfigure"):  # a terminal that does not know a character still gets the line

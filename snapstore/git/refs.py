@@ -20,6 +20,7 @@ STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 
 # An object id, the name of the ref that a symbolic ref stands for, or None for no ref at all.
 RefValue = bytes | str | None
+Damaged = list[Corrupt]
 
 
 class Refs:
@@ -52,15 +53,22 @@ class Refs:
         value = self.value(name)
         return None if isinstance(value, str) else value  # one step only: we never make longer chains
 
-    def list(self, prefix: str) -> dict[str, bytes]:
-        """Every ref below a prefix such as `refs/heads/`, by full name."""
+    def list(self, prefix: str, damaged: Damaged | None = None) -> dict[str, bytes]:
+        """Every ref below a prefix such as `refs/heads/`, by full name. Those that cannot be read go into `damaged`,
+        if there is such a list."""
         found = {name: oid for name, oid in self._read_packed().items() if name.startswith(prefix)}
         top = f"{self._git_dir}/{prefix.rstrip('/')}"
         for folder, _, names in os.walk(top):
             for name in names:
                 if not name.endswith(".lock"):
                     full = f"{folder}/{name}"[len(self._git_dir) + 1 :]
-                    value = self.read(full)
+                    try:
+                        value = self.read(full)
+                    except Corrupt as error:
+                        if damaged is None:
+                            raise
+                        damaged.append(error)
+                        continue
                     if value is not None:
                         found[full] = value
         return found
@@ -134,7 +142,7 @@ class Refs:
         if len(oid) != 20:
             raise Corrupt(
                 f"ref {name} is damaged",
-                f"Its file in the store holds {text[:41]!r}; put the right commit there or remove it.",
+                _mending(name),
                 ref=name,
             )
         return oid
@@ -233,6 +241,14 @@ class Refs:
                 missing.append(os.path.dirname(missing[-1]))
                 continue
             missing.pop()
+
+
+def _mending(name: str) -> str:
+    """What to do about a ref that cannot be read."""
+    if name.startswith("refs/snapstore/cursor/"):
+        session = name.rpartition("/")[2]
+        return f"Put `ref: refs/heads/{session}/BRANCH` into its file in the store: the branch it stood on."
+    return "Put the right commit into its file in the store; `git fsck --lost-found` there lists those without a name."
 
 
 def spell(value: bytes | str) -> str:

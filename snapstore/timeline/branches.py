@@ -346,7 +346,7 @@ def check_own_name(name: str, what: str) -> str:
     """A name that a person gives: one that git and file systems take, and that no address looks like."""
     check_name(name, what)
     number = name[:-1] if name[-1] in _UNITS else name
-    hash_like = len(name) == 40 and not set(name.lower()) - set("0123456789abcdef")
+    hash_like = 7 <= len(name) <= 40 and not set(name.lower()) - set("0123456789abcdef")  # as `log` prints them
     if number.isdecimal() or name.startswith("#") or hash_like:
         raise Unsafe(f"{name!r} cannot be a {what} name: it reads as a turn, a time or a hash", "Add a letter to it.")
     return name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from snapstore.errors import SnapstoreError
+from snapstore.errors import Corrupt, SnapstoreError
 from snapstore.git import notes
 from snapstore.git.objects import COMMIT, EMPTY_TREE, FOLDER, GITLINK, TREE, Missing
 from snapstore.git.program import refuse_planted
@@ -57,7 +57,9 @@ class Check:
         for number in Operations(store).damaged():
             where, message = f"operation {number}", "its record is damaged: it cannot be taken back"
             self._report.problems.append({"where": where, "message": message, "error": "corrupt"})
-        for name in store.sessions():
+        known: list[str] = []
+        self._try("refs", lambda: known.extend(store.sessions()))
+        for name in known:
             self._try("state", lambda name=name: store.documents.session(name))  # type: ignore[misc]
         with store.lock:
             store.cache.load()
@@ -65,13 +67,10 @@ class Check:
                 self._walk_tree(store.cache.tree, "the tree of the last scan")
 
     def _refs(self) -> None:
-        try:
-            refs = self._shadow.refs.list("refs/")
-        except SnapstoreError as error:
+        damaged: list[Corrupt] = []
+        refs = self._shadow.refs.list("refs/", damaged)
+        for error in damaged:
             self._problem("refs", error)
-            refs = {}
-            for prefix in ("refs/heads/", "refs/tags/", "refs/notes/", "refs/snapstore/"):
-                self._try("refs", lambda prefix=prefix: refs.update(self._shadow.refs.list(prefix)))  # type: ignore[misc]
         for name, oid in refs.items():
             self._report.refs += 1
             try:

@@ -194,7 +194,7 @@ class Documents:
             raise self._damaged(name, str(error)) from None
 
     def _damaged(self, name: str, why: str) -> Corrupt:
-        hint = "Restore it from a backup, or remove the store and run `snapstore init` again."
+        hint = "Every turn is whole in store.git beside it: keep that, and restore this file from a backup."
         if name.startswith("open/"):
             hint = f"Move {self._state}/{name} away: what the turn changed is then recorded as edits."
         elif name.startswith("sessions/"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import paths_in, read_node
 
@@ -17,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def exact_steps(
-    session: Session, graph: Graph, target: bytes, between: Iterable[bytes], notes: list[str]
-) -> tuple[bytes, list[PathStep]]:
-    """The tree of the disk, and what it takes to make it that of the target. A file that came into view later, and may
-    have been there all along, is not removed."""
+    session: Session, graph: Graph, target: bytes, between: Iterable[bytes]
+) -> tuple[bytes, list[PathStep], set[bytes]]:
+    """The tree of the disk, what it takes to make it that of the target, and the files that are not removed: those that
+    came into view later, and may have been there all along."""
     disk, unknown = History(session).look_at_disk()
     trees, wanted = session.store.shadow.trees, graph.node(target).tree
     steps = list(trees.diff(disk, wanted))
+    kept: set[bytes] = set()
     if any(new is None for _, _, new in steps):
         records = [read_node(session.store.shadow, oid, files=False).record for oid in between]
         seen = unknown.union(*(paths_in(record, "first_seen") for record in records))
         gone = [path for path, _, new in steps if new is None and path in seen]
         # A file in the place of its folder: then it was not there.
         kept = {path for path in gone if not any(trees.file(wanted, folder) for folder in trees.missing(wanted, path))}
-        notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in sorted(kept)]
         steps = [step for step in steps if step[0] not in kept]
-    return disk, steps
+    return disk, steps, kept

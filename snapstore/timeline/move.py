@@ -77,7 +77,7 @@ class Moved:
         }
 
     def _node(self, oid: bytes, branch: str) -> Node:
-        return read_node(self._session.store.shadow, oid, branch=branch, files=False)
+        return read_node(self._session.store.shadow, oid, branch=branch)
 
 
 class Mover:
@@ -169,7 +169,7 @@ class Mover:
         if turn is not None:
             raise Busy(
                 f"a turn is open in session {plan.session}",
-                "End it with `snapstore turn end`, or add --cancel to close it as interrupted first.",
+                f"End it with `snapstore turn end --session {plan.session}`, or add --cancel to close it first.",
                 session=plan.session,
             )
         if store.shadow.refs.value(f"refs/snapstore/cursor/{plan.session}") != plan.cursor_value:

@@ -230,6 +230,7 @@ class Plan:
             "safety_ref": None,
             "prompt": self.prompt,
             "notes": self.notes,
+            "paths_b64": paths_b64(move.path for move in self.paths),
             "preview": True,
         }
 
@@ -244,6 +245,12 @@ def fold(steps: Iterable[PathStep]) -> dict[bytes, list[Segment]]:
         else:
             segments.append((old, new))
     return {path: parts for path, parts in folded.items() if len(parts) > 1 or parts[0][0] != parts[0][1]}
+
+
+def paths_b64(paths: Iterable[bytes]) -> dict[str, str]:
+    """Those of the paths that are not UTF-8, by the text that stands for them in lists."""
+    named = [path_json(path) for path in paths]
+    return {item["path"]: item["path_b64"] for item in named if "path_b64" in item}
 
 
 def texts(paths: Iterable[bytes]) -> list[str]:

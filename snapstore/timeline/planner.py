@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from snapstore.errors import Conflict, Corrupt, Unknown
 from snapstore.timeline.addresses import locate, resolve
 from snapstore.timeline.folders import private_modes
@@ -14,7 +16,9 @@ from snapstore.timeline.plan import (
     FILES,
     MERGE,
     REFUSE,
+    REMOVE,
     SAFETY,
+    WRITE,
     NewNode,
     PathMove,
     Plan,
@@ -200,11 +204,15 @@ class Planner:
             from snapstore.timeline.exact import exact_steps
 
             plan.exact = True
-            plan.source, steps = exact_steps(self._session, graph, target, [*left, *entered], plan.notes)
-            self._settle(plan, fold(steps))
+            plan.source, steps, unknown = exact_steps(self._session, graph, target, [*left, *entered])
+            # Of these only that is known which the turns did to them: at least that is taken back.
+            known = [step for step in self._steps(plan.undone, plan.redone) if step[0] in unknown]
+            unknown -= {path for path, _, _ in known}
+            plan.notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in sorted(unknown)]
+            self._settle(plan, fold([*steps, *known]))
         elif how.scope != CONVERSATION:
             self._settle(plan, fold(self._steps(plan.undone, plan.redone)))
-        else:
+        elif target != graph.cursor:
             plan.notes.append("Files were left as they are: they may not match the conversation any more.")
         return self._note(plan, plan.undone)
 
@@ -281,6 +289,7 @@ class Planner:
 
     def _note(self, plan: Plan, turns: list[bytes]) -> Plan:
         """What the records of the turns add: their messages, and what cannot be moved back."""
+        told = set(plan.of(WRITE, REMOVE))
         for oid in turns:
             node = read_node(self._shadow, oid, files=False)
             name = f"turn {node.turn}"
@@ -293,7 +302,10 @@ class Planner:
                     "that was not moved back."
                 )
             for item in node.left_out:
-                plan.notes.append(f"{name} could not record {item['path']} ({item['why']}): it stays as it is.")
+                path = os.fsencode(item["path"])
+                if path not in told:
+                    told.add(path)
+                    plan.notes.append(f"{name} could not record {item['path']} ({item['why']}): it stays as it is.")
         if plan.scope == FILES:
             plan.messages_removed, plan.prompt = 0, None
         return plan

@@ -42,7 +42,7 @@ def save(store: Store, plan: Plan, number: int, what: str) -> Saved:
 
 
 def stale(why: str) -> Conflict:
-    return Conflict(f"the plan is out of date: {why}", "Nothing was written; make it again.", stale=True)
+    return Conflict(f"the plan is out of date: {why}", "Nothing was written; run it again.", stale=True)
 
 
 class _Saver:

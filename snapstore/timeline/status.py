@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from snapstore.timeline.documents import OpenTurn, timestamp
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange, Node, path_json
+from snapstore.timeline.plan import paths_b64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Status:
                 for turn in self.open_turns
             ],
             "edits": [path_json(change.path)["path"] for change in self.edits],
+            "paths_b64": paths_b64(change.path for change in self.edits),
             "left_out": self.left_out,
             "branches": self.branches,
             "sessions": self.sessions,
