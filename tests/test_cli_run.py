@@ -316,3 +316,10 @@ def test_closed_standard_streams_are_no_hindrance(root: Path, closed: str) -> No
     assert (root / "kept").read_text() == "kept\n"
     document = snap_json(root, "show", "1", "--json")
     assert [file["path"] for file in document["files"]] == ["kept"]
+
+
+def test_a_command_that_removed_the_store_is_told_of_as_it_was(root: Path) -> None:
+    """G-23: its files changed, and running it again is no advice."""
+    snap(root, "init")
+    done = snap(root, "run", "--", "sh", "-c", 'echo 2 > f; rm -rf "$SNAPSTORE_HOME"', status=1)
+    assert "The command ran (status 0)" in done.stderr and "no file was changed" not in done.stderr

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:
     """Whether to go on. Where no person sits, nobody is asked."""
-    err = context.err
+    err = context.err if context.err.terminal else context.out  # a person may have sent one of them elsewhere
     if not (err.terminal and sys.stdin.isatty()) or not _deserves_one(plan):
         return True
     session.preview(plan)  # what would be refused anyway is refused before anybody is asked
@@ -31,8 +31,7 @@ def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:
             err.line(row)
     for note in plan.notes:
         err.line(safe(note), DIM)
-    sys.stderr.write("Go on? [y/N] ")
-    sys.stderr.flush()
+    err.ask("Go on? [y/N] ")
     answer = sys.stdin.buffer.readline()
     if not answer.endswith(b"\n"):
         err.line()

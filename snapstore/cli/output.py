@@ -58,6 +58,12 @@ class Output:
         with telling():
             self._stream.write(painted.translate(_PLAIN) if self._plain else painted)
 
+    def ask(self, text: str) -> None:
+        """A question, with the cursor left behind it."""
+        with telling():
+            self._stream.write(text)
+            self._stream.flush()
+
     def raw(self, data: bytes) -> None:
         with telling():
             self._stream.flush()

@@ -8,7 +8,7 @@ import sys
 
 from snapstore.cli.errors import report
 from snapstore.cli.options import QUIET, Command, Operand, Option
-from snapstore.errors import SnapstoreError
+from snapstore.errors import Failed, NoStore, SnapstoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent
                     f"The command ran (status {shown}) and its turn is still open: do not run it again, mend the "
                     "cause; then `snapstore turn end` records it."
                 )
+            elif isinstance(error, Failed | NoStore):
+                known.hint = f"The command ran (status {shown}); what it changed is on disk, but was not recorded."
             failed = report(known, json=context.json, debug=context.debug)
             status = status or failed
     if status < 0:
