@@ -17,7 +17,7 @@ from snapstore.timeline.plan import (
     Plan,
 )
 from snapstore.worktree.descent import FILE_IN_THE_WAY, FOLDER_THERE, LINK_IN_THE_WAY
-from snapstore.worktree.moves import folders_above
+from snapstore.worktree.moves import folders_above, way_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,21 @@ class Settler:
         for move in plan.paths:
             self._clear_the_way(move, removed, emptied)
             self._settle(move)
+        self._keep_apart()
+
+    def _keep_apart(self) -> None:
+        """Where edits between the turns made a file of a folder, or the other way around, the move would want both in
+        the same place."""
+        paths = self._plan.paths
+        files = {move.path for move in paths if isinstance(move.result, tuple) and move.action != CONFLICT}
+        clashing = files & folders_above(files)
+        for move in paths if clashing else ():
+            if move.action == WRITE and (move.path in clashing or any(top in clashing for top in way_up(move.path))):
+                if move.path in self._plan.policy.ours:
+                    move.action, move.result, move.settled = SKIPPED, move.found, SKIP
+                else:
+                    move.action, move.changed_by = CONFLICT, "edits between the turns"
+                    move.why = "a file and a folder would be in the same place"
 
     def _goes(self, move: PathMove) -> bool:
         """Whether the file there will be removed."""
