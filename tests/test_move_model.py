@@ -765,7 +765,8 @@ HOW: dict[str, Any] = {
 }
 
 TestMoving = Moving.TestCase
-TestMoving.settings = settings(max_examples=14, stateful_step_count=25, **HOW)
+# The same stories every time: what decides whether work lands must not depend on the dice. The long run throws them.
+TestMoving.settings = settings(max_examples=14, stateful_step_count=25, derandomize=True, **HOW)
 
 
 class LongMoving(Moving):
