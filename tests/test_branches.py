@@ -45,7 +45,7 @@ class Grove(Garden):
         return found
 
     def take_back(self, *operations: Operation) -> None:
-        moves, files = self.branches.take_back(*operations)
+        moves, files, _ = self.branches.take_back(*operations)
         self.store.journal.carry_out(moves, files, what="taking back")
 
     def fork(self, name: str, at: str = "1") -> None:
@@ -237,9 +237,9 @@ def test_branches_are_deleted_by_age_and_by_where_they_lie(wood: Grove) -> None:
     assert ({b.name for b in going}, {b.name for b in kept}) == ({"main", "main-3", "part"}, {"main-2"})
     going, _ = wood.branches.matching(merged_into="main")
     assert [b.name for b in going] == ["part"]
-    assert wood.branches.delete_many(older_seconds=1e9) is None
-    operation = wood.branches.delete_many(older_seconds=30 * 86400)
-    assert operation is not None
+    assert wood.branches.matching(older_seconds=1e9) == ([], [])
+    going, _ = wood.branches.matching(older_seconds=30 * 86400)
+    operation = wood.branches.delete_all([b.name for b in going], tips={b.name: b.tip for b in going})
     assert wood.listed() == ["main-2", "main-4"]
     assert_sound(wood)
     wood.take_back(operation)
@@ -420,8 +420,7 @@ def test_every_change_can_be_taken_back_one_at_a_time_or_all_at_once(root: Path,
         while done and not at_once:
             operation = done.pop()
             assert states.pop() == (wood.refs(), wood.state().branch)
-            moves = wood.branches.undo_refs(operation)
-            after = wood.branches.branch_after(moves)
+            after = wood.branches.take_back(operation)[2]
             wood.take_back(operation)
             assert wood.graph().branch == after
         assert states[0] == (wood.refs(), wood.state().branch)
@@ -441,7 +440,7 @@ def test_no_moment_of_a_change_leaves_a_node_to_a_gc_or_the_cursor_without_its_b
     before = now()
     for operation in changes(wood):
         assert operation is not None
-        for moves in (operation.refs, wood.branches.undo_refs(operation)):
+        for moves in (operation.refs, wood.branches.take_back(operation)[0]):
             refs = dict(before)
             for name, old, new in moves:
                 assert refs.get(name) == old
@@ -468,7 +467,7 @@ def test_what_was_taken_back_can_be_done_again(wood: Grove) -> None:
         assert operation is not None
         after = wood.refs()
         undone = Operation(
-            number=99, session="s1", kind="ops undo", at="", what="", refs=wood.branches.undo_refs(operation)
+            number=99, session="s1", kind="ops undo", at="", what="", refs=wood.branches.take_back(operation)[0]
         )
         wood.take_back(operation)
         assert wood.refs() == before

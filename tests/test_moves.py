@@ -521,3 +521,34 @@ def test_an_exact_move_takes_back_at_least_what_the_plain_one_does(root: Path, s
         write(root / "ig", "by the turn")
     session.move(session.plan_goto("0", exact=True))
     assert texts(root) == {".snapstoreignore": "ig*", "ig": "base"}
+
+
+def test_ops_undo_goes_back_through_moves_and_branch_changes_alike(root: Path, session: Session) -> None:
+    """Store and files as before the operation, whatever kinds of operations lie after it."""
+    for number in range(1, 4):
+        turn(session, root, f"turn {number}", a=str(number))
+    refs = all_refs(session.store)
+    session.move(session.plan_undo(2))  # operation 1
+    turn(session, root, "other", a="b")
+    Branches(session).rename("main", "first")  # 2
+    Branches(session).checkpoint("here", cursor(session))  # 3
+    session.move(session.plan_switch("first"))  # 4
+    Branches(session).rename("first", "second")  # 5, the branch stood on
+    Branches(session).delete("main-2")  # 6
+    later = all_refs(session.store), texts(root)
+    session.move(session.plan_ops_undo(1))
+    assert (texts(root), stands_at(session)) == ({"a": "3"}, 3)
+    now = all_refs(session.store)
+    names = [
+        name for name in now if name.startswith(("refs/heads/s/", "refs/tags/s/")) or name == "refs/snapstore/cursor/s"
+    ]
+    # The turn recorded since keeps its branch: nothing that was taken is lost.
+    assert sorted(names) == ["refs/heads/s/main", "refs/heads/s/main-2", "refs/snapstore/cursor/s"]
+    assert all(now[name] == refs[name] for name in names if name in refs)
+    assert Graph(session.store, session.name).branch == "main"
+    session.move(session.plan_ops_undo(7))  # and that back again
+    assert ({k: v for k, v in all_refs(session.store).items() if "notes" not in k}, texts(root)) == (
+        {k: v for k, v in later[0].items() if "notes" not in k},
+        later[1],
+    )
+    assert_whole(session.store)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command, Option
+from snapstore.cli.options import ROWS, Command, Option
 from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, file_rows, files_text, first_line, safe, shorten
 
 TYPE_CHECKING = False
@@ -70,25 +70,13 @@ def _row(out: Output, node: Node, now: float, width: int, *, here: bool) -> str:
     return f"{mark} {turn}  {out.paint(columns, DIM)}{text}{out.paint(note, YELLOW)}"
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise ValueError(f"{text!r} is not a number of rows")
-    return int(text)
-
-
 COMMAND = Command(
     "log",
     log,
     "List what was recorded, newest first. Between turns stands what other hands edited. `@` is where you are; "
     "what is above it is undone.",
     options=(
-        Option(
-            "number",
-            "-n",
-            "Rows to show; 0 for all. Without it all, or on a terminal what fits.",
-            metavar="N",
-            convert=_count,
-        ),
+        ROWS,
         Option("stat", "--stat", "Also name the files, with lines added and removed."),
     ),
 )

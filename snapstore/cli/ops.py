@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from snapstore.cli.moves import OPTIONS, Move, carry_out, travelling
-from snapstore.cli.options import Command, Family, Operand, Option
+from snapstore.cli.options import ROWS, Command, Family, Operand
 from snapstore.cli.output import BOLD, DIM, Output, ago, safe, shorten
 from snapstore.errors import Usage
 
@@ -79,12 +79,6 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise ValueError(f"{text!r} is not a number of rows")
-    return int(text)
-
-
 COMMAND = Family(
     "ops",
     "List every move and branch change; take any of them back.",
@@ -93,15 +87,7 @@ COMMAND = Family(
             "list",
             listed,
             "List moves and branch changes, newest first. The same as `ops` alone. With --session only its own.",
-            options=(
-                Option(
-                    "number",
-                    "-n",
-                    "Rows to show; 0 for all. Without it all, or on a terminal what fits.",
-                    metavar="N",
-                    convert=_count,
-                ),
-            ),
+            options=(ROWS,),
         ),
         Command(
             "undo",

@@ -118,6 +118,21 @@ COMMON = (FOLDER, SESSION, JSON, DEBUG)
 QUIET = Option("quiet", "-q --quiet", "Say nothing when all went well.")
 AGENT = Option("agent", "--agent", "Who does the turn: the author of its commit.", metavar="NAME")
 
+
+def _rows(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise ValueError(f"{text!r} is not a number of rows")
+    return int(text)
+
+
+ROWS = Option(
+    "number",
+    "-n",
+    "Rows to show; 0 for all. Without it all, or on a terminal what fits.",
+    metavar="N",
+    convert=_rows,
+)
+
 # Where each command is described. They are loaded one at a time: a hook pays for its own only.
 PLACES = {
     "init": "snapstore.cli.init",

@@ -91,15 +91,6 @@ class Branches:
             raise Usage("no branch to delete", "`snapstore branches` lists them.")
         return self._change("branch delete", wanted, change)
 
-    def delete_many(
-        self, *, older_seconds: float | None = None, merged_into: str | None = None, archived: bool = False
-    ) -> Operation | None:
-        """Deletes what `matching` finds, in one operation; None where that is nothing."""
-        going, _ = self.matching(older_seconds=older_seconds, merged_into=merged_into, archived=archived)
-        if not going:
-            return None
-        return self.delete_all([b.name for b in going], tips={b.name: b.tip for b in going})
-
     def matching(
         self, *, older_seconds: float | None = None, merged_into: str | None = None, archived: bool = False
     ) -> tuple[Listing, Listing]:
@@ -242,25 +233,23 @@ class Branches:
 
     # The way back.
 
-    def undo_refs(self, operation: Operation) -> Moves:
-        return self.take_back(operation)[0]
-
-    def take_back(self, *operations: Operation) -> tuple[Moves, dict[str, bytes | None]]:
-        """The moves that put the refs of operations (newest first) back from where they are now, and the state files
-        to write with them. A renamed branch may have grown, and takes that back with it; a deleted one returns; a
-        checkpoint that was made goes. Conflict where a later change is in the way."""
+    def take_back(
+        self, *operations: Operation, target: bytes | None = None
+    ) -> tuple[Moves, dict[str, bytes | None], str]:
+        """The moves that put the refs of operations (newest first) back from where they are now, the state files to
+        write with them, and the branch stood on then. A renamed branch may have grown, and takes that back with it; a
+        deleted one returns; a checkpoint that was made goes. Where the operations also moved the session, `target` is
+        the node that it goes back to. Conflict where a later change is in the way."""
         graph = self._graph()
         arranged = Arrangement(self._refs, self._session, graph.branch)
         for operation in operations:
-            self._send_back(operation, arranged)
-        return arranged.moves(), self._documents(graph, arranged)
-
-    def branch_after(self, moves: Iterable[RefMove]) -> str:
-        """The name that the branch stood on has after moves such as `take_back` gives."""
-        graph = self._graph()
-        arranged = Arrangement(self._refs, self._session, graph.branch)
-        arranged.travel(travels_in(moves)[0], {})
-        return arranged.branch
+            if operation.refs:
+                self._send_back(operation, arranged)
+            if operation.from_ is not None and operation.from_ != operation.to:
+                arranged.stand(operation.from_["branch"])
+        if target is not None and target != graph.cursor:
+            arranged.stand_at(target)
+        return arranged.moves(), self._documents(graph, arranged), arranged.branch
 
     def _send_back(self, operation: Operation, arranged: Arrangement) -> None:
         travels, made, lost = travels_in(operation.refs)

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 
-from snapstore.errors import NoStore, Unknown, Unsafe
+from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe
 from snapstore.git import shadow
 from snapstore.timeline import places
 from snapstore.timeline.documents import DEFAULT_MAX_FILE_SIZE, FORMAT, Documents, Header, encode
@@ -100,7 +100,7 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
             continue
         try:
             header = Documents(f"{home}/{name}/state").header()
-        except Exception:
+        except (SnapstoreError, OSError):
             continue
         if header.root_hash == places.root_hash(root):
             candidates.append((f"{home}/{name}", header))  # an adoption that was killed half way

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from snapstore.timeline.commitcache import Row
     from snapstore.timeline.store import Store
 
-_LONGEST_NUMBER = 18  # digits: a trailer is text that anyone can write
 _LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
 
 
@@ -162,8 +161,8 @@ class Graph:
             oid,
             commit.parents[0] if commit.parents else b"",
             commit.tree,
-            _number(trailers.get("Seq", "")),
-            _number(trailers.get("Turn", "")),
+            _or_none(commit.number("Seq")),
+            _or_none(commit.number("Turn")),
             trailers.get("Kind", "turn"),
             min(max(commit.seconds, 0), _LAST_SECOND),
             commit.subject,
@@ -189,17 +188,14 @@ class Graph:
         return self.line(self.tip)
 
     def undone(self) -> list[bytes]:
-        """The nodes of the current line after the cursor, oldest first."""
+        """The nodes of the current line after the cursor, oldest first: what redo enters, since it follows the branch
+        last stood on."""
         found: list[bytes] = []
         for node in self.upwards(self.tip):
             if node.oid == self.cursor:
                 return found[::-1]
             found.append(node.oid)
         return []  # the branch does not lead through the cursor: there is no way forward on it
-
-    def redo_line(self) -> list[bytes]:
-        """What redo would enter, oldest first: it follows the branch last stood on."""
-        return self.undone()
 
     def fork_point(self, a: bytes, b: bytes) -> bytes:
         """The deepest node that both lines share."""
@@ -356,8 +352,8 @@ def _node(row: Row) -> GraphNode:
     return GraphNode(oid, parent or None, tree, seq, turn if turn >= 0 else None, kind, seconds, subject, agent)
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) <= _LONGEST_NUMBER else -1
+def _or_none(number: int | None) -> int:
+    return -1 if number is None else number
 
 
 def is_made(branch: str) -> bool:

@@ -273,7 +273,8 @@ class Mover:
             from_={"commit": plan.start.hex(), "branch": plan.start_branch, "turn": plan.turn_before},
             to={"commit": self._moved.target.hex(), "branch": plan.branch, "turn": plan.turn},
             arguments=plan.arguments,
-            refs=plan.ref_moves,
+            # Where the session stands is told by `from` and `to`; these are branches and checkpoints.
+            refs=[move for move in plan.ref_moves if move[0] not in (f"refs/snapstore/cursor/{plan.session}", "HEAD")],
             files=[(move.path, move.old, move.new) for move in plan.file_moves()],
             safety=self._saved.ref,
             undoes=plan.undoes,

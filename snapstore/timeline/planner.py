@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from snapstore.errors import Conflict, Corrupt, Unknown
+from snapstore.errors import Corrupt, Unknown
 from snapstore.timeline.addresses import locate, resolve
 from snapstore.timeline.folders import private_modes
 from snapstore.timeline.graph import Graph
@@ -69,7 +69,7 @@ class Planner:
 
     def redo(self, count: int | None) -> Plan:
         graph = self._graph
-        ahead = graph.redo_line()
+        ahead = graph.undone()
         numbered = [oid for oid in ahead if graph.node(oid).turn is not None]
         if count is not None and numbered and count > len(numbered):
             raise _too_few("redo", count, len(numbered))
@@ -138,18 +138,6 @@ class Planner:
         back = Operations(self._store).since(self._session.name, number)
         plan = self._plan(UNDO, graph.cursor, graph.branch, [str(back[-1].number)] if back else [])
         plan.undoes = [operation.number for operation in back]
-        if any(operation.refs for operation in back):
-            if not all(operation.refs for operation in back):
-                raise Conflict(
-                    f"operation {back[-1].number} lies before both moves and changes of branches",
-                    "Nothing was changed. Take back the newer ones first, one at a time: `snapstore ops undo`.",
-                )
-            from snapstore.timeline.branches import Branches
-
-            branches = Branches(self._session)
-            plan.ref_moves, plan.state_files = branches.take_back(*back)
-            plan.branch = branches.branch_after(plan.ref_moves)
-            return plan
         steps: list[PathStep] = []
         for operation in back:
             if operation.from_ is None or operation.to is None:
@@ -158,7 +146,11 @@ class Planner:
             steps += self._steps(*([oid for oid in way if graph.node(oid).turn is not None] for way in (left, entered)))
             steps += [(path, new, old) for path, old, new in operation.files]
             plan.target, plan.branch = bytes.fromhex(operation.from_["commit"]), operation.from_["branch"]
-        if graph.tip_of(plan.branch) is None:
+        if any(operation.refs for operation in back):
+            from snapstore.timeline.branches import Branches
+
+            plan.ref_moves, plan.state_files, plan.branch = Branches(self._session).take_back(*back, target=plan.target)
+        elif graph.tip_of(plan.branch) is None:
             plan.branch = graph.branch_of(plan.target) or graph.branch
         left, entered = graph.path(graph.cursor, plan.target)
         plan.undone = [oid for oid in left if graph.node(oid).turn is not None]

@@ -45,6 +45,16 @@ class Arrangement:
         listed = self._heads + self.branch
         return listed if self.value(listed) is not None else self._archive + self.branch
 
+    def stand(self, branch: str) -> None:
+        """On the tip of another branch; HEAD goes along."""
+        self.branch = branch
+        self._after[self._cursor] = self._after["HEAD"] = self._heads + branch
+
+    def stand_at(self, oid: bytes) -> None:
+        """On a node of the branch: its tip, or one before it."""
+        tip = self.value(self._heads + self.branch)
+        self._after[self._cursor] = self._heads + self.branch if tip == oid else oid
+
     def _goes_to(self, ways: Mapping[str, str]) -> str:
         """The name that the branch stood on has afterwards."""
         target = ways.get(self._stood_on(), "")

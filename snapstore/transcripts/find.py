@@ -6,7 +6,7 @@ import os
 import re
 import unicodedata
 
-from snapstore.errors import Unknown, Unsafe
+from snapstore.errors import SnapstoreError, Unknown, Unsafe
 from snapstore.transcripts.lines import document, open_file, parse
 
 TYPE_CHECKING = False
@@ -79,7 +79,7 @@ def _index(folder: str) -> dict[str, dict[str, Any]]:
     try:
         with open_file(path) as file:
             entries = document(file, path).get("entries")
-    except Exception:  # a cache: without it the files themselves are enough
+    except (SnapstoreError, OSError, ValueError):  # a cache: without it the files themselves are enough
         return {}
     listed = entries if isinstance(entries, list) else []
     return {
@@ -160,7 +160,7 @@ def _gemini_session(path: str) -> str | None:
     try:
         with open_file(path) as file:
             head = file.read(_HEAD)
-    except Exception:
+    except (SnapstoreError, OSError):
         return None
     record = parse(head.partition(b"\n")[0])
     if record is not None and isinstance(record.get("sessionId"), str):
