@@ -1,0 +1,62 @@
+"""What an agent's hooks say, in one shape for all of them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# A conversation is opened or taken up again; a prompt was given; a file is about to be written, or has been; a program
+# runs that may write any file; the agent has answered; the conversation is closed.
+START, PROMPT, BEFORE, AFTER, SHELL, STOP, END = "start", "prompt", "before", "after", "shell", "stop", "end"
+
+
+class Event:
+    """One thing that happened. What the agent did not say is empty."""
+
+    __slots__ = (
+        "agent",
+        "cwd",
+        "kind",
+        "parent",
+        "paths",
+        "prompt",
+        "prompt_id",
+        "reply",
+        "session_id",
+        "source",
+        "status",
+        "title",
+        "transcript",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        agent: str,
+        session_id: str,
+        *,
+        cwd: str = "",
+        prompt: str = "",
+        prompt_id: str = "",
+        paths: Sequence[str] = (),
+        transcript: str = "",
+        parent: str = "",
+        source: str = "",
+        reply: str = "",
+        status: str = "",
+        title: str = "",
+    ) -> None:
+        self.kind = kind
+        self.agent = agent
+        self.session_id = session_id
+        self.cwd = cwd  # where the agent stands: the project's folder where it names one, else its current folder
+        self.prompt = prompt
+        self.prompt_id = prompt_id  # tells one prompt from another, where the agent numbers them
+        self.paths = paths
+        self.transcript = transcript
+        self.parent = parent  # the session this one was forked from, or whose helper it is
+        self.source = source  # of a start: startup, resume, clear, compact, fork
+        self.reply = reply  # of a stop: the last thing said
+        self.status = status  # of a stop: done, interrupted
+        self.title = title
