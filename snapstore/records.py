@@ -236,6 +236,7 @@ class InitRecord(Record):
     created: bool
     adopted_from: Text | None
     max_file_size: int
+    max_branches: int
     files: int
     left_out: list[LeftOutRecord]
 

@@ -13,7 +13,7 @@ from helpers import all_refs, git
 from test_cli import PROGRAM, a_turn, assert_record, snap, snap_json
 
 from snapstore import Store
-from snapstore.records import BranchesRecord, ChangeRecord, CheckpointsRecord, DeletePreviewRecord
+from snapstore.records import BranchesRecord, ChangeRecord, CheckpointsRecord, DeletePreviewRecord, InitRecord
 from snapstore.timeline.graph import Graph
 
 
@@ -254,3 +254,60 @@ def test_the_warning_from_fifteen_on(tree: Path) -> None:
     assert "15 branches" in snap(tree, "turn", "end").stderr
     assert "lists 15 branches; past 20 the oldest go to the archive" in snap(tree, "branches").stderr
     assert snap(tree, "branches", "--json").stdout.count("\n") == 1
+
+
+def test_how_many_are_listed_is_set_by_init(root: Path) -> None:
+    """C4, S0-48: from the start or later, and archived by the turn that starts a branch; nothing is refused."""
+    document = snap_json(root, "init", "--max-branches", "2", "--json")
+    assert_record(InitRecord, document)
+    assert document["max_branches"] == 2
+    a_turn(root, "1", "1\n")
+    for way in ("2", "2b", "2c"):
+        a_turn(root, way, f"{way}\n")
+        snap(root, "undo")
+    assert names(root) == ["main-3", "main-2"]
+    assert names(root, "--all") == ["main-3", "main-2", "main"]
+    assert snap_json(root, "branches", "--json")["max_branches"] == 2
+    assert "2 is the limit" in snap(root, "branch", "unarchive", "main", status=2).stderr
+    assert "at most 3 listed" in snap(root, "init", "--max-branches=3").stdout
+    snap(root, "branch", "unarchive", "main")
+    whole(root)
+
+
+def test_no_limit_means_no_archive_and_no_warning(tree: Path) -> None:
+    """C4, S0-49: 0 is none. The limit of files stays as it was set."""
+    snap(tree, "init", "--max-file-size", "5MB")
+    done = snap(tree, "init", "--max-branches", "0")
+    assert "already.\n" in done.stdout
+    assert "all listed" in done.stdout
+    with Store.open(tree) as store:
+        assert (store.header.max_file_size, store.header.max_branches) == (5_000_000, 0)
+        refs = store.shadow.refs
+        for number in range(4, 25):
+            refs.update(f"refs/heads/shell/b{number}", None, refs.read("refs/heads/shell/main"))
+    snap(tree, "undo")
+    snap(tree, "turn", "begin", "-m", "x")
+    (tree / "poem").write_text("new\n")
+    assert snap(tree, "turn", "end").stderr == ""
+    assert snap(tree, "branches").stderr == ""
+    assert len(names(tree)) == 25
+    assert "at most 20 listed" in snap(tree, "init", "--max-branches", "20").stdout
+    assert "nothing to do" in snap(tree, "init", "--max-branches", "20").stdout
+
+
+def test_two_programs_set_one_limit_each(root: Path) -> None:
+    """C4: a store that was opened earlier does not write back what another has set since."""
+    with Store.open(root, create=True) as store:
+        snap(root, "init", "--max-branches", "7")
+        store.configure(max_file_size=1000)
+        assert store.header.max_branches == 7
+    document = snap_json(root, "init", "--json")
+    assert (document["max_file_size"], document["max_branches"]) == (1000, 7)
+
+
+@pytest.mark.parametrize("number", ["many", "-1", "1.5", "", "9" * 10])
+def test_a_limit_that_is_no_number_is_refused(tree: Path, number: str) -> None:
+    """C4"""
+    document = snap_json(tree, "init", "--max-branches", number, "--json", status=2)
+    assert document["error"] == "usage"
+    assert snap_json(tree, "branches", "--json")["max_branches"] == 20

@@ -26,6 +26,7 @@ def init(
     former: str | None,
     anyway: bool,
     max_file_size: int | None,
+    max_branches: int | None,
 ) -> int:
     from snapstore.timeline import places
     from snapstore.timeline.creation import adopt_store, create_store
@@ -43,26 +44,27 @@ def init(
     else:
         root = found if found is not None and not adopt else places.natural_root(".")
     session = check_name(context.session or DEFAULT_SESSION)
+    limits = {"max_file_size": max_file_size, "max_branches": max_branches}
+    asked: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
     adopted: str | None = None
     if adopt:
         if not anyway:
             places.refuse_root(home, root)
         adopted = adopt_store(home, root, former, anyway=anyway)
     elif found is None:
-        settings: dict[str, Any] = {} if max_file_size is None else {"max_file_size": max_file_size}
         with context.progress("Taking the first snapshot") as progress:
-            create_store(home, root, anyway=anyway, session=session, progress=progress, **settings)
+            create_store(home, root, anyway=anyway, session=session, progress=progress, **asked)
     with Store.open(os.fsdecode(root), say=context.say) as store:
         made = found is None and not adopt
-        changed = max_file_size is not None and max_file_size != store.header.max_file_size
-        if changed and max_file_size is not None:
-            store.configure(max_file_size=max_file_size)
+        changed = any(limit != getattr(store.header, name) for name, limit in asked.items())
+        if changed:
+            store.configure(**asked)
         _report(context, store, created=made, adopted=adopted, changed=changed)
     return 0
 
 
 def _report(context: Context, store: Store, *, created: bool, adopted: str | None, changed: bool) -> None:
-    from snapstore.timeline.documents import DEFAULT_MAX_FILE_SIZE
+    from snapstore.timeline.documents import DEFAULT_MAX_BRANCHES, DEFAULT_MAX_FILE_SIZE
     from snapstore.timeline.nodes import path_json
 
     session = store.session(None)
@@ -82,6 +84,7 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
             "created": created,
             "adopted_from": adopted,
             "max_file_size": store.header.max_file_size,
+            "max_branches": store.header.max_branches,
             "files": files,
             "left_out": left_out,
         }
@@ -97,10 +100,12 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
         out.line(f"Watching over {shown} from now on.")
     else:
         out.line(f"Watching over {shown} already{'' if changed else '; nothing to do'}.")
-    limit = store.header.max_file_size
+    limit, most = store.header.max_file_size, store.header.max_branches
     out.line(f"{out.paint('taken     ', DIM)}{files_text(files)}")
     if limit != DEFAULT_MAX_FILE_SIZE or changed:
         out.line(f"{out.paint('limit     ', DIM)}{f'{size_text(limit)} a file' if limit else 'none'}")
+    if most != DEFAULT_MAX_BRANCHES or changed:
+        out.line(f"{out.paint('branches  ', DIM)}{f'at most {most:,} listed' if most else 'all listed'}")
     if left_out:
         out.line(f"{out.paint('left out  ', DIM)}{out.paint(files_text(len(left_out)), YELLOW)}")
         for item in left_out[:LISTED]:
@@ -122,6 +127,12 @@ def size(text: str) -> int:
     except (KeyError, ValueError):
         raise ValueError(f"{text!r} is not a size; say 100MB, 2GiB, or 0 for no limit") from None
     return int(value)
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise ValueError(f"{text!r} is not a number of branches; say 20, or 0 for no limit")
+    return int(text)
 
 
 COMMAND = Command(
@@ -146,6 +157,14 @@ COMMAND = Command(
             "existing store.",
             metavar="SIZE",
             convert=size,
+        ),
+        Option(
+            "max_branches",
+            "--max-branches",
+            "How many branches a session lists; 20 unless said, 0 for no limit. Past it the oldest without a "
+            "checkpoint go to the archive when a turn starts a branch. Also changes an existing store.",
+            metavar="N",
+            convert=_number,
         ),
         QUIET,
     ),

@@ -9,7 +9,7 @@ import time
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe
 from snapstore.git import shadow
 from snapstore.timeline import places
-from snapstore.timeline.documents import DEFAULT_MAX_FILE_SIZE, FORMAT, Documents, Header, encode
+from snapstore.timeline.documents import DEFAULT_MAX_BRANCHES, DEFAULT_MAX_FILE_SIZE, FORMAT, Documents, Header, encode
 from snapstore.worktree import durable, gitconfig, platform, usergit
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ def create_store(
     anyway: bool = False,
     session: str = "shell",
     max_file_size: int = DEFAULT_MAX_FILE_SIZE,
+    max_branches: int = DEFAULT_MAX_BRANCHES,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.time,
@@ -56,6 +57,7 @@ def create_store(
                 root=os.fsdecode(root),
                 root_hash=places.root_hash(root),
                 max_file_size=max_file_size,
+                max_branches=max_branches,
             )
             repo = usergit.find_repo(root)
             who = gitconfig.user_identity(gitconfig.user_config(repo, os.fsencode(os.path.expanduser("~"))))

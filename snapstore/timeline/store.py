@@ -193,9 +193,12 @@ class Store:
         name = self.header.user_name or _login()
         return Identity(name, self.header.user_email or f"{name}@localhost")
 
-    def configure(self, *, max_file_size: int) -> None:
+    def configure(self, *, max_file_size: int | None = None, max_branches: int | None = None) -> None:
+        """Sets limits, 0 for none; the one not given stays as it is."""
         with self.changing():
-            self.header.max_file_size = max_file_size
+            standing = self.documents.header()  # another process may have set the other since this store was opened
+            self.header.max_file_size = standing.max_file_size if max_file_size is None else max_file_size
+            self.header.max_branches = standing.max_branches if max_branches is None else max_branches
             durable.write(f"{self.state}/format", encode(self.header))
 
     def close(self) -> None:
