@@ -79,7 +79,9 @@ class OpenTurn:
         "empty_folders",
         "first_seen",
         "left_out",
+        "modes",
         "named",
+        "origin",
         "owner",
         "prompt",
         "scan",
@@ -105,7 +107,9 @@ class OpenTurn:
         empty_folders: list[str] | None = None,
         first_seen: list[str] | None = None,
         left_out: dict[str, str] | None = None,
+        modes: dict[str, int] | None = None,
         user_git: dict[str, Any] | None = None,
+        origin: dict[str, str] | None = None,
     ) -> None:
         self.session = session
         self.prompt = prompt
@@ -121,7 +125,9 @@ class OpenTurn:
         self.empty_folders = empty_folders or []  # there before the files that were named in them
         self.first_seen = first_seen or []  # paths whose state before this turn nobody knows
         self.left_out = left_out or {}
+        self.modes = modes or {}  # permission bits out of the ordinary that named files had before
         self.user_git = user_git
+        self.origin = origin or {}  # what an agent's hooks said of it: session, prompt_id, transcript
 
 
 class Documents:
@@ -145,18 +151,21 @@ class Documents:
         return self._build(Header, data, "format")
 
     def session(self, name: str) -> SessionState | None:
-        data = self._read(f"sessions/{name}.json")
-        return self._build(SessionState, data, f"sessions/{name}.json") if data is not None else None
+        return self.read(SessionState, f"sessions/{name}.json")
 
     def open_turn(self, name: str) -> OpenTurn | None:
-        data = self._read(f"open/{name}.json")
-        return self._build(OpenTurn, data, f"open/{name}.json") if data is not None else None
+        return self.read(OpenTurn, f"open/{name}.json")
 
     def sessions_with_open_turns(self) -> list[str]:
         try:
             return sorted(name[:-5] for name in os.listdir(f"{self._state}/open") if name.endswith(".json"))
         except FileNotFoundError:
             return []
+
+    def read(self, kind: type[T], name: str) -> T | None:
+        """A document of any kind, None where there is none."""
+        data = self._read(name)
+        return self._build(kind, data, name) if data is not None else None
 
     def optional(self, name: str) -> dict[str, Any] | None:
         """A document that only saves work: a damaged one is as good as none."""
@@ -199,11 +208,15 @@ class Documents:
             hint = f"Move {self._state}/{name} away: what the turn changed is then recorded as edits."
         elif name.startswith("sessions/"):
             hint = f"Move {self._state}/{name} away: it is made again from the refs."
+        elif name.startswith(("conversations/", "agents/")):
+            hint = f"Move {self._state}/{name} away: turns and files are whole without it."
         return Corrupt(f"the state file {name} is damaged: {why}", hint, file=name)
 
 
-def encode(document: Header | SessionState | OpenTurn) -> bytes:
-    body = json.dumps({name: getattr(document, name) for name in document.__slots__})
+def encode(document: object) -> bytes:
+    """Any of these documents as it is written: its slots, and a checksum."""
+    fields: tuple[str, ...] = document.__slots__  # type: ignore[attr-defined]
+    body = json.dumps({name: getattr(document, name) for name in fields})
     return f'{body[:-1]}{_CHECK}{_checksum(body)}"}}'.encode()
 
 

@@ -7,6 +7,7 @@ import time
 
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.timeline.capture import Capture
+from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import SessionState, encode, timestamp
 from snapstore.timeline.folders import folders_to_keep, standing_folders
 from snapstore.timeline.graph import Graph
@@ -196,6 +197,8 @@ class Mover:
             self._files.update(plan.state_files)
         elif plan.scope != FILES:
             refs += self._stand()
+        if plan.scope != FILES:
+            self._files |= Conversations(store).moved(Graph(store, plan.session), plan.target)
         self._log()
         moves = plan.file_moves()
         return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, restore=restore)

@@ -98,6 +98,12 @@ class Recorder:
             self._turn = turn
         return self.cursor
 
+    def amend(self, commit: bytes, record: dict[str, Any]) -> None:
+        """Adds to the record that a commit has."""
+        note = self._store.shadow.note(commit)
+        if note is not None:
+            self._records[commit] = {**json.loads(note), **record}
+
     def next_turn(self) -> int:
         """The number of the next turn on this line."""
         if self._turn is None:
@@ -134,10 +140,10 @@ class Recorder:
                 ref_moves += [(branch, None, self.cursor), (self.cursor_ref, self._cursor_value, branch)]
                 files[f"sessions/{self.session}.json"] = encode(self._state)
                 ref_moves += self._make_room(files)
-            if self._records:
-                encoded = {oid: json.dumps(record).encode() for oid, record in self._records.items()}
-                old, new = store.shadow.add_notes(writer, encoded, max(0, int(self._now)))
-                ref_moves.append((notes.REF, old, new))
+        if self._records:
+            encoded = {oid: json.dumps(record).encode() for oid, record in self._records.items()}
+            old, new = store.shadow.add_notes(writer, encoded, max(0, int(self._now)))
+            ref_moves.append((notes.REF, old, new))
         head = self._refs.value("HEAD")
         if branch is not None and head != branch:
             ref_moves.append(("HEAD", head, branch))

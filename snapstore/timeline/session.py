@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from snapstore.timeline.conversation import AgentSession
     from snapstore.timeline.move import Moved
     from snapstore.timeline.plan import Plan
     from snapstore.timeline.store import Store
@@ -32,11 +33,22 @@ class Session:
         self.store = store
         self.name = name
 
-    def begin(self, prompt: str = "", *, agent: str = "agent", hold: bool = False) -> Turn:
+    def begin(
+        self,
+        prompt: str = "",
+        *,
+        agent: str = "agent",
+        hold: bool = False,
+        known: AgentSession | None = None,
+        origin: dict[str, str] | None = None,
+        left_status: str = INTERRUPTED,
+        left_record: dict[str, Any] | None = None,
+    ) -> Turn:
         """Opens a turn: what other hands changed since the last one becomes a commit of its own.
 
-        A turn left open is closed as interrupted first. With `hold` the turn belongs to this process, and nobody can
-        begin another in the session while the process lives.
+        A turn left open is closed first, as interrupted. With `hold` the turn belongs to this process, and nobody can
+        begin another in the session while the process lives. `known` and `origin` are what an agent's hooks know of
+        its session and of the prompt.
         """
         store = self.store
         with store.changing():
@@ -46,7 +58,7 @@ class Session:
             with Step(store, self.name) as step:
                 disk = step.scan(left)
                 if left is not None:
-                    step.record_turn(left, SCANNED, INTERRUPTED, {})
+                    step.record_turn(left, SCANNED, left_status, left_record or {})
                 step.record_edits(disk)
                 turn = OpenTurn(
                     session=self.name,
@@ -58,10 +70,13 @@ class Session:
                     left_out=step.left_out(),
                     scan=step.scans(),
                     user_git=step.observe(),
+                    origin=origin,
                 )
+                if known is not None:
+                    step.take_up(known)
                 step.commit(f"begin of a turn in session {self.name}", turn)
             if left is not None:
-                store.say(f"closed the turn left open in session {self.name} as interrupted")
+                store.say(f"closed the turn left open in session {self.name} as {left_status}")
         return Turn(self)
 
     def take_baseline(self) -> None:
@@ -81,16 +96,23 @@ class Session:
         return Turn(self)
 
     def touch(
-        self, paths: Iterable[str | bytes | os.PathLike[str]], *, after: bool = False, shell: bool = False
+        self,
+        paths: Iterable[str | bytes | os.PathLike[str]],
+        *,
+        after: bool = False,
+        shell: bool = False,
+        left_out: dict[str, str] | None = None,
     ) -> None:
         """Names files the open turn writes: before the write, so that their state before is known, or (`after`) once
-        it has happened. `shell` says that a program ran which may have changed anything: the turn will scan."""
-        wanted = [self._inside(path) for path in paths]
+        it has happened. `shell` says that a program ran which may have changed anything: the turn will scan.
+        `left_out` are files that it writes and nobody can take back, and why."""
+        wanted = [self.inside(path) for path in paths]
         with self.store.changing():
             turn = self._opened()
             with Step(self.store, self.name) as step:
                 step.name(turn, wanted, after=after)
                 turn.shell = turn.shell or shell
+                turn.left_out |= left_out or {}
                 turn.before = step.cursor.hex()
                 step.commit(f"touch in session {self.name}", turn)
 
@@ -108,6 +130,22 @@ class Session:
                 step.commit(f"end of a turn in session {self.name}", None)
         return oid
 
+    def end_if_changed(self, **record: Any) -> bytes | None:
+        """Closes the open turn after a scan; one that changed nothing is forgotten instead."""
+        with self.store.changing():
+            turn = self._mine()
+            with Step(self.store, self.name) as step:
+                changed = step.scan(turn) != self.store.shadow.commit(step.cursor).tree
+                oid = step.record_turn(turn, SCANNED, DONE, record) if changed else None
+                step.commit(f"end of a turn in session {self.name}", None)
+        return oid
+
+    def amend(self, commit: bytes, **record: Any) -> None:
+        """Adds to what is remembered of a turn that is over: an agent may write its conversation down later."""
+        with self.store.changing(), Step(self.store, self.name) as step:
+            step.amend(commit, record)
+            step.commit(f"record of a turn in session {self.name}", self.store.open_turn(self.name))
+
     def cancel(self) -> None:
         """Forgets the open turn. What it changed stays on disk, and is recorded as edits by the next."""
         with self.store.changing():
@@ -116,11 +154,11 @@ class Session:
                 [], {f"open/{self.name}.json": None}, what=f"cancel of a turn in session {self.name}"
             )
 
-    def close_open_turn(self) -> bytes | None:
+    def close_open_turn(self, **record: Any) -> bytes | None:
         """Closes a turn left open as interrupted, with what it changed; gives its commit."""
         if self.store.open_turn(self.name) is None:
             return None
-        return self.end(scan=True, status=INTERRUPTED)
+        return self.end(scan=True, status=INTERRUPTED, **record)
 
     # Moves: a plan first, then its carrying out. Every surface uses these two.
 
@@ -207,7 +245,7 @@ class Session:
     def _nothing_open(self) -> Unknown:
         return Unknown(f"no turn is open in session {self.name}", "Begin one with `snapstore turn begin`.")
 
-    def _inside(self, path: str | bytes | os.PathLike[str]) -> bytes:
+    def inside(self, path: str | bytes | os.PathLike[str]) -> bytes:
         """A path below the root, from one as a caller has it. Links in its folders are followed, the last part not."""
         full = os.path.abspath(os.fsencode(path))
         folder, name = os.path.split(full)

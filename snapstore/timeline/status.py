@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from snapstore.timeline import logbook
+from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import OpenTurn, timestamp
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange, Node, path_json
@@ -37,6 +39,7 @@ class Status:
     size_bytes: int
     recovery: str | None
     pending_fork: bool
+    conversation: dict[str, Any] | None
     hook_errors: list[str]
 
     def as_json(self) -> dict[str, Any]:
@@ -68,6 +71,7 @@ class Status:
             "size_bytes": self.size_bytes,
             "recovery": self.recovery,
             "pending_fork": self.pending_fork,
+            "conversation": self.conversation,
             "hook_errors": self.hook_errors,
         }
 
@@ -82,6 +86,7 @@ def read_status(session: Session, recovery: str | None = None) -> Status:
     coverage = store.cache.coverage or {}
     left: dict[bytes, tuple[str, object]] = coverage.get("left_out", {})  # type: ignore[assignment]
     heads = store.shadow.refs.list(f"refs/heads/{session.name}/")
+    talk = _conversation(history)
     return Status(
         root=store.root,
         store=store.folder,
@@ -100,9 +105,46 @@ def read_status(session: Session, recovery: str | None = None) -> Status:
         sessions=store.sessions(),
         size_bytes=folder_size(store.folder),
         recovery=recovery,
-        pending_fork=False,
-        hook_errors=_hook_errors(f"{store.folder}/log"),
+        pending_fork=bool(talk and talk["pending_fork"]),
+        conversation=talk,
+        hook_errors=logbook.last(f"{store.folder}/log"),
     )
+
+
+def _conversation(history: History) -> dict[str, Any] | None:
+    """Where the agent's conversation stands, and from where on it is taken back (S4-14): the first turn undone."""
+    store, graph = history.store, history.graph
+    conversations = Conversations(store)
+    state = conversations.state(graph.session)
+    if state is None:
+        return None
+    known = conversations.agent_session(state.id)
+    undone = [oid for oid in graph.undone() if graph.node(oid).kind == "turn"]
+    revert = None
+    if undone:
+        first = history.node(undone[0])
+        about = first.record.get("conversation")
+        about = about if isinstance(about, dict) else {}
+        revert = {
+            "turn": first.turn,
+            "commit": first.commit,
+            "message_id": about.get("message_id"),
+            "prompt": first.prompt,
+            "turns": len(undone),
+        }
+    return {
+        "agent": state.agent,
+        "id": state.id,
+        "materialized": state.materialized,
+        "pending_fork": state.pending_fork,
+        "awaiting": state.awaiting is not None,
+        "parent": known.parent if known else None,
+        "fork_turn": known.fork_turn if known else None,
+        "title": known.title if known else None,
+        "transcript": (known.transcript or None) if known else None,
+        "running": conversations.is_running(known) if known else False,
+        "revert": revert,
+    }
 
 
 def folder_size(folder: str) -> int:
@@ -117,14 +159,3 @@ def folder_size(folder: str) -> int:
             if st.st_nlink == 1:
                 total += st.st_blocks * 512
     return total
-
-
-def _hook_errors(folder: str) -> list[str]:
-    lines: list[str] = []
-    try:
-        for name in sorted(os.listdir(folder)):
-            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
-                lines += [line.rstrip("\n") for line in file][-10:]
-    except FileNotFoundError:
-        pass
-    return lines[-10:]

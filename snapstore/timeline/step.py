@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
     from snapstore.git.objects import Entry
     from snapstore.git.trees import Change
+    from snapstore.timeline.conversation import AgentSession, ConversationState
     from snapstore.timeline.store import Store
+    from snapstore.worktree.statcache import FileStat
 
     States = dict[bytes, Entry | None]
 
@@ -43,6 +45,7 @@ class Step:
         self._recorder = Recorder(store, session, self._capture)
         self._others = store.open_turns(besides=session)  # what happens here may matter to them
         self._files: dict[str, bytes | None] = {}
+        self._state: ConversationState | None = None
 
     def __enter__(self) -> Step:
         return self
@@ -69,6 +72,8 @@ class Step:
             self._files[f"open/{self._session}.json"] = encode(turn) if turn is not None else None
         for other in self._others:
             self._files[f"open/{other.session}.json"] = encode(other)
+        if self._state is not None:
+            self._files[f"conversations/{self._session}.json"] = encode(self._state)
         self._recorder.commit(what, self._files)
 
     def scans(self) -> int:
@@ -91,7 +96,9 @@ class Step:
             recorder.add("baseline", tree, "Baseline", author=user, changes=(), record=record)
             return
         changes = list(self._trees.diff(recorder.tree, tree))
-        modes = self._modes(changes)
+        if any(new is None for _, _, new in changes):
+            self._store.cache.load()  # knows their permission bits; a touch alone would not have read it
+        modes = self._modes(changes, {})
         if modes:
             record = {**(record or {"started_at": when, "ended_at": when}), "modes": modes}
         if changes:
@@ -107,6 +114,9 @@ class Step:
         if not after:
             self._note_empty_folders(turn, before, fresh)
         states = self._capture.look(fresh, before)
+        if not after:
+            rows = self._capture.found.files
+            turn.modes |= {os.fsdecode(path): mode for path in states if (mode := _private(rows.get(path))) is not None}
         made = self._made_by_others(turn, before, states, after)
         if made:
             result = self._put(before, made)
@@ -155,13 +165,39 @@ class Step:
                 "first_seen": sorted(os.fsdecode(path) for path in first_seen),
                 "empty_folders": self._empty_folders(turn, before, changes),
                 "left_folders": self._left_folders(after, changes),
-                "modes": self._modes(changes),
+                "modes": self._modes(changes, turn.modes),
                 "user_git": usergit.compare(turn.user_git or {}, self.observe() or {}),
             },
         )
         for other in self._others:
             other.captured_by_others.append(oid.hex())
+        if turn.origin:
+            state = self._conversation()
+            if state is not None:
+                state.answered(oid, turn.origin.get("prompt_id", ""))
         return oid
+
+    def amend(self, commit: bytes, record: dict[str, Any]) -> None:
+        """More for the record of a turn that has one."""
+        self._recorder.amend(commit, record)
+
+    def take_up(self, known: AgentSession) -> None:
+        """The conversation goes on, with a prompt, in this session of the agent."""
+        from snapstore.timeline.conversation import ConversationState
+
+        state = self._conversation() or ConversationState(session=known.session, agent=known.agent, id=known.id)
+        state.take_up(known)
+        state.prompted()
+        self._state = state
+        self._files[f"agents/{known.id}.json"] = encode(known)
+
+    def _conversation(self) -> ConversationState | None:
+        """What is known of the session's conversation; written with the step."""
+        if self._state is None:
+            from snapstore.timeline.conversation import Conversations
+
+            self._state = Conversations(self._store).state(self._session)
+        return self._state
 
     def observe(self) -> dict[str, Any] | None:
         """Where the user's own repository stands. What spares us reading its index again is remembered."""
@@ -222,19 +258,20 @@ class Step:
         gone = {folder for path, _, new in changes if new is None for folder in self._trees.missing(after, path)}
         return sorted(os.fsdecode(folder) for folder in gone if self._is_folder(folder))
 
-    def _modes(self, changes: Iterable[Change]) -> dict[str, int]:
+    def _modes(self, changes: Iterable[Change], noted: dict[str, int]) -> dict[str, int]:
         """Permission bits out of the ordinary of files that the turn made or removed, which a tree cannot hold: a key
-        that only its owner may read must not come back readable to all."""
+        that only its owner may read must not come back readable to all. Of removed ones a scan has the rows from
+        before, and a touch has noted them."""
         found: dict[str, int] = {}
         for path, old, new in changes:
-            row = None
+            name = os.fsdecode(path)
+            mode = None
             if old is None:
-                row = self._capture.found.files.get(path)
+                mode = _private(self._capture.found.files.get(path))
             elif new is None:
-                self._store.cache.load()
-                row = self._store.cache.files.get(path)
-            if row is not None and S_ISREG(row[4]) and S_IMODE(row[4]) & 0o777 not in _ORDINARY:
-                found[os.fsdecode(path)] = S_IMODE(row[4]) & 0o777
+                mode = noted.get(name, _private(self._store.cache.files.get(path)))
+            if mode is not None:
+                found[name] = mode
         return found
 
     def _is_folder(self, path: bytes) -> bool:
@@ -290,6 +327,14 @@ class Step:
 
 def _below_any(path: bytes, tops: Iterable[bytes]) -> bool:
     return any(path == top or path.startswith(top + b"/") for top in tops)
+
+
+def _private(row: FileStat | None) -> int | None:
+    """The permission bits of a file where they are not what a umask leaves."""
+    if row is None or not S_ISREG(row[4]):
+        return None
+    mode = S_IMODE(row[4]) & 0o777
+    return mode if mode not in _ORDINARY else None
 
 
 def _listed(left_out: dict[str, str]) -> list[dict[str, str]]:

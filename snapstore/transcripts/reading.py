@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode")
 _FIRST_TAIL = 1 << 20
+_FIRST_LINES = 50
 _ROOM = 4 << 20  # bytes of lines kept between the passes where memory is to stay small
 _ROOM_FOR_ALL = 256 << 20  # where the caller wants everything in memory anyway
 _SQLITE = b"SQLite format 3\0"
@@ -69,6 +70,21 @@ def last_turns(
                 chosen = whole[-count:]
                 return [filled(source, outline, span, n) for n, span in enumerate(chosen, -len(chosen))]
             reach *= 4
+
+
+def forked_from(path: str | os.PathLike[str], agent: str) -> str | None:
+    """The session that a conversation says it was forked from: its first lines tell."""
+    if agent == "opencode":
+        return None
+    with opened(path) as file:
+        outline = new_outline(agent)
+        for number, (ref, raw) in enumerate(lines(file)):
+            record = parse(raw)
+            if record is not None:
+                outline.feed(ref, record)
+            if outline.forked_from is not None or number >= _FIRST_LINES:
+                break
+        return outline.forked_from
 
 
 # The two passes.

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 _EDITS = {
     *("edit", "multiedit", "notebookedit", "replace", "str_replace", "str_replace_editor", "search_replace", "insert"),
     *("strreplace", "edit_file", "editfile", "replace_string_in_file", "smart_edit", "patch"),
+    *("replace_in_file", "insert_content", "multi_edit", "notebook_edit", "edit_notebook", "edit_notebook_file"),
 }
-_WRITES = {"write", "write_file", "create", "create_file", "writefile"}
+_WRITES = {"write", "write_file", "create", "create_file", "writefile", "write_to_file", "new_file"}
 _SHELLS = {
     *("bash", "shell", "shell_command", "powershell", "run_shell_command", "exec_command", "local_shell"),
-    *("run_terminal_cmd", "run_in_terminal", "unified_exec", "container.exec", "write_stdin"),
+    *("run_terminal_cmd", "run_in_terminal", "unified_exec", "container.exec", "write_stdin", "execute_command"),
 }
 _PATCHES = {"apply_patch", "applypatch"}
 _PATH = ("file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path")

@@ -1,0 +1,18 @@
+"""Codex CLI: hooks in Claude's form."""
+
+from __future__ import annotations
+
+from snapstore.agents.claude import spoken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snapstore.agents.events import Event
+    from snapstore.agents.payload import Payload
+
+NAME = "Codex"
+
+
+def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
+    return spoken(payload, "codex", "")

@@ -1,0 +1,130 @@
+"""Which session an agent's own session belongs to: one of its own, or one whose conversation it goes on with."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import SnapstoreError
+from snapstore.timeline.conversation import AgentSession, Conversations, last_turn
+from snapstore.timeline.graph import Graph
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.agents.events import Event
+    from snapstore.timeline.store import Store
+
+_SHORT = 8
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "env", "snapstore")
+
+
+def join(store: Store, event: Event, *, invent: bool) -> AgentSession | None:
+    """What is known of the agent's session, brought up to date. A new id is the fork that was waited for, or that says
+    where it comes from, else (`invent`) a session of its own. Under the lock; nothing is written here."""
+    conversations = Conversations(store)
+    known = conversations.agent_session(event.session_id)
+    if known is None:
+        known = _awaited(conversations, event) or _descended(store, conversations, event)
+        if known is None and invent:
+            known = _new(conversations, event, _free_name(store, conversations, event))
+        if known is None:
+            return None
+    known.transcript = event.transcript or known.transcript
+    known.cwd = event.cwd
+    known.title = event.title or known.title
+    known.process = agent_process() or known.process
+    return known
+
+
+def short_name(agent: str, id: str) -> str:
+    """`claude-3f2a9c1d`: long enough to tell sessions apart, short enough to type."""
+    plain = id.removeprefix(f"{agent}-")
+    return f"{agent}-{plain[:_SHORT].strip('.-') or plain}"
+
+
+def _free_name(store: Store, conversations: Conversations, event: Event) -> str:
+    name = short_name(event.agent, event.session_id)
+    taken = {known.session for known in conversations.agent_sessions()}
+    return name if name not in taken else f"{event.agent}-{event.session_id}"
+
+
+def _new(conversations: Conversations, event: Event, session: str, parent: str | None = None) -> AgentSession:
+    return AgentSession(
+        id=event.session_id, agent=event.agent, session=session, created=conversations.now(), parent=parent
+    )
+
+
+def _awaited(conversations: Conversations, event: Event) -> AgentSession | None:
+    for state in conversations.waiting(event.agent):
+        awaiting = state.awaiting or {}
+        known = _new(conversations, event, state.session, state.id)
+        known.fork_turn, known.fork_commit = awaiting.get("turn"), awaiting.get("commit")
+        known.forked_at = awaiting.get("at")
+        known.title = awaiting.get("title")
+        known.alias = awaiting.get("alias")
+        return known
+    return None
+
+
+def _descended(store: Store, conversations: Conversations, event: Event) -> AgentSession | None:
+    """A session that the agent itself forked. Where an undo waits for just that, it goes on here; otherwise both
+    conversations may live on, and it gets a session of its own."""
+    parent = conversations.agent_session(_parent(event)) if _parent(event) else None
+    if parent is None:
+        return None
+    state = conversations.state(parent.session)
+    graph = Graph(store, parent.session)
+    last = last_turn(graph, graph.cursor)
+    continues = state is not None and state.pending_fork and state.id == parent.id
+    known = _new(
+        conversations,
+        event,
+        parent.session if continues else _free_name(store, conversations, event),
+        parent.id,
+    )
+    known.forked_at = known.created
+    if last is not None:
+        known.fork_turn = last.turn
+        known.fork_commit = last.oid.hex() if continues else None
+    return known
+
+
+def _parent(event: Event) -> str:
+    if event.parent or not event.transcript:
+        return event.parent
+    from snapstore.agents.remembering import transcript_of
+    from snapstore.transcripts.reading import AGENTS, forked_from
+
+    path = transcript_of(event.agent, {"session": event.session_id, "transcript": event.transcript})
+    if path is None or event.agent not in AGENTS:
+        return ""
+    try:
+        return forked_from(path, event.agent) or ""
+    except SnapstoreError:
+        return ""  # not written yet
+
+
+def agent_process() -> list[object] | None:
+    """The agent that runs this hook: the parent, past shells in between. None where the system does not tell."""
+    from snapstore.worktree import platform
+
+    pid = os.getppid()
+    for _ in range(3):
+        found = _process(pid)
+        if found is None:
+            return None
+        name, parent = found
+        if name not in _SHELLS:
+            return [pid, platform.process_started(pid)]
+        pid = parent
+    return None
+
+
+def _process(pid: int) -> tuple[str, int] | None:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError:
+        return None
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    return (name, int(fields[1])) if len(fields) > 1 and pid > 1 else None

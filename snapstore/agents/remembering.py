@@ -1,0 +1,144 @@
+"""What is to be remembered of a turn's conversation, read from the agent's transcript when the turn is over.
+
+The transcript may lag behind the hooks, be switched off, or be a file of another making: then the record is smaller,
+never wrong. What it says beyond the hooks is a second witness of what the turn touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from snapstore.agents.tools import effect
+from snapstore.errors import SnapstoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.timeline.documents import OpenTurn
+    from snapstore.transcripts.shape import ConversationTurn
+
+_LONGEST_RESULT = 1 << 16  # characters of what a tool answered; the raw lines have it whole
+_LARGEST_LINES = 32 << 20  # bytes of raw lines kept for a turn
+_LOOK_BACK = 3  # turns: a hook may be late
+
+
+class Remembered:
+    """The fields for the turn's record, and what the calls in it say about files."""
+
+    __slots__ = ("complete", "paths", "record", "scans")
+
+    def __init__(self) -> None:
+        self.record: dict[str, Any] = {}
+        self.complete = False
+        self.paths: list[str] = []
+        self.scans = False
+
+
+def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "") -> Remembered:
+    """What the transcript holds of the turn that began with a prompt. Never fails: a hook must not."""
+    found = Remembered()
+    turn = None
+    try:
+        turn = _find(agent, origin, prompt)
+    except (SnapstoreError, OSError, ValueError, RecursionError, MemoryError) as error:
+        found.record["transcript_error"] = str(error)[:500]
+    about: dict[str, Any] = {"agent_session": origin.get("session", ""), "prompt_id": origin.get("prompt_id", "")}
+    if turn is not None:
+        found.record |= conversation_fields(turn)
+        about |= {"message_id": turn.messages[0].id if turn.messages else None, "compacted": turn.compacted_before}
+        if turn.prompt and not prompt:
+            found.record["prompt"] = turn.prompt
+        for call in turn.tool_calls:
+            if not call.is_error:
+                touched = effect(call.name, call.input)
+                found.paths += touched.paths
+                found.scans |= touched.scans
+        found.complete = turn.replies[-1:] == [reply] if reply else bool(turn.replies)
+    if reply and reply not in found.record.get("replies", []):
+        found.record["replies"] = [*found.record.get("replies", []), reply]
+    found.record["conversation"] = {**about, "complete": found.complete}
+    return found
+
+
+def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:
+    """A turn of a transcript as the fields of a record (S0-07, S0-10, S0-11)."""
+    lines: list[str] = []
+    size = 0
+    for line in turn.lines:
+        size += len(line)
+        if size <= _LARGEST_LINES:
+            lines.append(line.decode("utf-8", "surrogateescape"))
+    fields: dict[str, Any] = {
+        "replies": turn.replies,
+        "thinking": turn.thinking,
+        "tool_calls": [_bounded(call.as_json()) for call in turn.tool_calls],
+        "lines": lines,
+    }
+    if len(lines) < len(turn.lines):
+        fields["lines_left_out"] = len(turn.lines) - len(lines)
+    return fields
+
+
+def _bounded(call: dict[str, Any]) -> dict[str, Any]:
+    """A call without what would be there twice: its structured answer stands in the raw lines."""
+    call.pop("outcome", None)
+    for name in ("result", "content"):
+        text = call.get(name)
+        if name == "result" and isinstance(text, str) and len(text) > _LONGEST_RESULT:
+            call[name] = text[:_LONGEST_RESULT] + "…"
+    return call
+
+
+def _find(agent: str, origin: dict[str, str], prompt: str) -> ConversationTurn | None:
+    from snapstore.transcripts.reading import AGENTS, last_turns
+
+    if agent not in AGENTS:
+        return None
+    path = transcript_of(agent, origin)
+    if path is None:
+        return None
+    turns = last_turns(path, agent, _LOOK_BACK, origin.get("session"))
+    wanted = origin.get("prompt_id")
+    if wanted:
+        for turn in reversed(turns):
+            ids = {turn.prompt_id, *(message.id for message in turn.messages[:1])}
+            if wanted in ids:
+                return turn
+    said = prompt.strip()
+    for turn in reversed(turns):
+        if said and (turn.prompt or "").strip() == said:
+            return turn
+    return turns[-1] if turns and not said and not wanted else None
+
+
+def transcript_of(agent: str, origin: dict[str, str]) -> str | None:
+    """The conversation's file: the one that the agent names, if it is that session's, else where the agent keeps
+    them. A payload could name any file of the user's: its text must not end up in records."""
+    from snapstore.transcripts.find import find_transcript
+
+    named, session = origin.get("transcript", ""), origin.get("session", "")
+    if named and session and session[:8] in os.path.basename(named) + os.path.basename(os.path.dirname(named)):
+        return named
+    try:
+        return find_transcript(agent, session, origin.get("cwd") or None)
+    except SnapstoreError:
+        return None
+
+
+def read_record(note: bytes | None) -> dict[str, Any]:
+    try:
+        record = json.loads(note) if note is not None else {}
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def is_incomplete(record: dict[str, Any]) -> bool:
+    about = record.get("conversation")
+    return isinstance(about, dict) and about.get("complete") is False
+
+
+def origin_of(turn: OpenTurn) -> dict[str, str]:
+    return {name: value for name, value in turn.origin.items() if isinstance(value, str)}

@@ -1,0 +1,18 @@
+"""A person at a shell: `shell-init` sends words, each ended by a NUL."""
+
+from __future__ import annotations
+
+from snapstore.agents.events import PROMPT, STOP, Event
+
+NAME = "the shell"
+
+
+def events(words: list[str]) -> list[Event]:
+    """`prompt ID TURN FOLDER COMMAND` before a command, `stop ID TURN FOLDER STATUS` after it."""
+    if len(words) != 5 or words[0] not in (PROMPT, STOP):
+        return []
+    kind, shell, turn, folder, said = words
+    common = {"agent": "shell", "session_id": shell, "cwd": folder, "prompt_id": turn}
+    if kind == PROMPT:
+        return [Event(PROMPT, prompt=said, **common)]
+    return [Event(STOP, status="done", reply=said, **common)]

@@ -1,0 +1,71 @@
+"""What a call of a tool may do to files, as far as its name and arguments tell."""
+
+from __future__ import annotations
+
+from snapstore.transcripts.shape import EDIT, SHELL, WRITE
+from snapstore.transcripts.tools import classify
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Tools that change no file of a project. What is not known here may change any: the turn scans.
+_HARMLESS = {
+    *(
+        "read",
+        "read_file",
+        "read_many_files",
+        "readfile",
+        "notebookread",
+        "view",
+        "view_image",
+        "ls",
+        "list",
+        "list_dir",
+    ),
+    *("list_directory", "list_files", "list_code_definition_names", "glob", "grep", "grep_search", "file_search"),
+    *("search_files", "search_file_content", "codebase_search", "codesearch", "semantic_search", "lsp", "read_lints"),
+    *("webfetch", "web_fetch", "websearch", "web_search", "google_web_search", "fetch", "fetch_webpage"),
+    *("todowrite", "todoread", "todo_write", "write_todos", "update_plan", "update_todo", "think", "report_intent"),
+    *("askuserquestion", "ask_user", "ask_followup_question", "question", "attempt_completion", "plan_mode_respond"),
+    *("enterplanmode", "exitplanmode", "plan_exit", "skill", "toolsearch", "listmcpresources", "readmcpresource"),
+    *("bashoutput", "taskoutput", "taskstop", "killshell", "killbash", "read_bash", "stop_bash"),
+    # A helper's own calls are told on their own.
+    *("task", "agent", "taskcreate", "taskupdate", "tasklist", "taskget", "sendmessage", "spawn_agent", "wait"),
+}
+_REMOVALS = {"delete_file", "delete", "remove_file", "deletefile"}
+_MOVE = "*** Move to: "
+
+
+class Effect:
+    """`paths` are the files it names; `scans` says whether it may change others as well."""
+
+    __slots__ = ("paths", "scans")
+
+    def __init__(self, paths: list[str], scans: bool) -> None:
+        self.paths = paths
+        self.scans = scans
+
+
+def effect(name: str, input: Any) -> Effect:
+    kind = name.lower()
+    if kind in _HARMLESS:
+        return Effect([], False)
+    calls = classify(None, name, input)
+    paths = [call.file_path for call in calls if call.file_path]
+    if len(calls) == 1 and not paths:
+        return Effect([], True)  # a shell, or a tool that is not known
+    if "patch" in kind or calls[0].type == SHELL:
+        text = next((value for value in _texts(input) if "*** Begin Patch" in value), "")
+        paths += [line[len(_MOVE) :].strip() for line in text.split("\n") if line.startswith(_MOVE)]
+        return Effect(paths, not text)
+    sure = kind in _REMOVALS or all(call.type in (EDIT, WRITE) for call in calls)
+    return Effect(paths if sure else [], not sure)
+
+
+def _texts(input: Any) -> list[str]:
+    if isinstance(input, str):
+        return [input]
+    values = list(input.values()) if isinstance(input, dict) else []
+    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
+    return [text for text in texts if isinstance(text, str)]

@@ -1,0 +1,308 @@
+"""From events to turns: the same for every agent.
+
+Events come twice, late, in parallel, from several agents at once, or not at all, so nothing is done because an event
+says so but because of where the session stands. A turn that was never stopped is closed by whatever comes next.
+"""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.agents.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
+from snapstore.errors import NoStore, SnapstoreError, Unsafe
+from snapstore.timeline.documents import check_name
+from snapstore.timeline.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.timeline.conversation import AgentSession
+    from snapstore.timeline.documents import OpenTurn
+    from snapstore.timeline.session import Session
+
+PERSON = "shell"  # the agent that is a person at a shell
+_SAME = 10.0  # seconds within which the same prompt, untouched, is the same event told twice
+_LONGEST_PROMPT = 1 << 20
+_OUTSIDE = "outside the root"
+_MOST_OUTSIDE = 100  # names kept of files that cannot be taken back
+
+
+def handle(event: Event) -> str:
+    """Takes one event into the store of its folder. Gives what a live agent could be told about it, mostly nothing."""
+    if not event.session_id or not os.path.isabs(event.cwd):
+        raise Unsafe("the payload names no session or no folder", "See what the agent sends: snapstore hook --debug.")
+    check_name(event.session_id, "agent session")
+    opens = event.kind in (PROMPT, BEFORE, AFTER, SHELL)
+    try:
+        store = Store.open(event.cwd, create=opens and event.agent != PERSON, session=_short_name(event))
+    except NoStore:
+        return ""
+    with store:
+        try:
+            return Hook(store, event).take()
+        except SnapstoreError as error:
+            store.log(f"hook {event.agent} {event.kind}: {error.message}")
+            return ""
+
+
+class Hook:
+    """One event, in one store."""
+
+    def __init__(self, store: Store, event: Event) -> None:
+        from snapstore.timeline.conversation import Conversations
+
+        self._store = store
+        self._event = event
+        self._conversations = Conversations(store)
+
+    def take(self) -> str:
+        kind = self._event.kind
+        if kind in (BEFORE, AFTER, SHELL):
+            self._touch()
+        elif kind == PROMPT:
+            return self._prompt()
+        elif kind == STOP:
+            self._stop()
+        elif kind in (START, END):
+            self._border()
+        return ""
+
+    # A turn's begin.
+
+    def _prompt(self) -> str:
+        with self._store.changing():
+            session, known = self._session()
+            if self._is_told_twice(self._store.open_turn(session.name)):
+                return ""
+            state = self._conversations.state(session.name)
+            undone = state is not None and state.pending_fork and state.id == self._event.session_id
+            self._complete(session, state.at if state is not None else "")
+            self._begin(session, known)
+            if state is not None and self._event.prompt_id and state.ended_prompt == self._event.prompt_id:
+                self._end(session, "done")  # its stop came first
+        return self._about_undo(session) if undone else ""
+
+    def _begin(self, session: Session, known: AgentSession | None) -> None:
+        event = self._event
+        left = self._store.open_turn(session.name)
+        record = self._remembered(left).record if left is not None else {}
+        session.begin(
+            event.prompt[:_LONGEST_PROMPT],
+            agent=event.agent,
+            known=known,
+            origin={
+                "session": event.session_id,
+                "prompt_id": event.prompt_id,
+                "transcript": event.transcript,
+                "cwd": event.cwd,
+            },
+            # A shell that shows its prompt again is done with the command before.
+            left_status="done" if event.agent == PERSON else "interrupted",
+            left_record=record,
+        )
+
+    def _is_told_twice(self, turn: OpenTurn | None) -> bool:
+        """Two settings files may name our hook, and Copilot runs Claude's."""
+        event = self._event
+        if turn is None or turn.origin.get("session") != event.session_id:
+            return False
+        if event.prompt_id and turn.origin.get("prompt_id"):
+            return turn.origin["prompt_id"] == event.prompt_id
+        fresh = self._store.clock() - turn.started_at < _SAME
+        return turn.prompt == event.prompt and fresh and not turn.named and not turn.shell
+
+    # In a turn.
+
+    def _touch(self) -> None:
+        event = self._event
+        known = self._conversations.agent_session(event.session_id)
+        turn = self._store.open_turn(known.session) if known is not None else None
+        if turn is not None and self._is_known(turn):
+            return  # the common case, without the lock
+        with self._store.changing():
+            if known is None or turn is None:
+                session, known = self._session()
+                if self._store.open_turn(session.name) is None:
+                    state = self._conversations.state(session.name)
+                    over = state is not None and state.ended_prompt == event.prompt_id
+                    if event.kind == AFTER and over:
+                        return  # late news of a turn that is over: what it left behind is in it
+                    self._begin(session, known)
+            else:
+                session = self._store.session(known.session)
+            inside, outside = self._sorted(session, event.paths)
+            session.touch(inside, after=event.kind == AFTER, shell=event.kind == SHELL, left_out=outside)
+
+    def _is_known(self, turn: OpenTurn) -> bool:
+        if self._event.kind == SHELL:
+            return turn.shell
+        named = {*turn.named, *turn.left_out}
+        root = os.fsdecode(self._store.root)
+        return all(os.path.relpath(path, root) in named or path in named for path in self._full(self._event.paths))
+
+    def _full(self, paths: Any) -> list[str]:
+        return [os.path.join(self._event.cwd, path) for path in paths if "\0" not in path]
+
+    def _sorted(self, session: Session, paths: Any) -> tuple[list[str], dict[str, str]]:
+        """Files of the root, and others. Those cannot be taken back, and the turn says so."""
+        inside: list[str] = []
+        outside: dict[str, str] = {}
+        for path in self._full(paths):
+            try:
+                session.inside(path)
+                inside.append(path)
+            except Unsafe:
+                if len(outside) < _MOST_OUTSIDE:
+                    outside[path[:4096]] = _OUTSIDE
+        return inside, outside
+
+    # A turn's end.
+
+    def _stop(self) -> None:
+        event = self._event
+        with self._store.changing():
+            name = self._session_name()
+            if name is None:
+                return
+            turn = self._store.open_turn(name)
+            if turn is None or turn.origin.get("session", event.session_id) != event.session_id:
+                self._note_end(name)
+                return
+            if event.prompt_id and turn.origin.get("prompt_id") not in ("", None, event.prompt_id):
+                return  # a late stop: that turn was closed by the one that is open
+            self._end(self._store.session(name), event.status or "done")
+
+    def _note_end(self, name: str) -> None:
+        """A stop with nothing open: its prompt may still be on its way."""
+        state = self._conversations.state(name)
+        if state is not None and self._event.prompt_id and state.ended_prompt != self._event.prompt_id:
+            state.ended_prompt = self._event.prompt_id
+            files = self._conversations.written(state)
+            self._store.journal.carry_out([], files, what=f"stop in session {name}")
+
+    def _end(self, session: Session, status: str) -> None:
+        turn = self._store.open_turn(session.name)
+        assert turn is not None
+        if self._event.agent == PERSON:  # most commands only look: those are no turns
+            session.end_if_changed(exit_status=_number(self._event.reply))
+            return
+        remembered = self._remembered(turn)
+        inside, outside = self._sorted(session, remembered.paths)
+        fresh = [path for path in inside if os.fsdecode(session.inside(path)) not in turn.named]
+        if fresh or outside:
+            session.touch(fresh, after=True, left_out=outside)
+        session.end(scan=True if remembered.scans else None, status=status, **remembered.record)
+
+    def _remembered(self, turn: OpenTurn) -> Any:
+        from snapstore.agents.remembering import Remembered, origin_of, remember
+
+        event = self._event
+        if event.agent == PERSON:
+            return Remembered()
+        mine = turn.origin.get("prompt_id") in ("", None, event.prompt_id) and event.kind == STOP
+        return remember(turn.agent, origin_of(turn), turn.prompt, event.reply if mine else "")
+
+    def _complete(self, session: Session, commit: str) -> None:
+        """The last turn's record, where the transcript was behind when it ended."""
+        from snapstore.agents.remembering import is_incomplete, read_record, remember
+
+        if not commit:
+            return
+        record = read_record(self._store.shadow.note(bytes.fromhex(commit)))
+        if not is_incomplete(record):
+            return
+        about = record["conversation"]
+        origin = {"session": str(about.get("agent_session", "")), "prompt_id": str(about.get("prompt_id", ""))}
+        origin |= {"transcript": self._event.transcript, "cwd": self._event.cwd}
+        found = remember(str(record.get("agent", "")), origin, str(record.get("prompt", "")))
+        if len(found.record.get("lines", [])) > len(record.get("lines", [])):
+            found.record["conversation"]["complete"] = True  # it has gone on since: no more will come
+            session.amend(bytes.fromhex(commit), **found.record)
+
+    # The conversation's borders.
+
+    def _border(self) -> None:
+        """A conversation is opened or left. A compaction opens it too, in the middle of a turn."""
+        if self._event.source == "compact":
+            return
+        with self._store.changing():
+            name = self._session_name() if self._event.kind == END else self._captured()
+            if name is None:
+                return
+            turn = self._store.open_turn(name)
+            if turn is not None and turn.origin.get("session", self._event.session_id) == self._event.session_id:
+                self._store.session(name).close_open_turn(**self._remembered(turn).record)
+
+    def _captured(self) -> str | None:
+        """At a start: a new id may be the fork that was asked for (S4-09, S4-10)."""
+        from snapstore.agents.joining import join
+
+        known = join(self._store, self._event, invent=False)
+        if known is None:
+            return None
+        state = self._conversations.state(known.session)
+        files = self._conversations.known_as(known)
+        if state is not None and state.take_up(known):
+            files |= self._conversations.written(state)
+        self._store.journal.carry_out([], files, what=f"session {known.id} of {known.agent}")
+        return known.session
+
+    def _session_name(self) -> str | None:
+        if self._event.agent == PERSON:
+            return self._persons_session()
+        return self._conversations.session_of(self._event.session_id)
+
+    def _session(self) -> tuple[Session, AgentSession | None]:
+        """The session that the event belongs to."""
+        if self._event.agent == PERSON:
+            return self._store.session(self._persons_session()), None
+        from snapstore.agents.joining import join
+
+        known = join(self._store, self._event, invent=True)
+        assert known is not None
+        return self._store.session(known.session), known
+
+    def _persons_session(self) -> str:
+        """All shells share a session, unless a command still runs in another one."""
+        turn = self._store.open_turn(PERSON)
+        owner = turn.origin.get("session", "") if turn is not None else ""
+        if not owner or owner == self._event.session_id or not _is_alive(owner):
+            return PERSON
+        return _short_name(self._event)
+
+    def _about_undo(self, session: Session) -> str:
+        from snapstore.timeline.history import History
+
+        history = History(session)
+        turn = history.graph.node(history.cursor)
+        last = next((node.turn for node in history.graph.upwards(turn.oid) if node.turn is not None), 0)
+        return (
+            f"The user took back turns of this conversation with snapstore: the files are now as they were after turn "
+            f"{last}. What you remember of later turns was undone; read files again before you edit them."
+        )
+
+
+def _short_name(event: Event) -> str:
+    from snapstore.agents.joining import short_name
+
+    return short_name(event.agent, event.session_id)
+
+
+def _is_alive(shell: str) -> bool:
+    pid = shell.split("-")[1] if shell.count("-") else ""
+    return pid.isdecimal() and os.path.exists(f"/proc/{pid}") if os.path.isdir("/proc/self") else _answers(pid)
+
+
+def _answers(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 6 else None

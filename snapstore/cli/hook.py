@@ -1,0 +1,125 @@
+"""`snapstore hook AGENT`: what an agent runs at every step, with a payload on standard input.
+
+It never disturbs the agent: status 0 whatever happens, nothing on standard output but what the agent's rules ask for,
+errors to the log. A status of 2 would block the agent, and any text could end up in its context.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from snapstore.cli.options import Command, Operand
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from snapstore.agents.events import Event
+    from snapstore.cli.context import Context
+
+_LARGEST = 64 << 20  # bytes of a payload: a tool's answer may be long
+
+
+def hook(context: Context, *, words: tuple[str, ...]) -> int:
+    agent = words[0] if words else ""
+    told: list[str] = []
+    try:
+        told = [_handled(event) for event in _events(agent)]
+    except Exception as error:  # whatever it is, the agent goes on: the log and `status` tell
+        _note(agent, error)
+        if "--debug" in words:
+            raise
+    answer = _answer(agent, "\n".join(filter(None, told)) if "--tell" in words else "")
+    if answer:
+        context.out.line(answer)
+        context.out.flush()
+    return 0
+
+
+def _answer(agent: str, told: str) -> str:
+    from snapstore.agents import ANSWERS
+
+    if not told:
+        return ANSWERS.get(agent, "")
+    import json
+
+    return json.dumps({"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": told}})
+
+
+def _events(agent: str) -> Iterator[Event]:
+    import os
+    from importlib import import_module
+
+    from snapstore.agents import AGENTS
+    from snapstore.errors import Corrupt, Unknown
+
+    if agent not in (*AGENTS, "shell"):
+        raise Unknown(f"no hooks are known for {agent[:80]!r}", f"Known are {', '.join(AGENTS)}.")
+    adapter = import_module(f"snapstore.agents.{agent}")
+    data = sys.stdin.buffer.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise Corrupt(f"a payload of more than {_LARGEST >> 20} MB")
+    if agent == "shell":
+        words = data.decode("utf-8", "surrogateescape").split("\0")[:-1]
+        yield from adapter.events(words)
+        return
+    import json
+
+    try:
+        payload = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise Corrupt(f"the payload is not JSON: {error}") from error
+    if not isinstance(payload, dict):
+        raise Corrupt("the payload is not an object")
+    yield from adapter.events(payload, os.environ)
+
+
+def _handled(event: Event) -> str:
+    from snapstore.agents.turns import handle
+    from snapstore.errors import SnapstoreError
+
+    _mark(event.agent)
+    try:
+        return handle(event)
+    except SnapstoreError as error:
+        error.message = f"{event.kind} in {event.cwd}: {error.message}"
+        raise
+
+
+def _mark(agent: str) -> None:
+    """When the agent's hooks last fired: the age of a file."""
+    import os
+
+    from snapstore.timeline.places import home_folder
+
+    folder = f"{home_folder()}/fired"
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        os.close(os.open(f"{folder}/{agent}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        os.utime(f"{folder}/{agent}")
+    except OSError:
+        pass
+
+
+def _note(agent: str, error: Exception) -> None:
+    """Where no store could be opened, there is a log for all of them."""
+    import time
+
+    from snapstore.errors import SnapstoreError
+    from snapstore.timeline import logbook
+    from snapstore.timeline.places import home_folder
+
+    text = error.message if isinstance(error, SnapstoreError) else f"{type(error).__name__}: {error}"
+    try:
+        logbook.note(f"{home_folder()}/log", f"hook {agent}: {text}", time.time())
+    except SnapstoreError:
+        pass  # not even a home
+
+
+COMMAND = Command(
+    "hook",
+    hook,
+    "For the hooks of agents: takes what the agent sends on standard input. `snapstore connect` sets them up.",
+    operands=(Operand("words", "AGENT", many=True),),
+    raw=True,
+)
