@@ -1,0 +1,345 @@
+"""The timeline as tools for an agent, over MCP: look, preview, undo, redo, restore.
+
+MCP sits behind the agent and sees no turn begin or end, so nothing is recorded here. A model that asks for an undo asks
+in the middle of a turn: that is refused unless it says that the turn shall be closed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field, ValidationError
+
+from snapstore import __version__
+from snapstore.errors import Busy, Conflict, Failed, NoStore, SnapstoreError, Unsafe, Usage
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import file_changes
+from snapstore.timeline.plan import Policy
+from snapstore.timeline.status import read_status
+from snapstore.timeline.store import Store, failed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mcp.server.mcpserver import Context
+
+    from snapstore.records import Record
+    from snapstore.timeline.nodes import FileChange
+    from snapstore.timeline.plan import Plan
+    from snapstore.timeline.session import Session
+
+    Below = Callable[[bytes, str], bytes]
+
+LONGEST = 200_000  # characters of an answer: a model has to read it
+_STEPS = ((200, 100_000), (50, 20_000), (10, 1_000), (3, 200))  # entries of a list, characters of a text
+
+INSTRUCTIONS = """Undo for this project. Every turn is recorded with the files it changed; nothing recorded is ever \
+lost. Addresses: `5` turn 5, `0` before the first, `@` where you are, `#12` by sequence, a branch, a checkpoint, or a \
+commit. Look with `list` and `preview` before you move, and move only when the user wants it."""
+
+Count = Annotated[int, Field(ge=1, description="How many turns.")]
+Address = Annotated[str, Field(description="A turn's number (0: before the first), a branch, a checkpoint, a commit.")]
+Paths = Annotated[list[str], Field(description="Files or folders, from the project's top.")]
+OnConflict = Annotated[
+    Literal["refuse", "merge", "skip", "force"],
+    Field(
+        description="Files changed since by other hands: refuse the whole move, merge them three ways, leave them as "
+        "they are, or replace them. All but refuse save what is on disk first."
+    ),
+]
+CloseTurn = Annotated[
+    bool,
+    Field(description="Close the open turn as interrupted first. It is then the last turn: `undo` begins with it."),
+]
+
+LOOKS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+MOVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+
+
+def serve(folders: list[str], session: str | None, below: Below) -> None:
+    """Answers on standard input and output until the input ends. The project is that of the first folder with a
+    store."""
+    server(Tools(folders, session, below)).run("stdio")
+
+
+def server(tools: Tools) -> MCPServer[Any]:
+    made = _Server("snapstore", version=__version__, instructions=INSTRUCTIONS, log_level="ERROR")
+    looks: dict[str, Callable[..., str]] = {
+        "status": tools.status,
+        "list": tools.turns,
+        "diff": tools.diff,
+        "preview": tools.preview,
+    }
+    moves: dict[str, Callable[..., str]] = {"undo": tools.undo, "redo": tools.redo, "restore": tools.restore}
+    for name, tool in {**looks, **moves}.items():
+        # Text alone: what is structured cannot carry a path that is not UTF-8.
+        made.add_tool(tool, name, annotations=LOOKS if name in looks else MOVES, structured_output=False)
+    return made
+
+
+class Tools:
+    """What can be asked. Each gives a document of the shape that the command's `--json` has; its docstring is what the
+    model is told."""
+
+    def __init__(self, folders: list[str], session: str | None, below: Below) -> None:
+        self._folders = folders
+        self._name = session
+        self._below = below
+        self._one = Lock()  # calls come on threads, and moves are no place for two of them
+
+    def status(self) -> str:
+        """Where the project stands: session, branch, current turn, undone turns, open turns, files changed since.
+        Changes nothing."""
+        from snapstore.records import StatusRecord
+
+        with self._session() as session:
+            return _text(session, StatusRecord, read_status(session, session.store.recovered).as_json())
+
+    def turns(
+        self,
+        limit: Annotated[int, Field(ge=1, le=100, description="How many, counted from the newest.")] = 20,
+    ) -> str:
+        """The recorded turns with prompts and changed files, oldest first; between them, edits by other hands. Changes
+        nothing."""
+        from snapstore.records import LogRecord
+
+        with self._session() as session:
+            history = History(session)
+            nodes = [node.as_json() for node in history.nodes(limit)]
+            return _text(session, LogRecord, {"session": session.name, "branch": history.branch, "nodes": nodes})
+
+    def diff(self, since: Address = "@", until: Address | None = None, paths: Paths = []) -> str:  # noqa: B006
+        """Differences as a patch: from an address to the files on disk, or to another address. Changes nothing."""
+        from snapstore.records import DiffRecord
+
+        with self._session() as session:
+            history = History(session)
+            tops = self._inside(session, paths)
+            old, new = _side(history, since), _side(history, until)
+            found = file_changes(session.store.shadow, bytes.fromhex(old["tree"]), bytes.fromhex(new["tree"]))
+            changes = [change for change in found if not tops or any(_covers(top, change.path) for top in tops)]
+            files, patch = [change.as_json() for change in changes], _patch(history, changes)
+            document = {"session": session.name, "from": old, "to": new, "files": files, "patch": patch}
+            return _text(session, DiffRecord, document)
+
+    def preview(
+        self,
+        move: Literal["undo", "redo", "restore"],
+        count: Count = 1,
+        address: Address | None = None,
+        paths: Paths = [],  # noqa: B006
+        on_conflict: OnConflict = "refuse",
+    ) -> str:
+        """What undo, redo or restore would write and remove, and the conflicts that stand in the way. `count` is for
+        undo and redo; `address` and `paths` are for restore. Changes nothing."""
+        if move == "restore":
+            if address is None:
+                raise Usage("restore from where?", "Give `address`: a turn's number, a branch, a checkpoint, a commit.")
+            return self._move(lambda session, how: self._restoring(session, address, paths, how), on_conflict)
+        if address is not None or paths:
+            raise Usage(f"`address` and `paths` are not for {move}", "Give `count`, or preview restore.")
+        if move == "undo":
+            return self._move(lambda session, how: session.plan_undo(count, **how), on_conflict)
+        return self._move(lambda session, how: session.plan_redo(count, **how), on_conflict)
+
+    def undo(self, count: Count = 1, on_conflict: OnConflict = "refuse", close_turn: CloseTurn = False) -> str:
+        """Take the last turns back: only what they changed; all other edits stay. Nothing is destroyed: `redo` brings
+        them back, also later."""
+        return self._move(lambda session, how: session.plan_undo(count, **how), on_conflict, True, close_turn)
+
+    def redo(
+        self,
+        count: Count = 1,
+        all: Annotated[bool, Field(description="All that is undone, whatever `count` says.")] = False,
+        on_conflict: OnConflict = "refuse",
+        close_turn: CloseTurn = False,
+    ) -> str:
+        """Bring undone turns back. Nothing is destroyed: `undo` takes them back again."""
+        wanted = None if all else count
+        return self._move(lambda session, how: session.plan_redo(wanted, **how), on_conflict, True, close_turn)
+
+    def restore(
+        self, address: Address, paths: Paths, on_conflict: OnConflict = "refuse", close_turn: CloseTurn = False
+    ) -> str:
+        """Bring single files or folders back as they were after a turn; all others stay. Nothing is destroyed: it
+        becomes a turn of its own, and `undo` takes it back."""
+        return self._move(
+            lambda session, how: self._restoring(session, address, paths, how), on_conflict, True, close_turn
+        )
+
+    # The one way from a plan to its end, and what it is asked about.
+
+    def _move(
+        self,
+        plan: Callable[[Session, dict[str, Any]], Plan],
+        on_conflict: str,
+        carry_out: bool = False,
+        close_turn: bool = False,
+    ) -> str:
+        from snapstore.records import MoveRecord
+
+        with self._session() as session:
+            if close_turn:
+                session.close_open_turn()
+            planned = plan(session, {"policy": Policy(on_conflict)})
+            if not carry_out:
+                return _text(session, MoveRecord, session.preview(planned))
+            moved = session.move(planned)
+            try:
+                return _text(session, MoveRecord, moved.as_json())
+            except Exception as error:
+                hint = "Do not repeat it: `status` shows where you are."
+                raise Failed(f"{planned.kind} was done, but telling about it failed: {error}", hint) from error
+
+    def _restoring(self, session: Session, address: str, paths: list[str], how: dict[str, Any]) -> Plan:
+        if not paths:
+            raise Usage("which files?", "Name them in `paths`.")
+        return session.plan_restore(address, self._inside(session, paths), **how)
+
+    def _inside(self, session: Session, paths: list[str]) -> list[bytes]:
+        root = session.store.root
+        try:
+            return [self._below(root, os.path.join(os.fsdecode(root), path)) for path in paths]
+        except ValueError as error:
+            raise Unsafe(f"not a path: {error}", "Name files of this project.") from None
+
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        """The session for one call. The store is looked for each time: it may be made while the agent runs."""
+        with self._one, self._store() as store:
+            yield _session(store, self._name)
+
+    def _store(self) -> Store:
+        missing: NoStore | None = None
+        for folder in self._folders:
+            try:
+                return Store.open(folder)
+            except NoStore as error:
+                missing = missing or error
+        raise missing or NoStore("no folder was given")
+
+
+def _session(store: Store, name: str | None) -> Session:
+    """The one that was named, else the one last active."""
+    return store.session(name)
+
+
+def _side(history: History, address: str | None) -> dict[str, Any]:
+    """One side of a difference: a node, or without an address the disk."""
+    if address is None:
+        return {"address": None, "turn": None, "commit": None, "tree": history.disk().hex()}
+    oid = history.resolve(address)
+    commit = history.store.shadow.commit(oid)
+    return {"address": address, "turn": commit.number("Turn"), "commit": oid.hex(), "tree": commit.tree.hex()}
+
+
+def _covers(top: bytes, path: bytes) -> bool:
+    return not top or (path + b"/").startswith(top + b"/")
+
+
+def _patch(history: History, changes: list[FileChange]) -> str:
+    """No more of it is made than is told."""
+    lines, room = [], _STEPS[0][1] + 1  # with one too many it shows that it was cut
+    for line in history.patch(changes):
+        lines.append(os.fsdecode(line)[:room])
+        room -= len(lines[-1])
+        if not room:
+            break
+    return "".join(lines)
+
+
+class _Server(MCPServer[Any]):
+    """Tells every failure as a document. A misspelt argument is one: left out, an undo would be another undo."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> Any:  # the SDK's own type names what no tool of ours gives
+        try:
+            schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
+            known = schemas[name]["properties"] if name in schemas else arguments
+            unknown = ", ".join(f"`{word}`" for word in arguments if word not in known)
+            if unknown:
+                raise Usage(f"{name} has no argument {unknown}", f"It has: {', '.join(known) or 'none'}.")
+            return await super().call_tool(name, arguments, context)
+        except Usage as error:
+            refusal: SnapstoreError = error
+        except ToolError as error:
+            refusal = _refusal(error)
+        text = _json(_bounded(refusal.as_json()))
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+
+
+def _refusal(error: ToolError) -> SnapstoreError:
+    """What went wrong in a tool, in the family, with a hint that an agent can follow."""
+    cause = error.__cause__
+    if isinstance(cause, Conflict) and cause.details.get("conflicts"):
+        cause.hint = "Nothing was written. Ask the user, then call again with on_conflict: merge, skip or force."
+    elif isinstance(cause, Busy) and cause.details.get("session"):
+        cause.hint = (
+            "It is most likely the turn that asks. Let the user run `snapstore undo` after it, or call again with "
+            "close_turn: true; then it counts as the last turn."
+        )
+    if isinstance(cause, SnapstoreError):
+        return cause
+    if isinstance(cause, OSError):
+        return failed(cause)
+    if isinstance(cause, ValidationError) and not isinstance(error, UnexpectedToolError):
+        wrong = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in cause.errors()]
+        return Usage("; ".join(wrong), "See the tool's input schema.")
+    if cause is None:
+        return Usage(str(error), "See the list of tools.")
+    return SnapstoreError(f"unexpected: {type(cause).__name__}: {cause}", "`snapstore status` shows where you are.")
+
+
+# Answers.
+
+
+def _text(session: Session, kind: type[Record], document: dict[str, Any]) -> str:
+    from snapstore.records import dump
+
+    document = dump(kind, document)
+    if session.store.recovered is not None:
+        document["recovery"] = session.store.recovered
+    return _json(_bounded(document))
+
+
+def _json(document: dict[str, Any]) -> str:
+    """Readable, unless it holds a path that is not UTF-8: that only an escape can carry."""
+    text = json.dumps(document, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(document)
+    return text
+
+
+def _bounded(document: dict[str, Any]) -> dict[str, Any]:
+    """A document that is not too long to be read, and says what was cut."""
+    for entries, characters in _STEPS:
+        cut: dict[str, None] = {}
+        shorter: dict[str, Any] = _shortened(document, entries, characters, "", cut)
+        if len(_json(shorter)) <= LONGEST:
+            break
+    return {**shorter, "shortened": list(cut)[:20]} if cut else shorter
+
+
+def _shortened(value: Any, entries: int, characters: int, name: str, cut: dict[str, None]) -> Any:
+    if isinstance(value, str) and len(value) > characters:
+        cut[f"{name}: the first {characters:,} characters"] = None
+        return value[:characters] + "…"
+    if isinstance(value, dict):
+        return {key: _shortened(item, entries, characters, key, cut) for key, item in value.items()}
+    if isinstance(value, list):
+        most = entries if name != "nodes" else len(value)  # those the caller has counted
+        if len(value) > most:
+            cut[f"{name}: {most} of {len(value):,}"] = None
+        return [_shortened(item, entries, characters, name, cut) for item in value[:most]]
+    return value
