@@ -136,17 +136,22 @@ class LeafRecord(Record):
     commit: str
     turns: int
     ended_at: Text
+    age_seconds: int
     prompt: Text
     checkpoints: list[Text]
 
 
 class BranchRecord(LeafRecord):
-    """A branch with its tip. `parted_at` is the turn after which it parts from the others, null when it is alone."""
+    """A branch with its tip. `parted_at` is the last turn that it shares with another branch, null when it is alone."""
 
     name: Text
     label: Text
     state: Literal["current", "listed", "archived"]
+    own_turns: int
     parted_at: int | None
+    parted_commit: str | None
+    created_at: Text
+    pinned_by: list[Text] = Field(description="checkpoints on its own part: it is not archived by itself")
 
 
 class TreeNodeRecord(Record):
@@ -326,31 +331,11 @@ class RecoveryRecord(Record):
     kept: list[Text]
 
 
-class ListedBranchRecord(Record):
-    """One line of turns. `parted_at` is the last turn that it shares with another branch."""
-
-    name: Text
-    label: Text
-    state: Literal["current", "listed", "archived"]
-    seq: int
-    commit: str
-    turns: int
-    own_turns: int
-    parted_at: int | None
-    parted_commit: str | None
-    created_at: Text
-    ended_at: Text
-    age_seconds: int
-    prompt: Text
-    checkpoints: list[Text]
-    pinned_by: list[Text] = Field(description="checkpoints on its own part: it is not archived by itself")
-
-
 class BranchesRecord(Record):
     """The current one first, then by last use, then the archive."""
 
     session: Text
-    branches: list[ListedBranchRecord]
+    branches: list[BranchRecord]
     listed: int
     archived: int
     max_branches: int
@@ -358,8 +343,8 @@ class BranchesRecord(Record):
 
 class DeletePreviewRecord(Record):
     session: Text
-    deleting: list[ListedBranchRecord]
-    kept: list[ListedBranchRecord]
+    deleting: list[BranchRecord]
+    kept: list[BranchRecord]
     preview: Literal[True]
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_cli import assert_record, snap, snap_json
@@ -268,6 +269,27 @@ def test_the_document_has_every_node_and_every_branch(garden: Garden) -> None:
     assert_record(TreeRecord, listed)
     assert {node["prompt"] for node in document["nodes"]} - {node["prompt"] for node in listed["nodes"]} == {"4b"}
     assert "main-2" not in {branch["name"] for branch in listed["branches"]}
+
+
+def test_every_list_says_the_same_of_a_branch(garden: Garden) -> None:
+    """S1-38, S3-18: one document in `tree` and `branches`, and a leaf of `undolist` is the end of it."""
+    forked(garden)
+    garden.checkpoint("good", "4c")
+    garden.checkpoint("end", "5c")
+    garden.archive("main-2")
+
+    def told(key: str, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """By name; without what the clock moves from one command to the next."""
+        return {row[key]: {name: value for name, value in row.items() if name != "age_seconds"} for row in rows}
+
+    branches = told("name", snap_json(garden.root, "branches", "--all", "--json")["branches"])
+    assert branches.keys() == {"main", "main-2", "main-3", "main-4"}
+    assert (branches["main-3"]["checkpoints"], branches["main-3"]["pinned_by"]) == (["end"], ["good", "end"])
+    assert told("name", snap_json(garden.root, "tree", "--all", "--json")["branches"]) == branches
+    leaves = told("branch", snap_json(garden.root, "undolist", "--json")["leaves"])
+    assert leaves.keys() == branches.keys()
+    for name, leaf in leaves.items():
+        assert {**branches[name], **leaf} == {**branches[name], "branch": name}
 
 
 def test_the_document_of_odd_nodes(garden: Garden) -> None:

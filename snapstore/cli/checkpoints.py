@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.cli.drawing import cells, clip, last_prompt
+from snapstore.cli.drawing import cells, clip
 from snapstore.cli.options import Command
 from snapstore.cli.output import BOLD, CYAN, DIM, ago, first_line, safe
 from snapstore.timeline.documents import timestamp
@@ -10,35 +10,41 @@ from snapstore.timeline.documents import timestamp
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.cli.context import Context
+    from snapstore.timeline.branch import Leaf
     from snapstore.timeline.graph import Graph
 
 LEAST_PROMPT = 12  # columns; with fewer it is left out
 
 
 def checkpoints(context: Context) -> int:
+    from snapstore.timeline.branch import Leaf
     from snapstore.timeline.graph import Graph
 
     session = context.reading()
     with session.store as store:
         graph = Graph(store, session.name)
-        names = sorted(graph.checkpoints, key=lambda name: (graph.nodes[graph.checkpoints[name]].seq, name))
+        pinned = {name: Leaf(graph, oid) for name, oid in graph.checkpoints.items()}
+        names = sorted(pinned, key=lambda name: (pinned[name].seq, name))
         if context.json:
             from snapstore.records import CheckpointsRecord, dump
 
-            document = {"session": session.name, "checkpoints": [_document(graph, name) for name in names]}
+            document = {
+                "session": session.name,
+                "checkpoints": [_document(graph, name, pinned[name]) for name in names],
+            }
             context.document(dump(CheckpointsRecord, document))
             return 0
         out, now = context.out, store.clock()
         width = out.size()[0] if out.terminal else 0
         widest = max((cells(safe(name)) for name in names), default=0)
         for name in names:
-            node = graph.nodes[graph.checkpoints[name]]
-            here = out.paint("@", CYAN, BOLD) if node.oid == graph.cursor else " "
+            leaf = pinned[name]
+            here = out.paint("@", CYAN, BOLD) if leaf.tip == graph.cursor else " "
             shown = safe(name) + " " * (widest - cells(safe(name)))
-            branch = graph.branch_of(node.oid)
-            place = f"turn {graph.turn_of(node.oid)} on {safe(branch)}" if branch else f"turn {graph.turn_of(node.oid)}"
-            columns = f"{place}  {ago(timestamp(node.seconds), now):<10}"
-            prompt = first_line(last_prompt(graph, node.oid))
+            branch = graph.branch_of(leaf.tip)
+            place = f"turn {leaf.turns} on {safe(branch)}" if branch else f"turn {leaf.turns}"
+            columns = f"{place}  {ago(timestamp(leaf.seconds), now):<10}"
+            prompt = first_line(leaf.prompt)
             if width:
                 room = width - widest - cells(columns) - 6
                 prompt = clip(prompt, room) if room >= LEAST_PROMPT else ""
@@ -48,16 +54,15 @@ def checkpoints(context: Context) -> int:
     return 0
 
 
-def _document(graph: Graph, name: str) -> dict[str, object]:
-    node = graph.nodes[graph.checkpoints[name]]
+def _document(graph: Graph, name: str, leaf: Leaf) -> dict[str, object]:
     return {
         "name": name,
-        "seq": node.seq,
-        "turn": graph.turn_of(node.oid),
-        "commit": node.oid.hex(),
-        "branch": graph.branch_of(node.oid),
-        "ended_at": timestamp(node.seconds),
-        "prompt": last_prompt(graph, node.oid),
+        "seq": leaf.seq,
+        "turn": leaf.turns,
+        "commit": leaf.tip.hex(),
+        "branch": graph.branch_of(leaf.tip),
+        "ended_at": timestamp(leaf.seconds),
+        "prompt": leaf.prompt,
     }
 
 

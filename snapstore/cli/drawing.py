@@ -178,40 +178,8 @@ def age(seconds: float, now: float) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(seconds))
 
 
-# Branches, as every command that lists them tells of them.
-
-
 def called(name: str, label: str, state: str = "") -> str:
     """What a branch is called, and the name that commands take."""
     if label == name:
         return f"{safe(name)} ({state})" if state else safe(name)
     return f"{label} ({safe(name)}{f', {state}' if state else ''})"
-
-
-def branch_document(graph: Graph, name: str, *, archived: bool = False) -> dict[str, object]:
-    """A branch for programs."""
-    tip = graph.nodes[(graph.archived if archived else graph.branches)[name]]
-    parted = graph.parted(name)
-    return {
-        "name": name,
-        "label": graph.label(name),
-        "state": "archived" if archived else "current" if name == graph.branch else "listed",
-        **leaf_document(graph, tip),
-        "parted_at": None if parted is None else graph.turn_of(parted),
-    }
-
-
-def leaf_document(graph: Graph, tip: GraphNode) -> dict[str, object]:
-    return {
-        "seq": tip.seq,
-        "commit": tip.oid.hex(),
-        "turns": graph.turn_of(tip.oid),
-        "ended_at": timestamp(tip.seconds),
-        "prompt": last_prompt(graph, tip.oid),
-        "checkpoints": list(graph.pinned.get(tip.oid, ())),
-    }
-
-
-def last_prompt(graph: Graph, oid: bytes) -> str:
-    """What was last asked for on the line that ends here."""
-    return next((node.subject for node in graph.upwards(oid) if node.turn is not None), "")

@@ -6,7 +6,7 @@ import json
 import sys
 from json.encoder import encode_basestring_ascii as quote
 
-from snapstore.cli.drawing import NARROW, Glyphs, Row, Stamps, age, branch_document, called, cells, clip, listed, rows
+from snapstore.cli.drawing import NARROW, Glyphs, Row, Stamps, age, called, cells, clip, listed, rows
 from snapstore.cli.options import Command, Option
 from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output, first_line, safe
 
@@ -27,7 +27,7 @@ def tree(context: Context, *, all: bool, ascii: bool) -> int:
     with session.store as store:
         graph = Graph(store, session.name)
         if context.json:
-            _print_document(context.out, graph, everything=all)
+            _print_document(context.out, graph, store.clock(), everything=all)
             return 0
         ascii = ascii or not _can_draw(sys.stdout.encoding)
         drawn = rows(graph, everything=all)
@@ -161,19 +161,24 @@ class Painter:
 # For programs.
 
 
-def _print_document(out: Output, graph: Graph, *, everything: bool) -> None:
+def _print_document(out: Output, graph: Graph, now: float, *, everything: bool) -> None:
     """The document of TreeRecord, a node a line. Written as text at once: as objects, checked and then encoded, ten
     thousand nodes would take longer than all the rest. Tests hold it to the record."""
+    from snapstore.timeline.branch import ARCHIVED, CURRENT, LISTED, Branch
+
     nodes = graph.by_seq()
     if not everything:
         shown = listed(graph)
         nodes = [node for node in nodes if node.oid in shown]
-    branches = [branch_document(graph, name) for name in graph.branches]
+    branches = [
+        Branch(graph, name, tip, CURRENT if name == graph.branch else LISTED) for name, tip in graph.branches.items()
+    ]
     if everything:
-        branches += [branch_document(graph, name, archived=True) for name in graph.archived]
+        branches += [Branch(graph, name, tip, ARCHIVED) for name, tip in graph.archived.items()]
+    rows = json.dumps([branch.as_json(now) for branch in branches])
     head = {"session": graph.session, "cursor": graph.cursor.hex(), "branch": graph.branch}
     body = ",\n".join(_encoded(graph, nodes))
-    out.raw(f'{json.dumps(head)[:-1]}, "nodes": [\n{body}\n], "branches": {json.dumps(branches)}}}\n'.encode("ascii"))
+    out.raw(f'{json.dumps(head)[:-1]}, "nodes": [\n{body}\n], "branches": {rows}}}\n'.encode("ascii"))
 
 
 def _encoded(graph: Graph, nodes: list[GraphNode]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.cli.drawing import NARROW, age, called, cells, clip, leaf_document
+from snapstore.cli.drawing import NARROW, age, called, cells, clip
 from snapstore.cli.options import Command
 from snapstore.cli.output import BOLD, CYAN, DIM, first_line, safe
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.cli.context import Context
-    from snapstore.timeline.graph import Graph, GraphNode
+    from snapstore.timeline.branch import Leaf
+    from snapstore.timeline.graph import Graph
 
 WIDEST_NAME = 40
 HEAD = ("number", "turns", "branch", "age", "state", "last prompt")
@@ -20,14 +21,15 @@ ESSENTIAL = (0, 2, 3, 5)  # the columns that a narrow terminal has room for
 
 
 def undolist(context: Context) -> int:
+    from snapstore.timeline.branch import Leaf
     from snapstore.timeline.graph import Graph
 
     session = context.reading()
     with session.store as store:
         graph = Graph(store, session.name)
-        listed = set(graph.branches.values())
-        leaves = [node for node in graph.by_seq() if node.oid not in graph.children]
-        found = [_leaf(graph, node, listed=node.oid in listed) for node in leaves]
+        listed, now = set(graph.branches.values()), store.clock()
+        leaves = [Leaf(graph, node.oid) for node in graph.by_seq() if node.oid not in graph.children]
+        found = [{**leaf.as_json(now), **_place(graph, leaf, listed=leaf.tip in listed)} for leaf in leaves]
         if context.json:
             from snapstore.records import UndolistRecord, dump
 
@@ -39,36 +41,36 @@ def undolist(context: Context) -> int:
         narrow = 0 < width < NARROW
         rows = [
             [
-                f"#{leaf['seq']}",
-                f"{leaf['turns']:,}",
-                clip(_name(leaf, narrow), WIDEST_NAME),
-                age(node.seconds, store.clock()),
-                str(leaf["state"]),
-                first_line(leaf["prompt"]) or "(no turns)",
+                f"#{leaf.seq}",
+                f"{leaf.turns:,}",
+                clip(_name(row, narrow), WIDEST_NAME),
+                age(leaf.seconds, now),
+                str(row["state"]),
+                first_line(leaf.prompt) or "(no turns)",
             ]
-            for node, leaf in zip(leaves, found, strict=True)
+            for leaf, row in zip(leaves, found, strict=True)
         ]
         shown = ESSENTIAL if narrow else range(len(HEAD))
-        for text, leaf in zip(_table([HEAD, *rows[::-1]], shown), [{}, *found[::-1]], strict=True):
-            styles = {"current": (CYAN, BOLD), "listed": (), "pinned": ()}.get(leaf.get("state", ""), (DIM,))
+        for text, row in zip(_table([HEAD, *rows[::-1]], shown), [{}, *found[::-1]], strict=True):
+            styles = {"current": (CYAN, BOLD), "listed": (), "pinned": ()}.get(row.get("state", ""), (DIM,))
             out.line(clip(text, width) if width else text, *styles)
     return 0
 
 
-def _leaf(graph: Graph, node: GraphNode, *, listed: bool) -> dict[str, Any]:
-    branch = graph.branch_of(node.oid)
-    if node.oid in (graph.tip, graph.cursor):
+def _place(graph: Graph, leaf: Leaf, *, listed: bool) -> dict[str, Any]:
+    """The branch that a leaf is on."""
+    branch = graph.branch_of(leaf.tip)
+    if leaf.tip in (graph.tip, graph.cursor):
         state = "current"
     else:
         state = "listed" if listed else "pinned" if branch is None else "archived"
-    label = "" if branch is None else graph.label(branch)
-    return {**leaf_document(graph, node), "branch": branch, "label": label, "state": state}
+    return {"branch": branch, "label": "" if branch is None else graph.label(branch), "state": state}
 
 
-def _name(leaf: dict[str, Any], narrow: bool) -> str:
-    if leaf["branch"] is None:
-        return safe(" ".join(f"[{name}]" for name in leaf["checkpoints"]))
-    return safe(leaf["branch"]) if narrow else called(leaf["branch"], leaf["label"])
+def _name(row: dict[str, Any], narrow: bool) -> str:
+    if row["branch"] is None:
+        return safe(" ".join(f"[{name}]" for name in row["checkpoints"]))
+    return safe(row["branch"]) if narrow else called(row["branch"], row["label"])
 
 
 def _table(rows: Sequence[Sequence[str]], shown: Sequence[int]) -> Iterator[str]:
