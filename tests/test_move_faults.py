@@ -48,7 +48,7 @@ from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.plan import FORCE, MERGE, Plan, Policy
 from snapstore.timeline.store import failed
-from snapstore.worktree.restore import MANY
+from snapstore.worktree.beside import MANY
 
 LINES = [f"{number}\n" for number in range(20)]
 

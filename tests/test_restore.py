@@ -18,7 +18,7 @@ from helpers import Files, child, difference, on_disk, powerless, quick_folder, 
 from snapstore.errors import Conflict, Interrupted
 from snapstore.git.objects import BLOB
 from snapstore.git.odb import Objects
-from snapstore.worktree import restore
+from snapstore.worktree import beside
 from snapstore.worktree.descent import (
     FILE_IN_THE_WAY,
     FOLDER_THERE,
@@ -673,11 +673,11 @@ except PermissionError:
 def test_many_files(place: Place, monkeypatch: pytest.MonkeyPatch, syncfs: bool) -> None:
     """One sync of the file system instead of hundreds; without such a call, one for each."""
     if not syncfs:
-        monkeypatch.setattr(restore, "file_system_sync", lambda: None)
+        monkeypatch.setattr(beside, "file_system_sync", lambda: None)
     synced: list[int] = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), real(fd)))
-    count = restore.MANY * 3
+    count = beside.MANY * 3
     old: Files = {b"d%d/f%d" % (n % 7, n): (FILE, b"old %d" % n) for n in range(count)}
     new: Files = {b"d%d/f%d" % (n % 9, n): (FILE, b"new %d" % n) for n in range(count)}
     place.lay_out(old)

@@ -1,10 +1,10 @@
 """Writing to the user's tree: the one place that does.
 
 A move is a list of files, each with the state it is in and the state it should be in. All new contents are first
-written beside their targets and synced; only then are targets removed and replaced, each by one unlink or rename and
-each looked at once more just before. What fails on the way is taken back. What is killed on the way is finished or
-taken back by the next command from the journal, which holds the same list: there the disk itself says how far each
-file had come.
+written beside their targets and synced (beside.py); only then are targets removed and replaced, each by one unlink or
+rename and each looked at once more just before. What fails on the way is taken back. What is killed on the way is
+finished or taken back by the next command from the journal, which holds the same list: there the disk itself says how
+far each file had come.
 
 Between the last look at a target and its rename lie some microseconds in which an edit would be lost. No call that
 every system has can close that gap.
@@ -17,7 +17,7 @@ import os
 import stat
 
 from snapstore.errors import Interrupted
-from snapstore.git.objects import EXECUTABLE, LINK, Entry
+from snapstore.worktree.beside import Beside, sync_all
 from snapstore.worktree.descent import (
     FILE_IN_THE_WAY,
     FOLDER_THERE,
@@ -37,25 +37,16 @@ from snapstore.worktree.moves import (
     out_of_line,
     way_up,
 )
-from snapstore.worktree.platform import file_system_sync
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from snapstore.git.objects import Entry
     from snapstore.git.odb import Objects
+    from snapstore.worktree.beside import Ready, Step
     from snapstore.worktree.descent import Known
 
-    # One file on its way: path, the state it is in, the state it should be in.
-    Step = tuple[bytes, Entry | None, Entry | None]
-    # Its new content: path, the state it is in, the temporary's folder, name and stat.
-    Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
-
-# From so many files on, one sync of the whole file system instead of one for each file. Measured on ext4: 13 ms against
-# 1 ms for 64 files (and 2 ms to load ctypes), 400 ms against 25 ms for 2,000. For fewer it is not worth waiting for
-# what other programs have yet to write.
-MANY = 64
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 
 
@@ -73,12 +64,10 @@ class Restore:
         self.tag = tag
         self.keep_folders = frozenset(keep_folders)
         self._contents = Contents(objects)
-        self._prefix = b".snapstore-%s-" % tag.encode()
         self.modes: dict[bytes, int] = {}  # permission bits of the files observed
         self.known: Known = {} if known is None else known
         self._targets = Descent(root, self.known)
-        self._beside = Descent(root)  # where the temporaries lie: beside their targets, or above where nothing is yet
-        self._written = 0
+        self._beside = Beside(root, self._contents, tag)
         self._paths: set[bytes] = set()  # of the whole move
         self._folders: set[bytes] = set()  # above them
         self._modes: dict[bytes, int] = {}  # permission bits that are known of files that are not there
@@ -120,7 +109,7 @@ class Restore:
         self._modes = {move.path: move.mode for move in moves if move.mode is not None}
         for path in self._paths:
             self._targets.check(path)
-            if self._prefix in path:
+            if self._beside.prefix in path:
                 raise unsafe_path(path)
 
     def check(self, moves: Sequence[FileMove]) -> None:
@@ -175,32 +164,15 @@ class Restore:
         self.close()
         astray: list[bytes] = []
         try:
-            self._sweep()
+            self._beside.sweep(self._folders)
             self._bring(steps, keep, astray)
             if astray:
-                self._sweep()
+                self._beside.sweep(self._folders)
         except InTheWay as way:  # swapped in this very moment
             raise OSError(errno.ELOOP, way.state) from None
         finally:
             self.close()
         return sorted(astray)
-
-    def _sweep(self) -> None:
-        """Removes the temporaries that a kill or a failure has left."""
-        for folder in sorted(self._folders):
-            try:
-                fd = self._beside.enter(folder)
-            except (FileNotFoundError, InTheWay):
-                continue
-            with os.scandir(fd) as entries:
-                own = [entry.name for entry in entries if self._is_ours(entry)]
-            for name in own:
-                os.unlink(name, dir_fd=fd)
-
-    def _is_ours(self, entry: os.DirEntry[str]) -> bool:
-        name = os.fsencode(entry.name)
-        number = name[len(self._prefix) :]
-        return name.startswith(self._prefix) and number.isdigit() and not entry.is_dir(follow_symlinks=False)
 
     def _bring(self, steps: list[Step], keep: Collection[bytes], astray: list[bytes] | None) -> None:
         """Brings each file from one state to the other; files already there are passed over. A file in a third state
@@ -209,7 +181,7 @@ class Restore:
         # A recovery cannot know which folders were synced before the kill.
         touched = set(self._folders) if astray is not None else set()
         todo, emptied = self._compare(steps, astray)
-        ready = self._write_beside(todo)
+        ready = self._beside.write(todo, self._was, self._modes)
         self.close()  # a folder may have been moved and a link put in its place meanwhile
         for path, present, wanted in reversed(todo):
             if wanted is None and self._remove(path, present, astray):
@@ -253,64 +225,6 @@ class Restore:
         if state == FOLDER_THERE:
             return path in self._folders
         return state in (FILE_IN_THE_WAY, LINK_IN_THE_WAY) and any(folder in self._paths for folder in way_up(path))
-
-    def _write_beside(self, todo: list[Step]) -> list[Ready]:
-        """Every new content in a temporary, synced."""
-        new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
-        sync = file_system_sync() if len(new) > MANY else None
-        ready: list[Ready] = []
-        waiting: list[int] | None = [] if sync is None else None  # few enough to stay open until they are synced
-        try:
-            for path, present, wanted in new:
-                beside = self._beside.nearest(above(path))
-                temporary = b"%s%d" % (self._prefix, self._written)
-                self._written += 1
-                was, mode = self._was.get(path), self._modes.get(path)
-                st = self._write(temporary, self._beside.enter(beside), wanted, was, mode, waiting)
-                ready.append((path, present, beside, temporary, st))
-            for fd in waiting or ():
-                os.fsync(fd)
-        finally:
-            for fd in waiting or ():
-                os.close(fd)
-        if sync is not None:
-            _sync_devices(sync, (self._beside.enter(folder) for folder in sorted({file[2] for file in ready})))
-        return ready
-
-    def _write(
-        self,
-        name: bytes,
-        folder: int,
-        entry: Entry,
-        was: os.stat_result | None,
-        known: int | None,
-        waiting: list[int] | None,
-    ) -> os.stat_result:
-        """The content in a new file; its descriptor joins those that wait for their sync."""
-        mode, oid = entry
-        if mode == LINK:
-            os.symlink(b"".join(self._contents.pieces(oid)), name, dir_fd=folder)
-            return os.stat(name, dir_fd=folder, follow_symlinks=False)
-        executable = mode == EXECUTABLE
-        wanted = 0o777 if executable else 0o666
-        if was is not None or known is not None:
-            wanted = _permissions(was.st_mode if was is not None else known or 0, executable)
-        fd = os.open(name, _NEW, wanted, dir_fd=folder)
-        try:
-            for piece in self._contents.pieces(oid):
-                _write_all(fd, piece)
-            if was is not None:
-                _make_alike(fd, was, wanted)
-            if waiting is None:
-                return os.fstat(fd)
-            if hasattr(os, "posix_fadvise"):
-                # Starts the writing now, without waiting: the syncs then find most of it done. Measured on ext4, for 3
-                # files 0.5 instead of 1.0 ms, for 30 files 3 to 7 instead of 10.
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            waiting.append(os.dup(fd))
-            return os.fstat(fd)
-        finally:
-            os.close(fd)
 
     def _remove(self, path: bytes, present: Entry | None, astray: list[bytes] | None) -> bool:
         state, _ = self._targets.look(path)
@@ -365,12 +279,7 @@ class Restore:
 
     def _sync_folders(self, touched: set[bytes], astray: list[bytes] | None) -> None:
         self._targets.close()
-        sync = file_system_sync() if len(touched) > MANY else None
-        if sync is None:
-            for fd in self._still_there(touched, astray):
-                os.fsync(fd)
-        else:
-            _sync_devices(sync, self._still_there(touched, astray))
+        sync_all(self._still_there(touched, astray), len(touched))
 
     def _still_there(self, folders: Iterable[bytes], astray: list[bytes] | None) -> Iterator[int]:
         for folder in sorted(folders):
@@ -381,42 +290,6 @@ class Restore:
             except InTheWay as way:
                 if astray is None:  # swapped in under our hands: what we wrote is not where it should be
                     raise out_of_line(folder, way.state) from None
-
-
-def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
-    """One sync for each file system that the folders lie on."""
-    devices: set[int] = set()
-    for fd in folders:
-        device = os.fstat(fd).st_dev
-        if device not in devices:
-            sync(fd)
-            devices.add(device)
-
-
-def _make_alike(fd: int, was: os.stat_result, mode: int) -> None:
-    """What a tree does not say of a file (who may read it, whose it is) stays as it was."""
-    st = os.fstat(fd)
-    if st.st_uid != was.st_uid or st.st_gid != was.st_gid:
-        try:
-            os.fchown(fd, was.st_uid, was.st_gid)
-        except PermissionError:
-            pass
-    if stat.S_IMODE(st.st_mode) != mode:  # the umask took something away
-        os.fchmod(fd, mode)
-
-
-def _permissions(was: int, executable: bool) -> int:
-    """Those of the file before, made executable or not where that changes."""
-    mode = was & 0o777
-    if bool(mode & stat.S_IXUSR) == executable:
-        return mode
-    return mode | stat.S_IXUSR | (mode & 0o444) >> 2 if executable else mode & ~0o111
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def _same_content(a: os.stat_result, b: os.stat_result) -> bool:

@@ -1,0 +1,175 @@
+"""The temporaries of a move: new contents in files beside their targets, synced before the first target is replaced."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from snapstore.git.objects import EXECUTABLE, LINK
+from snapstore.worktree.descent import Descent, InTheWay
+from snapstore.worktree.moves import above
+from snapstore.worktree.platform import file_system_sync
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from snapstore.git.objects import Entry
+    from snapstore.worktree.moves import Contents
+
+    # One file on its way: path, the state it is in, the state it should be in.
+    Step = tuple[bytes, Entry | None, Entry | None]
+    # Its new content: path, the state it is in, the temporary's folder, name and stat.
+    Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
+
+# From so many files on, one sync of the whole file system instead of one for each file. Measured on ext4: 13 ms against
+# 1 ms for 64 files (and 2 ms to load ctypes), 400 ms against 25 ms for 2,000. For fewer it is not worth waiting for
+# what other programs have yet to write.
+MANY = 64
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Beside:
+    """The temporaries of one move. They lie beside their targets, or above where nothing is yet, and bear its tag."""
+
+    def __init__(self, root: bytes, contents: Contents, tag: str) -> None:
+        self.prefix = b".snapstore-%s-" % tag.encode()
+        self._contents = contents
+        self._folders = Descent(root)
+        self._written = 0
+
+    def close(self) -> None:
+        self._folders.close()
+
+    def enter(self, folder: bytes) -> int:
+        """A descriptor of a folder that temporaries lie in."""
+        return self._folders.enter(folder)
+
+    def sweep(self, folders: Iterable[bytes]) -> None:
+        """Removes the temporaries that a kill or a failure has left."""
+        for folder in sorted(folders):
+            try:
+                fd = self._folders.enter(folder)
+            except (FileNotFoundError, InTheWay):
+                continue
+            with os.scandir(fd) as entries:
+                own = [entry.name for entry in entries if self._is_ours(entry)]
+            for name in own:
+                os.unlink(name, dir_fd=fd)
+
+    def _is_ours(self, entry: os.DirEntry[str]) -> bool:
+        name = os.fsencode(entry.name)
+        number = name[len(self.prefix) :]
+        return name.startswith(self.prefix) and number.isdigit() and not entry.is_dir(follow_symlinks=False)
+
+    def write(
+        self, todo: Sequence[Step], was: Mapping[bytes, os.stat_result], modes: Mapping[bytes, int]
+    ) -> list[Ready]:
+        """Every new content in a temporary, synced. `was` are the files that are replaced, and `modes` the permission
+        bits that are known of others."""
+        new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
+        sync = _whole_sync(len(new))
+        ready: list[Ready] = []
+        waiting: list[int] | None = [] if sync is None else None  # few enough to stay open until they are synced
+        try:
+            for path, present, wanted in new:
+                beside = self._folders.nearest(above(path))
+                temporary = b"%s%d" % (self.prefix, self._written)
+                self._written += 1
+                folder = self._folders.enter(beside)
+                st = self._write(temporary, folder, wanted, was.get(path), modes.get(path), waiting)
+                ready.append((path, present, beside, temporary, st))
+            for fd in waiting or ():
+                os.fsync(fd)
+        finally:
+            for fd in waiting or ():
+                os.close(fd)
+        if sync is not None:
+            _sync_devices(sync, (self._folders.enter(folder) for folder in sorted({file[2] for file in ready})))
+        return ready
+
+    def _write(
+        self,
+        name: bytes,
+        folder: int,
+        entry: Entry,
+        was: os.stat_result | None,
+        known: int | None,
+        waiting: list[int] | None,
+    ) -> os.stat_result:
+        """The content in a new file; its descriptor joins those that wait for their sync."""
+        mode, oid = entry
+        if mode == LINK:
+            os.symlink(b"".join(self._contents.pieces(oid)), name, dir_fd=folder)
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        executable = mode == EXECUTABLE
+        wanted = 0o777 if executable else 0o666
+        if was is not None or known is not None:
+            wanted = _permissions(was.st_mode if was is not None else known or 0, executable)
+        fd = os.open(name, _NEW, wanted, dir_fd=folder)
+        try:
+            for piece in self._contents.pieces(oid):
+                _write_all(fd, piece)
+            if was is not None:
+                _make_alike(fd, was, wanted)
+            if waiting is None:
+                return os.fstat(fd)
+            if hasattr(os, "posix_fadvise"):
+                # Starts the writing now, without waiting: the syncs then find most of it done. Measured on ext4, for 3
+                # files 0.5 instead of 1.0 ms, for 30 files 3 to 7 instead of 10.
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            waiting.append(os.dup(fd))
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+
+def sync_all(folders: Iterable[int], number: int) -> None:
+    """Makes what was written in folders durable: in each by itself, or in many at once."""
+    sync = _whole_sync(number)
+    if sync is not None:
+        _sync_devices(sync, folders)
+        return
+    for fd in folders:
+        os.fsync(fd)
+
+
+def _whole_sync(number: int) -> Callable[[int], None] | None:
+    """The sync of a whole file system where so many make it worth it, and where there is one."""
+    return file_system_sync() if number > MANY else None
+
+
+def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
+    """One sync for each file system that the folders lie on."""
+    devices: set[int] = set()
+    for fd in folders:
+        device = os.fstat(fd).st_dev
+        if device not in devices:
+            sync(fd)
+            devices.add(device)
+
+
+def _make_alike(fd: int, was: os.stat_result, mode: int) -> None:
+    """What a tree does not say of a file (who may read it, whose it is) stays as it was."""
+    st = os.fstat(fd)
+    if st.st_uid != was.st_uid or st.st_gid != was.st_gid:
+        try:
+            os.fchown(fd, was.st_uid, was.st_gid)
+        except PermissionError:
+            pass
+    if stat.S_IMODE(st.st_mode) != mode:  # the umask took something away
+        os.fchmod(fd, mode)
+
+
+def _permissions(was: int, executable: bool) -> int:
+    """Those of the file before, made executable or not where that changes."""
+    mode = was & 0o777
+    if bool(mode & stat.S_IXUSR) == executable:
+        return mode
+    return mode | stat.S_IXUSR | (mode & 0o444) >> 2 if executable else mode & ~0o111
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
