@@ -99,6 +99,32 @@ class OpenTurnRecord(Record):
     shell: bool = False
 
 
+class RevertRecord(Record):
+    """From where on the conversation is taken back: its first undone turn."""
+
+    turn: int | None
+    commit: str
+    message_id: Text | None
+    prompt: Text
+    turns: int = Field(description="how many are undone")
+
+
+class ConversationRecord(Record):
+    """Where the agent's conversation stands."""
+
+    agent: Text
+    id: Text
+    materialized: bool = Field(description="whether it holds anything that is not undone")
+    pending_fork: bool
+    awaiting: bool = Field(description="a fork was asked for, and the agent has yet to name it")
+    parent: Text | None
+    fork_turn: int | None
+    title: Text | None
+    transcript: Text | None
+    running: bool
+    revert: RevertRecord | None
+
+
 class StatusRecord(Record):
     root: Text
     store: Text
@@ -118,6 +144,7 @@ class StatusRecord(Record):
     size_bytes: int
     recovery: Text | None
     pending_fork: bool
+    conversation: ConversationRecord | None
     hook_errors: list[Text]
 
 
@@ -257,6 +284,24 @@ class ConflictRecord(PathRecord):
     why: Text | None
 
 
+class ForkRecord(Record):
+    """A conversation that goes on from an earlier turn, and the command that takes it up."""
+
+    event: str | None
+    agent: Text
+    id: Text | None
+    alias: Text | None
+    title: Text | None
+    parentSessionId: Text
+    rewindFromTurn: int
+    rewindedAt: Text | None
+    created: Text | None
+    fresh: bool
+    path: Text | None
+    command: list[Text]
+    notices: list[Text]
+
+
 class MoveRecord(Record):
     """What a move did; with `preview` what it would do."""
 
@@ -282,6 +327,8 @@ class MoveRecord(Record):
     preview: bool
     operation: int | None = Field(default=None, description="its number in `ops`")
     safety: str | None = Field(default=None, description="the commit of what was on disk")
+    pending_fork: bool = Field(default=False, description="the agent's conversation now holds undone turns")
+    fork: ForkRecord | None = None
 
 
 class OperationRecord(Record):
@@ -434,6 +481,109 @@ class CompareRecord(Record):
     files: list[ComparedFileRecord]
     patch: Text | None = Field(default=None, description="from A's files to B's; with --patch")
     patch_b64: str | None = None
+
+
+class UnknownRecord(Record):
+    """What an imported turn may have changed besides. Without a path: any file."""
+
+    path: Text | None
+    why: Text
+
+
+class ImportedFileRecord(PathRecord):
+    change: Change | None = Field(description="null where the turn left it as it was")
+
+
+class ImportedTurnRecord(Record):
+    turn: int
+    prompt: Text
+    files: list[ImportedFileRecord]
+    unknown: list[UnknownRecord]
+    commit: str | None
+
+
+class ImportRecord(Record):
+    session: Text
+    agent: Text
+    agent_session: Text
+    turns: list[ImportedTurnRecord]
+    verified: list[Text] = Field(description="files that are on disk as the last turn left them")
+    moved_on: list[Text] = Field(description="files that have been changed since")
+    left_out_branches: int
+    left_out_turns: int
+    warnings: list[Text]
+    preview: bool
+
+
+class ConnectedFileRecord(PathRecord):
+    change: Literal["A", "M", "D"]
+    backup: Text | None
+
+
+class ConnectRecord(Record):
+    """What `connect` and `disconnect` changed, or would with --dry-run."""
+
+    agent: Text
+    scopes: list[Text]
+    command: Text | None
+    changed: bool
+    dry_run: bool
+    files: list[ConnectedFileRecord]
+    notes: list[Text]
+    next: Text
+    patch: Text | None = Field(default=None, description="with --dry-run")
+    patch_b64: str | None = None
+
+
+class ConnectedRecord(PathRecord):
+    scope: Text
+    outdated: bool
+    tells: bool
+    problem: Text | None
+
+
+class ConnectionRecord(Record):
+    agent: Text
+    connected: bool
+    places: list[ConnectedRecord]
+    fired_at: Text | None
+
+
+class ConnectionsRecord(Record):
+    agents: list[ConnectionRecord]
+
+
+class AgentSessionRecord(Record):
+    """One session of an agent, in the words of the agents' own indexes."""
+
+    sessionId: Text
+    agent: Text
+    current: bool
+    parentSessionId: Text | None
+    rewindFromTurn: int | None
+    rewindedAt: Text | None
+    created: Text
+    modified: Text
+    messageCount: int
+    firstPrompt: Text
+    title: Text | None
+    alias: Text | None
+    fullPath: Text | None
+
+
+class SessionRecord(Record):
+    session: Text
+    active: bool
+    agent: Text | None
+    branch: Text
+    turns: int
+    firstPrompt: Text
+    modified: Text
+    conversations: list[AgentSessionRecord]
+
+
+class SessionsRecord(Record):
+    sessions: list[SessionRecord]
 
 
 class ErrorRecord(Record):

@@ -22,7 +22,8 @@ NODE = {
 }  # fmt: skip
 STATUS = {
     "root", "store", "git_dir", "session", "branch", "cursor", "tip", "turn", "undone_turns", "open_turns", "edits",
-    "paths_b64", "left_out", "branches", "sessions", "size_bytes", "recovery", "pending_fork", "hook_errors",
+    "paths_b64", "left_out", "branches", "sessions", "size_bytes", "recovery", "pending_fork", "conversation",
+    "hook_errors",
 }  # fmt: skip
 
 

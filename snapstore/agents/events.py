@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 # runs that may write any file; the agent has answered; the conversation is closed.
 START, PROMPT, BEFORE, AFTER, SHELL, STOP, END = "start", "prompt", "before", "after", "shell", "stop", "end"
 
+_SHORT = 8
+
 
 class Event:
     """One thing that happened. What the agent did not say is empty."""
@@ -60,3 +62,9 @@ class Event:
         self.reply = reply  # of a stop: the last thing said
         self.status = status  # of a stop: done, interrupted
         self.title = title
+
+    @property
+    def short_name(self) -> str:
+        """`claude-3f2a9c1d`: what the session is called here. Long enough to tell them apart, short enough to type."""
+        plain = self.session_id.removeprefix(f"{self.agent}-")
+        return f"{self.agent}-{plain[:_SHORT].strip('.-') or plain}"

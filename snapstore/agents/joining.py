@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from snapstore.agents.events import Event
     from snapstore.timeline.store import Store
 
-_SHORT = 8
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "env", "snapstore")
 
 
@@ -35,16 +34,9 @@ def join(store: Store, event: Event, *, invent: bool) -> AgentSession | None:
     return known
 
 
-def short_name(agent: str, id: str) -> str:
-    """`claude-3f2a9c1d`: long enough to tell sessions apart, short enough to type."""
-    plain = id.removeprefix(f"{agent}-")
-    return f"{agent}-{plain[:_SHORT].strip('.-') or plain}"
-
-
 def _free_name(store: Store, conversations: Conversations, event: Event) -> str:
-    name = short_name(event.agent, event.session_id)
     taken = {known.session for known in conversations.agent_sessions()}
-    return name if name not in taken else f"{event.agent}-{event.session_id}"
+    return event.short_name if event.short_name not in taken else f"{event.agent}-{event.session_id}"
 
 
 def _new(conversations: Conversations, event: Event, session: str, parent: str | None = None) -> AgentSession:

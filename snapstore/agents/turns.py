@@ -35,7 +35,7 @@ def handle(event: Event) -> str:
     check_name(event.session_id, "agent session")
     opens = event.kind in (PROMPT, BEFORE, AFTER, SHELL)
     try:
-        store = Store.open(event.cwd, create=opens and event.agent != PERSON, session=_short_name(event))
+        store = Store.open(event.cwd, create=opens and event.agent != PERSON, session=event.short_name)
     except NoStore:
         return ""
     with store:
@@ -269,7 +269,7 @@ class Hook:
         owner = turn.origin.get("session", "") if turn is not None else ""
         if not owner or owner == self._event.session_id or not _is_alive(owner):
             return PERSON
-        return _short_name(self._event)
+        return self._event.short_name
 
     def _about_undo(self, session: Session) -> str:
         from snapstore.timeline.history import History
@@ -281,12 +281,6 @@ class Hook:
             f"The user took back turns of this conversation with snapstore: the files are now as they were after turn "
             f"{last}. What you remember of later turns was undone; read files again before you edit them."
         )
-
-
-def _short_name(event: Event) -> str:
-    from snapstore.agents.joining import short_name
-
-    return short_name(event.agent, event.session_id)
 
 
 def _is_alive(shell: str) -> bool:

@@ -46,7 +46,8 @@ def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
     """After the move."""
     plan = done.plan
     if plan.nothing_to_do:
-        out.line(move.nothing)
+        if move.nothing:
+            out.line(move.nothing)
         _notes(out, plan)
         return
     out.line(f"{out.paint('✓', GREEN)} {headline(session, plan)}")
@@ -61,7 +62,21 @@ def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
     out.line(f"Now {place(out, session, plan)}")
     if plan.prompt:
         out.line(f"Undone prompt: {_one_line(out, plan.prompt, 16)}")
+    if plan.scope != FILES and move.then is None:
+        _way_on(out, session, done)
     _ways_back(out, session, done)
+
+
+def _way_on(out: Output, session: Session, done: Moved) -> None:
+    """What the move means for the agent's conversation, which remembers what was undone."""
+    from snapstore.agents.forking import way_on
+
+    other = "" if session.store.active_session() == session.name else f" --session {session.name}"
+    notices, forks = way_on(session)
+    for notice in notices:
+        out.line(f"Note: {safe(notice)}", YELLOW)
+    if forks and (done.pending_fork or done.plan.undone):
+        out.line(f"Go on with the agent from here: `{out.program} fork{other}`", DIM)
 
 
 def headline(session: Session, plan: Plan) -> str:

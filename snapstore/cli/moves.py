@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.cli.context import Context
+    from snapstore.cli.output import Output
     from snapstore.timeline.plan import Plan, Policy
     from snapstore.timeline.session import Session
 
@@ -80,6 +81,7 @@ class Move:
         "program",
         "reverts",
         "root",
+        "then",
         "verb",
         "words",
         "yes",
@@ -93,12 +95,14 @@ class Move:
         ask: Callable[[Plan], str],
         nothing: str = "Nothing to do: everything is as wanted already.",
         reverts: bool = False,
+        then: Callable[[Session], Then] | None = None,
     ) -> None:
         self.words = words
         self.plan = plan
         self.ask = ask  # the question that a person is asked first
         self.nothing = nothing  # what to say where nothing was to be done
         self.reverts = reverts  # whether its files are "reverted", or "changed"
+        self.then = then  # what follows the move
         self.verb = words[0] if words[0] != "ops" else "ops undo"
         self.root = b""
         self.program = "snapstore"
@@ -156,13 +160,17 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
             context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
             return 1
     done = session.move(plan)
+    move.over = move.then is None
+    then = move.then(session) if move.then is not None else None
     move.over = True
     if context.json:
-        _document(context, done.as_json())
+        _document(context, done.as_json() | (then.as_json() if then is not None else {}))
     else:
         from snapstore.cli import moved
 
         moved.tell(context.out, session, move, done)
+        if then is not None:
+            then.tell(context.out)
     context.out.flush()
     return 0
 
@@ -171,6 +179,16 @@ def _document(context: Context, document: dict[str, Any]) -> None:
     from snapstore.records import MoveRecord, dump
 
     context.document(dump(MoveRecord, document))
+
+
+class Then:
+    """What follows a move, told with it."""
+
+    def as_json(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def tell(self, out: Output) -> None:
+        raise NotImplementedError
 
 
 def _failed(context: Context, move: Move, error: SnapstoreError | OSError) -> int:

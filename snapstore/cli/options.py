@@ -161,8 +161,16 @@ PLACES = {
     "ops": "snapstore.cli.ops",
     "recover": "snapstore.cli.recover",
     "check": "snapstore.cli.check",
+    "import": "snapstore.cli.import_",
     "git": "snapstore.cli.git",
+    "connect": "snapstore.cli.connect",
+    "disconnect": "snapstore.cli.disconnect",
     "completion": "snapstore.cli.completion",
+    "sessions": "snapstore.cli.sessions",
+    "fork": "snapstore.cli.fork",
+    "hook": "snapstore.cli.hook",
+    "shell-init": "snapstore.cli.shell_init",
+    "mcp": "snapstore.cli.mcp",
 }
 
 ALIASES = {"rewind": "goto"}

@@ -21,7 +21,10 @@ from snapstore.timeline.documents import timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from snapstore.cli.context import Context
+    from snapstore.cli.output import Output
     from snapstore.timeline.status import Status
 
 
@@ -61,6 +64,8 @@ def _print(context: Context, found: Status, now: float) -> None:
     if found.undone_turns:
         turns = "1 turn" if found.undone_turns == 1 else f"{found.undone_turns:,} turns"
         row("undone", f"{out.paint(turns, YELLOW)}{out.paint(': `snapstore redo`, or `redo --all`', DIM)}")
+    if found.conversation is not None:
+        row("agent", _conversation(out, found.conversation))
     if len(found.branches) > 1:
         row("branches", f"{len(found.branches):,}{out.paint(': `snapstore tree` draws them', DIM)}")
     for turn in found.open_turns:
@@ -87,6 +92,22 @@ def _print(context: Context, found: Status, now: float) -> None:
         out.line("Nothing changed since.")
         if found.tip.kind == "baseline":
             out.line("Record a turn: `snapstore run -- CMD…`", DIM)
+
+
+def _conversation(out: Output, talk: dict[str, Any]) -> str:
+    """`claude 3f2a9c1d, to be forked: `snapstore fork``"""
+    text = f"{safe(talk['agent'])} {safe(talk['id'][:8])}"
+    if talk["running"]:
+        text += ", running"
+    if talk["parent"]:
+        text += out.paint(f", forked from {safe(talk['parent'][:8])} after turn {talk['fork_turn'] or 0}", DIM)
+    if talk["awaiting"]:
+        return f"{text}, {out.paint('a fork is on its way', YELLOW)}"
+    if talk["pending_fork"]:
+        return f"{text}, {out.paint('holds undone turns', YELLOW)}{out.paint(': `snapstore fork`', DIM)}"
+    if not talk["materialized"]:
+        return f"{text}, {out.paint('wholly undone', YELLOW)}{out.paint(': `snapstore fork` starts afresh', DIM)}"
+    return text
 
 
 COMMAND = Command(

@@ -163,14 +163,6 @@ class Conversations:
             if found is not None and found.agent == agent and found.awaiting is not None:
                 yield found
 
-    def moved(self, graph: Graph, target: bytes) -> dict[str, bytes | None]:
-        """The state files of a session that will stand at another node."""
-        state = self.state(graph.session)
-        if state is None:
-            return {}
-        state.stand(last_turn(graph, target))
-        return self.written(state)
-
     def written(self, state: ConversationState) -> dict[str, bytes | None]:
         return {f"conversations/{state.session}.json": encode(state)}
 

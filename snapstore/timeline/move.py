@@ -7,7 +7,7 @@ import time
 
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.timeline.capture import Capture
-from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.conversation import Conversations, last_turn
 from snapstore.timeline.documents import SessionState, encode, timestamp
 from snapstore.timeline.folders import folders_to_keep, standing_folders
 from snapstore.timeline.graph import Graph
@@ -35,13 +35,14 @@ if TYPE_CHECKING:
 class Moved:
     """What a move did."""
 
-    __slots__ = ("_session", "operation", "plan", "safety", "safety_ref", "target")
+    __slots__ = ("_session", "operation", "pending_fork", "plan", "safety", "safety_ref", "target")
 
     def __init__(self, session: Session, plan: Plan) -> None:
         self._session = session
         self.plan = plan
         self.target = plan.target
         self.operation: int | None = None
+        self.pending_fork = False  # whether the agent's conversation now holds turns that are undone
         self.safety_ref: str | None = None
         self.safety: bytes | None = None  # the commit of what was on disk
 
@@ -73,6 +74,7 @@ class Moved:
             **document,
             "preview": False,
             "operation": self.operation,
+            "pending_fork": self.pending_fork,
             "safety_ref": self.safety_ref,
             "safety": self.safety and self.safety.hex(),
         }
@@ -198,7 +200,7 @@ class Mover:
         elif plan.scope != FILES:
             refs += self._stand()
         if plan.scope != FILES:
-            self._files |= Conversations(store).moved(Graph(store, plan.session), plan.target)
+            self._stand_in_conversation()
         self._log()
         moves = plan.file_moves()
         return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, restore=restore)
@@ -264,6 +266,14 @@ class Mover:
             state = SessionState(session=plan.session, branch=plan.branch, floor=floor)
             self._files[f"sessions/{plan.session}.json"] = encode(state)
         return moves
+
+    def _stand_in_conversation(self) -> None:
+        conversations = Conversations(self._store)
+        state = conversations.state(self._plan.session)
+        if state is not None:
+            state.stand(last_turn(Graph(self._store, self._plan.session), self._plan.target))
+            self._files |= conversations.written(state)
+            self._moved.pending_fork = state.pending_fork
 
     def _log(self) -> None:
         plan = self._plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from snapstore.errors import Corrupt
 from snapstore.timeline import logbook
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import OpenTurn, timestamp
@@ -115,10 +116,13 @@ def _conversation(history: History) -> dict[str, Any] | None:
     """Where the agent's conversation stands, and from where on it is taken back (S4-14): the first turn undone."""
     store, graph = history.store, history.graph
     conversations = Conversations(store)
-    state = conversations.state(graph.session)
+    try:
+        state = conversations.state(graph.session)
+        known = conversations.agent_session(state.id) if state is not None else None
+    except Corrupt:  # turns and files are whole without it, and hooks have noted it
+        return None
     if state is None:
         return None
-    known = conversations.agent_session(state.id)
     undone = [oid for oid in graph.undone() if graph.node(oid).kind == "turn"]
     revert = None
     if undone:

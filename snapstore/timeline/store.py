@@ -10,7 +10,7 @@ from snapstore.errors import Corrupt, NoStore, SnapstoreError
 from snapstore.git.commits import Identity
 from snapstore.git.shadow import Shadow
 from snapstore.timeline import places
-from snapstore.timeline.documents import Documents, Header, OpenTurn, check_name, encode, timestamp
+from snapstore.timeline.documents import Documents, Header, OpenTurn, check_name, encode
 from snapstore.worktree import durable, usergit
 from snapstore.worktree.journal import Journal
 from snapstore.worktree.lock import StoreLock
@@ -174,15 +174,9 @@ class Store:
 
     def log(self, text: str) -> None:
         """Notes what could not be said aloud; `status` shows it."""
-        line = f"{timestamp(self.clock())} {text}\n".replace("\0", " ")
-        try:
-            fd = os.open(f"{self.folder}/log/errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(fd, line.encode("utf-8", "replace"))
-            finally:
-                os.close(fd)
-        except OSError:
-            pass  # the disk that is full is most likely this one
+        from snapstore.timeline import logbook
+
+        logbook.note(f"{self.folder}/log", text, self.clock())
 
     def user_repo(self) -> usergit.UserRepo | None:
         """The user's own git checkout around the root; only ever read."""
