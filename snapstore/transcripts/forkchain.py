@@ -1,0 +1,193 @@
+"""The lines of a Claude Code conversation in the order of a fork: each call with its result right behind it.
+
+The results of parallel tools often lie beside the chain of lines, as may further calls of the same answer: both are
+brought onto it. Calls whose result was never written get one that says so; results without their call are left out.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from snapstore.transcripts.outline import get, string
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from snapstore.transcripts.lines import Ref
+
+
+class Node:
+    """One line of the tree, without its text."""
+
+    __slots__ = (
+        "answers",
+        "bare",
+        "boundary",
+        "calls",
+        "depth",
+        "dropped",
+        "kind",
+        "message",
+        "order",
+        "parent",
+        "prompt_id",
+        "ref",
+        "said",
+        "segment",
+        "uuid",
+    )
+
+    def __init__(self, uuid: str, ref: Ref, order: int, record: dict[str, Any]) -> None:
+        self.uuid = uuid
+        self.ref = ref
+        self.order = order
+        self.kind = string(record, "type") or ""
+        self.prompt_id = string(record, "promptId")
+        self.dropped = bool(record.get("isSidechain") is True or record.get("teamName") or self.kind == "progress")
+        self.boundary = record.get("subtype") == "compact_boundary" and not string(record, "parentUuid")
+        self.message = string(record, "message", "id") if self.kind == "assistant" else None
+        self.calls = _ids(record, "tool_use", "id") if self.kind == "assistant" else ()
+        self.answers = _ids(record, "tool_result", "tool_use_id") if self.kind == "user" else ()
+        self.bare = bool(self.answers) and len(self.answers) == len(record["message"]["content"])
+        # Tells lines of one answer that were written twice.
+        self.said = hash(str(get(record, "message", "content"))) if self.message and not self.calls else 0
+        self.segment: tuple[str | None, str | None] | None = None
+        if record.get("subtype") == "compact_boundary":
+            kept = get(record, "compactMetadata", "preservedSegment")
+            self.segment = string(kept, "anchorUuid"), string(kept, "tailUuid")
+        self.parent: Node | None = None
+        self.depth = (0, 0)  # what was said down to here; all lines down to here
+
+
+class Piece:
+    """One line of the fork: `node`'s own, with only the results `answers` where it is to lose others. With `call` it
+    is a made-up result of that call of `node`, its block taken from the line `source` where there is one."""
+
+    __slots__ = ("answers", "call", "node", "parent", "source", "uuid")
+
+    def __init__(self, node: Node, answers: set[str] | None = None) -> None:
+        self.node = node
+        self.answers = answers
+        self.uuid = node.uuid
+        self.parent: str | None = None
+        self.call: str | None = None
+        self.source: Node | None = None
+
+
+class Arranging:
+    """Puts each result behind its call, one stretch of the chain after the other."""
+
+    def __init__(self, lines: list[Node], chain: list[Node], new_id: str) -> None:
+        self.new_id = new_id
+        self.chain = {node.uuid for node in chain}
+        self.written: set[str] = set()
+        self.answering: dict[str, list[Node]] = {}
+        self.beside: dict[str, list[Node]] = {}  # lines of an answer that lie off the chain
+        self.last_of: dict[str, Node] = {node.message: node for node in chain if node.message is not None}
+        for node in lines:
+            if node.dropped:
+                continue
+            for id in node.answers:
+                self.answering.setdefault(id, []).append(node)
+            if node.message in self.last_of and node.uuid not in self.chain:
+                self.beside.setdefault(node.message or "", []).append(node)
+
+    def arranged(self, stretch: list[Node]) -> Iterator[Piece]:
+        called: set[str] = set()  # the calls so far
+        waiting: set[str] = set()  # those of the last answer whose results are to follow
+        within = {node.uuid for node in stretch}
+        at = 0
+        while at < len(stretch):
+            node = stretch[at]
+            at += 1
+            if node.kind == "assistant":
+                run = _run(stretch, at - 1)
+                at += len(run) - 1
+                members = self._whole(run, called)
+                waiting = {id for each in members for id in each.calls}
+                called |= waiting
+                yield from (Piece(each) for each in members)
+                yield from self._fetched(members, waiting, self._behind(stretch, at), within)
+            elif not node.answers:
+                yield Piece(node)
+            elif node.uuid not in self.written:
+                yield from self._answer(node, waiting)
+
+    def _answer(self, node: Node, waiting: set[str]) -> Iterator[Piece]:
+        """A line with results: those that are waited for, and whatever else it says."""
+        self.written.add(node.uuid)
+        piece = Piece(node, waiting.intersection(node.answers))
+        if piece.answers or not node.bare:
+            waiting.difference_update(node.answers)
+            yield piece
+
+    def _behind(self, stretch: list[Node], at: int) -> set[str]:
+        """The calls whose results follow by themselves, before anything else is said."""
+        found: set[str] = set()
+        for place in range(at, len(stretch)):
+            node = stretch[place]
+            if node.kind == "assistant" or (node.kind == "user" and not node.answers):
+                break
+            if node.uuid not in self.written:
+                found.update(node.answers)
+        return found
+
+    def _whole(self, run: list[Node], called: set[str]) -> list[Node]:
+        """An answer with its lines from beside the chain, and without those that were written a second time."""
+        calls = set(called)
+        said = {node.said for node in run if node.message and not node.calls}
+        found = []
+        for node in run:
+            if not node.calls or not calls.issuperset(node.calls):
+                found.append(node)
+                calls.update(node.calls)
+        message = run[0].message
+        if message is not None and self.last_of[message] in run:
+            for node in self.beside.pop(message, ()):
+                if calls.isdisjoint(node.calls) if node.calls else node.said not in said:
+                    found.append(node)
+                    calls.update(node.calls)
+                    said.add(node.said)
+        return found
+
+    def _fetched(self, members: list[Node], waiting: set[str], behind: set[str], within: set[str]) -> Iterator[Piece]:
+        """Results that do not follow by themselves: from further down the chain or beside it, else made up."""
+        missing = {id: node for node in members for id in node.calls if id not in behind}
+        found: dict[int, Node] = {}
+        for id in missing:
+            free = (node for node in self.answering.get(id, ()) if node.uuid not in self.written)
+            node = next((node for node in free if node.uuid in within or node.uuid not in self.chain), None)
+            if node is not None:
+                found[node.order] = node
+        for _, node in sorted(found.items()):
+            yield from self._answer(node, waiting)
+        for id, call in missing.items():
+            if id in waiting:
+                waiting.discard(id)
+                piece = Piece(call)
+                piece.call = id
+                piece.source = next(iter(self.answering.get(id, ())), None)
+                piece.uuid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.new_id}/{call.uuid}/{id}"))
+                yield piece
+
+
+def _run(stretch: list[Node], at: int) -> list[Node]:
+    """The lines of one answer from a place on, with what the agent noted among them."""
+    message = stretch[at].message
+    end = at + 1
+    for place in range(at + 1, len(stretch)):
+        node = stretch[place]
+        if node.kind == "assistant" and node.message is not None and node.message == message:
+            end = place + 1
+        elif node.kind in ("assistant", "user"):
+            break
+    return stretch[at:end]
+
+
+def _ids(record: dict[str, Any], type: str, name: str) -> tuple[str, ...]:
+    content = get(record, "message", "content")
+    if not isinstance(content, list):
+        return ()
+    return tuple(id for block in content if get(block, "type") == type and (id := string(block, name)))
