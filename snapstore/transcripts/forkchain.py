@@ -107,7 +107,6 @@ class Arranging:
                 at += len(run) - 1
                 members = self._whole(run, called)
                 waiting = {id for each in members for id in each.calls}
-                called |= waiting
                 yield from (Piece(each) for each in members)
                 yield from self._fetched(members, waiting, self._behind(stretch, at), within)
             elif not node.answers:
@@ -134,9 +133,9 @@ class Arranging:
                 found.update(node.answers)
         return found
 
-    def _whole(self, run: list[Node], called: set[str]) -> list[Node]:
-        """An answer with its lines from beside the chain, and without those that were written a second time."""
-        calls = set(called)
+    def _whole(self, run: list[Node], calls: set[str]) -> list[Node]:
+        """An answer with its lines from beside the chain, and without those that were written a second time. `calls`
+        are those so far, these included afterwards."""
         said = {node.said for node in run if node.message and not node.calls}
         found = []
         for node in run:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 _BUFFER = 1 << 20
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-_BLANKS = re.compile(r"[ \t\r\n]*")
+_OPEN = re.compile(r"\{[ \t\r\n]*")
+_COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
+_COMMA = re.compile(r"[ \t\r\n]*(?:,[ \t\r\n]*(?=\")|(?=\}))")
 _AROUND = "\0 \t\r\n\ufeff"  # what a crash or an editor leaves around a line
-_DECODER = json.JSONDecoder()  # strict: what other readers would refuse is written anew
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # strict: what other readers refuse is written anew
 
 
 class Line:
@@ -35,37 +37,23 @@ class Line:
         self._end = 0
         try:
             self._end = self._scan()
-        except (ValueError, IndexError, RecursionError):
+        except (ValueError, IndexError, StopIteration, RecursionError):
             self._places = None
             self.fields = parse(raw) or {}
 
     def _scan(self) -> int:
-        """Find the fields; where the object ends. IndexError or ValueError when it is none."""
+        """Find the fields; where the object ends. Raises ValueError or the like when it is none."""
         text, places = self._text, self._places
         assert places is not None
-        at = self._after(0, "{")
+        at = _past(_OPEN, text, 0)
         while text[at] != "}":
-            key, at = _DECODER.raw_decode(text, at)
-            start = self._after(at, ":")
-            value, end = _DECODER.raw_decode(text, start)
+            key, at = _scan(text, at)
+            start = _past(_COLON, text, at)
+            self.fields[key], end = _scan(text, start)
             places[key] = (start, end)
-            self.fields[key] = value
-            at = self._after(end, "")
-            if text[at] != "}":
-                at = self._after(at, ",")
-        if text[at + 1 :]:
+            at = _past(_COMMA, text, end)
+        if at + 1 != len(text):
             raise ValueError("more than one value")
-        return at
-
-    def _after(self, at: int, mark: str) -> int:
-        """The place of what comes next, behind a mark."""
-        for word in (mark, ""):
-            match = _BLANKS.match(self._text, at)
-            assert match is not None
-            at = match.end()
-            if not self._text.startswith(word, at):
-                raise ValueError(f"no {word} at {at}")
-            at += len(word)
         return at
 
     def changed(self, values: dict[str, Any]) -> bytes:
@@ -84,6 +72,13 @@ class Line:
                 pieces += ["," if self._places else "", f"{dumped(key)}:{dumped(changes[key])}"]
         pieces.append(self._text[self._end :])
         return "".join(pieces).encode("utf-8", "surrogateescape") + b"\n"
+
+
+def _past(mark: re.Pattern[str], text: str, at: int) -> int:
+    found = mark.match(text, at)
+    if found is None:
+        raise ValueError(f"not an object from {at} on")
+    return found.end()
 
 
 def dumped(value: Any) -> str:

@@ -252,7 +252,9 @@ class _Plan:
 
 
 def _line(file: BinaryIO, node: Node) -> Line:
-    line = Line(Source(file).take(node.ref)[0])
+    assert isinstance(node.ref, tuple)
+    file.seek(node.ref[0])
+    line = Line(file.read(node.ref[1]))
     if line.fields.get("uuid") != node.uuid:
         raise _busy()
     return line
