@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
 from agents import AGENTS, ID, OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, Opencode, hook
 from helpers import assert_whole, kinds, line, on_disk, record, touched
+
 from snapstore import Store
 from snapstore.timeline.status import read_status
 

@@ -6,8 +6,6 @@ go back to has then to be said inside the agent.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-
 # How a conversation can go on from an earlier turn.
 AT_TURN, WHOLE, RESUME, NONE = "at-turn", "whole", "resume", "none"
 

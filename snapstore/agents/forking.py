@@ -139,49 +139,60 @@ class Forking:
 
     def _prepared(self, last: GraphNode) -> AgentSession | None:
         """A fork made for this very turn that nobody has spoken with yet: one is enough."""
-        spoken = self._conversations.state(self._session.name)
         for known in self._conversations.agent_sessions():
-            unused = known.fork_commit == last.oid.hex() and known.process is None and known.alias is not None
-            if known.session == self._session.name and unused and os.path.isfile(known.transcript):
-                if spoken is None or spoken.id != known.id:
-                    return known
+            mine = known.session == self._session.name and known.fork_commit == last.oid.hex()
+            unused = known.alias is not None and known.process is None
+            if mine and unused and os.path.isfile(known.transcript):
+                return known
         return None
 
     def _made(self, forked: Forked, state: ConversationState, last: GraphNode) -> AgentSession:
-        from snapstore.transcripts import forking
+        from snapstore.transcripts.forking import rewind_alias
 
         known = self._new(state, last, str(uuid.uuid4()))
-        now = known.created
-        source = self._transcript(forked.parent)
-        record = self._record(last)
-        about = record.get("conversation")
-        about = about if isinstance(about, dict) else {}
-        up_to = about.get("message_id") or about.get("prompt_id")
-        fork = None
-        if source is not None and up_to:
-            try:
-                fork = forking.fork_conversation(source, up_to=up_to, new_id=known.id, title=self._title, now=now)
-            except Unknown as error:
-                forked.notices.append(f"{error.message}; the fork is made from what was recorded of each turn")  # G-19
-        if fork is None:
-            fork = forking.fork_recorded(self._recorded(last), new_id=known.id, title=self._title, now=now)
-        if fork.compacted and not self._compacted:
-            raise Unknown(
-                f"turn {last.turn} lies before a compaction: the agent no longer has the conversation up to it as it was",
-                "The files can go anywhere. To fork from the lines that were kept all the same, add --compacted.",
-            )
-        forked.notices += fork.notices
-        folder = os.path.dirname(source) if source is not None else self._project_folder(state)
-        known.transcript = forking.write_fork(folder, known.id, fork.lines)
-        known.title = fork.title
-        known.alias = forking.rewind_alias(forked.parent, now, self._aliases())
         known.parent = forked.parent
+        known.alias = rewind_alias(forked.parent, known.created, self._aliases())
+        known.transcript, known.title = self._from_transcript(forked, known, last) or self._from_records(known, last)
         try:
             self._write(state, self._conversations.known_as(known))
         except BaseException:
             os.unlink(known.transcript)  # ours, made just now, and nobody knows of it
             raise
         return known
+
+    def _from_transcript(self, forked: Forked, known: AgentSession, last: GraphNode) -> tuple[str, str] | None:
+        """A file made from the agent's own, and its title. None where that does not hold the turn (G-19)."""
+        from snapstore.transcripts.forking import fork_conversation
+
+        about = self._record(last).get("conversation")
+        about = about if isinstance(about, dict) else {}
+        up_to = about.get("message_id") or about.get("prompt_id")
+        source = self._transcript(forked.parent)
+        if source is None or not isinstance(up_to, str):
+            forked.notices.append("Its transcript is not there: the fork is made from what was recorded of each turn.")
+            return None
+        try:
+            fork = fork_conversation(source, up_to=up_to, new_id=known.id, title=self._title)
+        except Unknown:
+            forked.notices.append("The transcript no longer holds that turn: the fork is made from what was recorded.")
+            return None
+        if fork.compacted and not self._compacted:
+            raise Unknown(
+                f"turn {last.turn} lies before a compaction: the agent no longer has the conversation up to it",
+                "The files can go there. To fork from the lines that were kept all the same, add --compacted.",
+            )
+        forked.notices += fork.notices
+        return fork.write(), fork.title
+
+    def _from_records(self, known: AgentSession, last: GraphNode) -> tuple[str, str]:
+        from snapstore.transcripts.find import claude_folder
+        from snapstore.transcripts.forking import branch_title, fork_lines, write_fork
+
+        folder = claude_folder(os.fsdecode(self._store.root))
+        turns = [node for node in self._graph.upwards(last.oid) if node.kind == "turn"][::-1]
+        title = self._title or branch_title(turns[0].subject[:80])
+        lines = fork_lines(self._recorded(turns), new_id=known.id, title=title, parent=known.parent)
+        return write_fork(folder, known.id, lines), title
 
     # What it is made of.
 
@@ -221,24 +232,18 @@ class Forking:
         path = transcript_of(known.agent, {"session": id, "transcript": known.transcript, "cwd": known.cwd})
         return path if path is not None and os.path.isfile(path) else None
 
-    def _recorded(self, last: GraphNode) -> list[bytes]:
-        """The raw lines of every turn up to one, as their records keep them."""
-        turns = [node for node in self._graph.upwards(last.oid) if node.kind == "turn"]
+    def _recorded(self, turns: list[GraphNode]) -> list[bytes]:
+        """The raw lines of turns, as their records keep them."""
         lines: list[bytes] = []
-        for node in reversed(turns):
+        for node in turns:
             kept = self._record(node).get("lines", [])
             lines += [line.encode("utf-8", "surrogateescape") for line in kept if isinstance(line, str)]
         if not lines:
             raise Unknown(
-                f"nothing is known of the conversation up to turn {last.turn}",
+                f"nothing is known of the conversation up to turn {turns[-1].turn}",
                 "Its transcript is gone, and no lines were recorded. Start the agent afresh; the files are in place.",
             )
         return lines
-
-    def _project_folder(self, state: ConversationState) -> str:
-        from snapstore.transcripts.find import claude_folder
-
-        return claude_folder(os.fsdecode(self._store.root))
 
     def _aliases(self) -> set[str]:
         return {known.alias for known in self._conversations.agent_sessions() if known.alias}

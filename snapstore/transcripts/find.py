@@ -57,6 +57,18 @@ def claude_slug(cwd: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "-", real)[:_LONGEST_SLUG]
 
 
+def claude_folder(
+    cwd: str, home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None
+) -> str:
+    """Where Claude Code keeps the sessions of a project. Raises Unknown where it has kept none so far."""
+    environ = os.environ if environ is None else environ
+    user = os.path.abspath(home) if home is not None else os.path.expanduser("~")
+    for folder in _claude_folders(_claude_base(user, environ), environ, cwd):
+        if os.path.isdir(folder):
+            return folder
+    raise Unknown(f"Claude Code has kept no session of {cwd}", "Start it there once, then fork again.")
+
+
 def claude_sessions(
     cwd: str, home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
