@@ -14,7 +14,8 @@ from snapstore.worktree.ignore import RuleBook
 from snapstore.worktree.names import is_git
 from snapstore.worktree.platform import collector_paused
 from snapstore.worktree.rules import RuleReader
-from snapstore.worktree.scan import Found, Scan, row_of, scans_in, through_link, watch_parents
+from snapstore.worktree.scan import Found, Scan, row_of, through_link, watch_parents
+from snapstore.worktree.statcache import scans_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from snapstore.timeline.addresses import resolve
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import FileChange, Node, file_changes, read_node
-from snapstore.worktree.scan import first_seen_in
+from snapstore.worktree.statcache import first_seen_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

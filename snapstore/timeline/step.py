@@ -12,7 +12,7 @@ from snapstore.timeline.documents import OpenTurn, encode, timestamp
 from snapstore.timeline.recorder import Recorder
 from snapstore.worktree import usergit
 from snapstore.worktree.journal import unspell_entry
-from snapstore.worktree.scan import scans_in
+from snapstore.worktree.statcache import scans_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

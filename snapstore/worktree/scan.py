@@ -20,7 +20,7 @@ from snapstore.worktree.blobs import Blobs, LeftOut
 from snapstore.worktree.names import is_git, unsafe_parts
 from snapstore.worktree.parallel import WORTH_IT, in_two
 from snapstore.worktree.platform import is_young
-from snapstore.worktree.statcache import UNLISTED, YOUNG, FileStat, FolderStat, StatCache
+from snapstore.worktree.statcache import UNLISTED, YOUNG, FileStat, FolderStat, StatCache, first_seen_in, scans_in
 from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS, IGNORE_FILES, Listing, Walk
 
 TYPE_CHECKING = False
@@ -377,18 +377,6 @@ def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:
     entry, st = taken
     size = YOUNG if is_young(st, now) else st.st_size
     return (size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino, st.st_mode, entry[0], entry[1])
-
-
-def scans_in(coverage: dict[str, object] | None) -> int:
-    """How many scans the cache knows of."""
-    count = coverage.get("scan", 0) if coverage else 0
-    return count if isinstance(count, int) else 0
-
-
-def first_seen_in(coverage: dict[str, object] | None) -> set[bytes]:
-    """The files that the cache's scans saw first when it was not known whether they had been there before."""
-    found = coverage.get("first_seen", ()) if coverage else ()
-    return {path for path in found if isinstance(path, bytes)} if isinstance(found, tuple) else set()
 
 
 def watch_parents(path: bytes) -> dict[bytes, FolderStat]:

@@ -258,6 +258,18 @@ class StatCache:
         return records
 
 
+def scans_in(coverage: dict[str, object] | None) -> int:
+    """How many scans the cache knows of."""
+    count = coverage.get("scan", 0) if coverage else 0
+    return count if isinstance(count, int) else 0
+
+
+def first_seen_in(coverage: dict[str, object] | None) -> set[bytes]:
+    """The files that the cache's scans saw first when it was not known whether they had been there before."""
+    found = coverage.get("first_seen", ()) if coverage else ()
+    return {path for path in found if isinstance(path, bytes)} if isinstance(found, tuple) else set()
+
+
 def _merge(into: dict[bytes, T], changes: Mapping[bytes, T | None]) -> None:
     for path, value in changes.items():
         if value is None:
