@@ -525,6 +525,27 @@ def test_compaction_that_preserves_the_last_lines(project: Project) -> None:
     assert fork_conversation(project.sessions / f"{SESSION}.jsonl", up_to="uuid-1", new_id=NEW).compacted
 
 
+def test_compaction_in_the_middle_of_a_turn_whose_last_line_follows_it(project: Project) -> None:
+    """S4-02: the boundary names as its logical parent a line that is written again behind the summary."""
+    builder = Claude()
+    builder.prompt("one")
+    builder.reply("a")
+    builder.prompt("two")
+    builder.use("t-1", "Read", {})
+    metadata = {"preservedSegment": {"headUuid": "uuid-2", "anchorUuid": "uuid-6", "tailUuid": "uuid-7"}}
+    builder.node("system", None, subtype="compact_boundary", logicalParentUuid="uuid-7", compactMetadata=metadata)
+    builder.user("This session is being continued…", isCompactSummary=True)
+    builder.reply("b")
+    builder.answer("t-1", "x")
+    builder.prompt("three")
+    builder.reply("c")
+    assert project.fork(builder, "uuid-9").turns == 3
+    conversation = project.read()
+    assert prompts(conversation) == ["one", "two", "three"]
+    assert results(conversation) == {"t-1": "x"}
+    assert [message.uuid for message in project.messages()] == ["uuid-6", "uuid-7", "uuid-9", "uuid-10"]
+
+
 def test_a_fork_of_a_fork(project: Project) -> None:
     """S1-43, S1-52: Original → Branch → Branch 2, each with its parent."""
     builder = story(Claude())

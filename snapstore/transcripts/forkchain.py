@@ -81,7 +81,7 @@ class Arranging:
 
     def __init__(self, lines: list[Node], chain: list[Node], new_id: str) -> None:
         self.new_id = new_id
-        self.chain = {node.uuid for node in chain}
+        on_chain = {node.uuid for node in chain}
         self.written: set[str] = set()
         self.answering: dict[str, list[Node]] = {}
         self.beside: dict[str, list[Node]] = {}  # lines of an answer that lie off the chain
@@ -91,13 +91,12 @@ class Arranging:
                 continue
             for id in node.answers:
                 self.answering.setdefault(id, []).append(node)
-            if node.message in self.last_of and node.uuid not in self.chain:
+            if node.message in self.last_of and node.uuid not in on_chain:
                 self.beside.setdefault(node.message or "", []).append(node)
 
     def arranged(self, stretch: list[Node]) -> Iterator[Piece]:
         called: set[str] = set()  # the calls so far
         waiting: set[str] = set()  # those of the last answer whose results are to follow
-        within = {node.uuid for node in stretch}
         at = 0
         while at < len(stretch):
             node = stretch[at]
@@ -108,7 +107,7 @@ class Arranging:
                 members = self._whole(run, called)
                 waiting = {id for each in members for id in each.calls}
                 yield from (Piece(each) for each in members)
-                yield from self._fetched(members, waiting, self._behind(stretch, at), within)
+                yield from self._fetched(members, waiting, self._behind(stretch, at))
             elif not node.answers:
                 yield Piece(node)
             elif node.uuid not in self.written:
@@ -151,13 +150,12 @@ class Arranging:
                     said.add(node.said)
         return found
 
-    def _fetched(self, members: list[Node], waiting: set[str], behind: set[str], within: set[str]) -> Iterator[Piece]:
+    def _fetched(self, members: list[Node], waiting: set[str], behind: set[str]) -> Iterator[Piece]:
         """Results that do not follow by themselves: from further down the chain or beside it, else made up."""
         missing = {id: node for node in members for id in node.calls if id not in behind}
         found: dict[int, Node] = {}
         for id in missing:
-            free = (node for node in self.answering.get(id, ()) if node.uuid not in self.written)
-            node = next((node for node in free if node.uuid in within or node.uuid not in self.chain), None)
+            node = next((node for node in self.answering.get(id, ()) if node.uuid not in self.written), None)
             if node is not None:
                 found[node.order] = node
         for _, node in sorted(found.items()):
