@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from snapstore import Store
+from snapstore import Session, Store
 from snapstore.timeline.check import Check
 from snapstore.worktree.statcache import StatCache
 
@@ -230,6 +230,19 @@ def write(path: Path | str | bytes, data: bytes | str = b"", *, executable: bool
     with open(full, "wb") as file:
         file.write(data.encode() if isinstance(data, str) else data)
     os.chmod(full, 0o755 if executable else 0o644)
+
+
+def turn(session: Session, root: Path, prompt: str = "", /, **files: str | None) -> str:
+    """A turn that writes (or with None deletes) files; `__` stands for a slash. Gives its commit."""
+    with session.turn(prompt) as open_turn:
+        for name, text in files.items():
+            path = root / name.replace("__", "/")
+            if text is None:
+                path.unlink()
+            else:
+                write(path, text)
+    assert open_turn.commit is not None
+    return open_turn.commit.hex()
 
 
 def remove(path: Path | str | bytes) -> None:

@@ -32,6 +32,7 @@ from helpers import (
     record,
     remove,
     touched,
+    turn,
     write,
 )
 from test_cli import snap, snap_json
@@ -64,19 +65,6 @@ def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture
 def session(store: Store) -> Session:
     return store.session("s")
-
-
-def turn(session: Session, root: Path, prompt: str = "", /, **files: str | None) -> str:
-    """A turn that writes (or with None deletes) files; `__` stands for a slash. Gives its commit."""
-    with session.turn(prompt) as open_turn:
-        for name, text in files.items():
-            path = root / name.replace("__", "/")
-            if text is None:
-                path.unlink()
-            else:
-                write(path, text)
-    assert open_turn.commit is not None
-    return open_turn.commit.hex()
 
 
 def undo(session: Session, count: int = 1, policy: str = REFUSE) -> None:

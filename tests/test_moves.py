@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from helpers import all_refs, assert_cache_adds_up, assert_whole, in_commit, on_disk, write
+from helpers import all_refs, assert_cache_adds_up, assert_whole, in_commit, on_disk, turn, write
 
 from snapstore import Busy, Conflict, Session, Store, Unknown
 from snapstore.timeline.branches import Branches
@@ -17,19 +17,6 @@ from snapstore.timeline.plan import CONVERSATION, FILES, FORCE, MARKERS, MERGE, 
 @pytest.fixture
 def session(store: Store) -> Session:
     return store.session("s")
-
-
-def turn(session: Session, root: Path, prompt: str, **files: str | None) -> str:
-    """A turn that writes (or with None deletes) files; gives its commit."""
-    with session.turn(prompt) as open_turn:
-        for name, text in files.items():
-            path = root / name.replace("__", "/")
-            if text is None:
-                path.unlink()
-            else:
-                write(path, text)
-    assert open_turn.commit is not None
-    return open_turn.commit.hex()
 
 
 def cursor(session: Session) -> bytes:
