@@ -125,7 +125,7 @@ def _conversation(history: History) -> dict[str, Any] | None:
         return None
     undone = [oid for oid in graph.undone() if graph.node(oid).kind == "turn"]
     revert = None
-    if undone:
+    if undone and store.open_turn(graph.session) is None:  # a new prompt leaves them behind (S4-17)
         first = history.node(undone[0])
         about = first.record.get("conversation")
         about = about if isinstance(about, dict) else {}
