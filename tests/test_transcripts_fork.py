@@ -523,6 +523,8 @@ def test_compaction_that_preserves_the_last_lines(project: Project) -> None:
     assert (boundary, summary) == ("uuid-5", "uuid-6")
     assert prompts(project.read()) == ["one", "two", "three"]
     assert fork_conversation(project.sessions / f"{SESSION}.jsonl", up_to="uuid-1", new_id=NEW).compacted
+    segment["anchorUuid"] = "uuid-8"  # nonsense: on the chain itself
+    assert len(fork_lines([builder.data()], new_id=NEW)) == 7
 
 
 def test_compaction_in_the_middle_of_a_turn_whose_last_line_follows_it(project: Project) -> None:
@@ -558,6 +560,18 @@ def test_a_fork_of_a_fork(project: Project) -> None:
     assert (fork.parent, conversation.forked_from, conversation.title) == (NEW, NEW, "make it shout (Branch 2)")
     assert prompts(conversation) == ["make it shout"]
     assert_valid(lines_of(project.sessions / f"{NEWER}.jsonl"))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_fork_from_lines_that_were_kept_elsewhere(shape: Callable[[Claude], None], project: Project) -> None:
+    """S1-18, S1-47: the raw lines of turns 1..N are enough, also when the agent has cleaned up its file."""
+    builder = Claude()
+    builder.prompt("read both")
+    shape(builder)
+    project.put(ends(builder))
+    kept = [line for turn in project.read(SESSION).turns[:1] for line in turn.lines]
+    assert len(kept) < len(builder.records)
+    assert fork_lines(kept, new_id=NEW) == fork_lines([builder.data()], new_id=NEW, up_to="uuid-1")
 
 
 # Beside the tree.

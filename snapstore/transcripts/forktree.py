@@ -130,7 +130,8 @@ class ForkTree(ClaudeOutline):
         at = places[tail]
         if not any(piece.node.order > boundary.order for piece in pieces[at:]):
             return  # the fork ends before it
-        aside = [Piece(node) for node in _upwards(self.nodes.get(anchor or "")) if node.order >= boundary.order]
+        summary = [node for node in _upwards(self.nodes.get(anchor or "")) if node.order >= boundary.order]
+        aside = [Piece(node) for node in summary if node.uuid not in places]
         for above, piece in pairwise(aside):
             piece.parent = above.uuid
         pieces[at:at] = aside
