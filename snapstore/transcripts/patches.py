@@ -1,0 +1,145 @@
+"""Patches of the form "*** Update File: path", as Codex applies them, and taken back again.
+
+Only what fits exactly counts. Codex itself also takes lines that differ in blanks; what it made of those is not known
+here, and is said to be so.
+"""
+
+from __future__ import annotations
+
+from snapstore.transcripts.lines import clean, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ADD, UPDATE, DELETE, MOVE = "Add File", "Update File", "Delete File", "Move to"
+_BEGIN = "*** Begin Patch"
+_TOOLS = ("apply_patch", "applypatch", "patch")
+
+
+class Hunk:
+    """Lines that give way to others, somewhere after a line that tells where."""
+
+    __slots__ = ("at_end", "context", "new", "old")
+
+    def __init__(self, context: str = "") -> None:
+        self.context = context
+        self.old: list[str] = []
+        self.new: list[str] = []
+        self.at_end = False
+
+
+class Section:
+    """What a patch does to one file."""
+
+    __slots__ = ("deed", "hunks", "moved_to", "path")
+
+    def __init__(self, deed: str, path: str) -> None:
+        self.deed = deed
+        self.path = path
+        self.moved_to: str | None = None
+        self.hunks: list[Hunk] = []
+
+    @property
+    def content(self) -> str:
+        """Of an added file."""
+        return "".join(f"{line}\n" for hunk in self.hunks for line in hunk.new)
+
+    def forward(self, text: str | None) -> list[str]:
+        """What it makes of a file; nothing where it does not fit."""
+        if text is None:
+            return []
+        lines = _lines(text)
+        made: list[str] = []
+        start = 0
+        for hunk in self.hunks:
+            at = start
+            if hunk.context:
+                above = _find(lines, [hunk.context], at)
+                if above is None:
+                    return []
+                at = above + 1
+            if not hunk.old:  # nothing to look for: the lines are put at the end
+                made += lines[start:] + hunk.new
+                start = len(lines)
+                continue
+            last = len(lines) - len(hunk.old)
+            found = last if hunk.at_end and lines[last:] == hunk.old and last >= at else _find(lines, hunk.old, at)
+            if found is None:
+                return []
+            made += lines[start:found] + hunk.new
+            start = found + len(hunk.old)
+        return ["".join(f"{line}\n" for line in [*made, *lines[start:]])]
+
+    def backward(self, text: str | None) -> str | None:
+        """The file as it was, where each hunk's new lines are there once and nothing else would fit. Codex ends every
+        file that it changes with a line end: that the file had one before is taken for granted."""
+        if text is None:
+            return None
+        lines = _lines(text)
+        for hunk in reversed(self.hunks):
+            if not hunk.new:
+                return None
+            found = _find(lines, hunk.new, 0)
+            if found is None or _find(lines, hunk.new, found + 1) is not None:
+                return None
+            lines[found : found + len(hunk.new)] = hunk.old
+        return "".join(f"{line}\n" for line in lines)
+
+
+def patch_text(name: str, input: Any) -> str | None:
+    """The patch that a call applies: its own tool, or a shell that was told to run it."""
+    if name.lower() in _TOOLS:
+        if isinstance(input, str) and input.lstrip().startswith("{"):
+            input = parse(input.encode("utf-8", "replace")) or input  # arguments as JSON inside a string
+        values = list(input.values()) if isinstance(input, dict) else [input]
+    else:
+        command = input.get("command") if isinstance(input, dict) else None
+        values = command[1:2] if isinstance(command, list) and command[:1] == ["apply_patch"] else []
+    return next((clean(value) for value in values if isinstance(value, str) and _BEGIN in value), None)
+
+
+def sections(patch: str) -> list[Section]:
+    made: list[Section] = []
+    for line in patch.partition(_BEGIN)[2].split("\n"):
+        if line.startswith("*** "):
+            word, _, path = line[4:].partition(": ")
+            if word in (ADD, UPDATE, DELETE):
+                made.append(Section(word, path.strip()))
+            elif word == MOVE and made:
+                made[-1].moved_to = path.strip()
+            elif line.startswith("*** End of File") and made and made[-1].hunks:
+                made[-1].hunks[-1].at_end = True
+        elif made:
+            _take(made[-1], line)
+    return made
+
+
+def _take(section: Section, line: str) -> None:
+    if line.startswith("@@"):
+        section.hunks.append(Hunk(line[2:].strip(" ") if line[2:].strip() != "@@" else ""))
+        return
+    if not section.hunks:
+        section.hunks.append(Hunk())
+    hunk = section.hunks[-1]
+    if line.startswith("+"):
+        hunk.new.append(line[1:])
+    elif line.startswith("-"):
+        hunk.old.append(line[1:])
+    elif line.startswith(" "):
+        hunk.old.append(line[1:])
+        hunk.new.append(line[1:])
+
+
+def _lines(text: str) -> list[str]:
+    found = text.split("\n")
+    if not found[-1]:
+        del found[-1]
+    return found
+
+
+def _find(lines: list[str], wanted: list[str], start: int) -> int | None:
+    for at in range(start, len(lines) - len(wanted) + 1):
+        if lines[at : at + len(wanted)] == wanted:
+            return at
+    return None
