@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench_hook import hooks, transcripts
 from bench_moves import moves, tree_of_many
 
 from snapstore import Store
@@ -305,14 +306,16 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["turns", "moves"], help="turns, moves; both unless given")
+    parser.add_argument(
+        "parts", nargs="*", default=["turns", "moves", "hook"], help="turns, moves, hook; all unless given"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
     parser.add_argument("--tree", help="measure a copy of this folder as well")
     parser.add_argument("--no-large", action="store_true", help="leave out the 2 GiB file")
     parser.add_argument("--large", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    unknown = set(options.parts) - {"turns", "moves"}
+    unknown = set(options.parts) - set(parts)
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     if options.large:
@@ -334,6 +337,8 @@ def main() -> None:
                 bench.tree(tree, size)
             if "moves" in options.parts:
                 moves(bench, median, tree, size)
+            if "hook" in options.parts:
+                hooks(bench, median, tree, size)
             shutil.rmtree(tree)
         if options.tree:
             tree = work / "given"
@@ -344,6 +349,8 @@ def main() -> None:
             bench.note("named turn, 60,000 against 500", 60000, big, small, big / small, "<= 1.5", big / small <= 1.5)
         if "moves" in options.parts:
             tree_of_many(bench, median)
+        if "hook" in options.parts:
+            transcripts(bench)
         if not options.no_large and "turns" in options.parts:
             bench.large_file()
         if options.json:

@@ -196,7 +196,9 @@ def test_a_transcript_named_by_a_hostile_payload_is_not_read(root: Path, home: P
 
 
 def test_undo_waits_for_a_fork_and_redo_takes_that_back(agent: Talking, root: Path) -> None:
-    """S4-05, S4-12, S4-13, S4-14, S4-20, S4-21, S4-22, G-05: the boundary moves with each undo; nothing is forgotten."""
+    """S4-05, S4-12 to S4-14, S4-20 to S4-22, G-05: the boundary moves with each undo; nothing is forgotten.
+
+    S4-12 S4-13 S4-14 S4-20 S4-21 S4-22."""
     with Store.open(root) as store:
         session = store.session(agent.session)
         assert talk(store, agent.session)["pending_fork"] is False
@@ -230,7 +232,8 @@ def test_files_alone_leave_the_conversation_where_it_is(agent: Talking, root: Pa
 
 
 def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home: Path) -> None:
-    """S1-16, S1-19, S1-21, S1-29, S1-52, S4-01, S4-03, S4-04, S4-07 to S4-11, S4-15 to S4-19, S4-26, S4-27, C20."""
+    """S1-16, S1-19, S1-21, S1-29, S1-52, S4-01, S4-03, S4-04, S4-07, S4-08, S4-09, S4-10, S4-11, S4-15, S4-16, S4-17,
+    S4-18, S4-19, S4-26, S4-27, C20."""
     before = agent.file.read_bytes()
     with Store.open(root) as store:
         session = store.session(agent.session)
@@ -266,7 +269,7 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
     again.stop("Another reply")
     with Store.open(root) as store:
         assert store.sessions() == [agent.session]  # one tree, many ids
-        refs = [name for name in store.shadow.refs.list(f"refs/heads/{agent.session}/")]
+        refs = list(store.shadow.refs.list(f"refs/heads/{agent.session}/"))
         assert sorted(refs) == [f"refs/heads/{agent.session}/main", f"refs/heads/{agent.session}/main-2"]
         last = line(store, agent.session)[-1]
         assert last["trailers"]["Turn"] == "3"

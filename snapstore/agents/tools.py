@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from snapstore.transcripts.shape import EDIT, SHELL, WRITE
-from snapstore.transcripts.tools import classify
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -51,6 +48,9 @@ def effect(name: str, input: Any) -> Effect:
     kind = name.lower()
     if kind in _HARMLESS:
         return Effect([], False)
+    from snapstore.transcripts.shape import EDIT, SHELL, WRITE
+    from snapstore.transcripts.tools import classify
+
     calls = classify(None, name, input)
     paths = [call.file_path for call in calls if call.file_path]
     if len(calls) == 1 and not paths:
