@@ -306,9 +306,8 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "parts", nargs="*", default=["turns", "moves", "hook"], help="turns, moves, hook; all unless given"
-    )
+    parts = ["turns", "moves", "hook"]
+    parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
     parser.add_argument("--tree", help="measure a copy of this folder as well")

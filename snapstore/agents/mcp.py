@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError
 
 from snapstore import __version__
 from snapstore.errors import Busy, Conflict, Failed, NoStore, SnapstoreError, Unsafe, Usage
+from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import file_changes
 from snapstore.timeline.plan import Policy
@@ -228,7 +229,10 @@ class Tools:
 
 
 def _session(store: Store, name: str | None) -> Session:
-    """The one that was named, else the one last active."""
+    """The one that was named, else that of the agent who asks, else the one last active."""
+    asking = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    if name is None and asking:
+        name = Conversations(store).session_of(asking)
     return store.session(name)
 
 
