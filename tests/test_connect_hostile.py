@@ -72,10 +72,8 @@ def test_settings_that_cannot_be_understood_are_refused_by_line(here: Here, data
     assert "Nothing was written" in refused.value.hint
     assert everything(here) == before
     listed = connections(here.home, here.cwd, here.environ)[0].places
-    event = isinstance(data, str) and '"Stop": ' in data and "twice" not in refused.value.message
-    assert [bool(found.problem) for found in listed] == (
-        [] if event and "second" not in refused.value.message else [True]
-    )
+    # None where it is plain that we are not in it.
+    assert [found.problem for found in listed] in ([refused.value.message], [])
 
 
 def test_another_version_of_hooks_is_not_guessed_at(here: Here) -> None:

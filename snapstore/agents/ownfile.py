@@ -7,6 +7,7 @@ import json
 
 from xxhash import xxh3_64_hexdigest
 
+from snapstore import __version__
 from snapstore.agents.jsonc import parse
 from snapstore.errors import Conflict
 
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SAYS = "Written by `snapstore connect`, removed by `snapstore disconnect`. Checksum: "
+_PLUGIN: dict[str, object] = {
+    "name": "snapstore",
+    "description": "Undo for coding agents: every turn is recorded.",
+    "author": {"name": "snapstore"},
+    "license": "MIT",
+}
 
 
 def _sum(text: str) -> str:
@@ -70,18 +77,25 @@ class Manifest:
     __slots__ = ()
 
     def connected(self, text: str) -> str | None:
-        root = parse(text)
-        return (
-            "" if root is not None and isinstance(root.value, dict) and root.value.get("name") == "snapstore" else None
-        )
+        return "" if _read(text).get("name") == "snapstore" else None
 
     def merged(self, text: str | None, command: str) -> str:
-        if text is None:
-            plain = {"name": "snapstore", "description": "Undo for coding agents: every turn is recorded."}
-            return json.dumps(plain, indent=2) + "\n"
-        if self.connected(text) is None:
+        found = _PLUGIN if text is None else _read(text)
+        if found.get("name") != "snapstore":
             raise Conflict("another plugin is in this folder", "Choose an empty folder, or a new one.")
-        return text
+        return self._plain() if text is None or _is_plain(found) else text
 
     def without(self, text: str) -> str | None:
-        return None if text == self.merged(None, "") else text
+        return None if _is_plain(_read(text)) else text
+
+    def _plain(self) -> str:
+        return json.dumps({**_PLUGIN, "version": __version__}, indent=2) + "\n"
+
+
+def _is_plain(found: dict[str, object]) -> bool:
+    return {**found, "version": ""} == {**_PLUGIN, "version": ""}
+
+
+def _read(text: str) -> dict[str, object]:
+    root = parse(text)
+    return root.value if root is not None and isinstance(root.value, dict) else {}
