@@ -14,6 +14,7 @@ from agents import AGENTS, ID, OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, 
 from helpers import assert_whole, kinds, line, on_disk, record, touched
 
 from snapstore import Store
+from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.status import read_status
 
 
@@ -389,6 +390,10 @@ def test_the_home_folder_is_not_taken_for_a_project(nobodys_home: Path) -> None:
     agent.prompt("In my home")
     assert not list((nobodys_home / "stores").glob("*-*"))
     assert "home folder" in (nobodys_home / "stores" / "log" / "errors").read_text()
+    command = [sys.executable, "-m", "snapstore", "status", "--json"]
+    told = subprocess.run(command, cwd=nobodys_home, capture_output=True, check=False)
+    assert told.returncode == 13
+    assert "home folder" in json.loads(told.stdout)["hint"]
 
 
 def test_a_prompt_with_anything_in_it(root: Path) -> None:
@@ -417,3 +422,28 @@ def test_a_live_agent_is_told_after_an_undo_where_that_is_wanted(root: Path) -> 
     agent.turn = 2
     agent.stop()
     assert hook("claude", {**payload, "prompt_id": "p4"}, "--tell", env=agent.env) == ""
+
+
+def test_a_fork_and_its_parent_may_both_live_on(root: Path) -> None:
+    """Two agents at work that came from one conversation: neither closes the other's turn."""
+    one = Claude(root)
+    one.whole_turn("Together", [("a.txt", "1\n")])
+    with Store.open(root) as store:
+        conversations = Conversations(store)
+        fork = conversations.agent_session(one.id)
+        assert fork is not None
+        fork.id, fork.parent, fork.process = OTHER_ID, one.id, None
+        store.journal.carry_out([], conversations.known_as(fork), what="test")
+    one.prompt("One goes on")
+    # The other agent is another process: an interpreter between us and its hooks.
+    payload = {
+        "session_id": OTHER_ID,
+        "cwd": str(root),
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": "The other too",
+    }
+    code = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-m', 'snapstore', 'hook', 'claude']).returncode)"
+    subprocess.run([sys.executable, "-c", code], input=json.dumps(payload).encode(), check=True)
+    with Store.open(root) as store:
+        assert sorted(turn.prompt for turn in store.open_turns()) == ["One goes on", "The other"]
+        assert len(store.sessions()) == 2

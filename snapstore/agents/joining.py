@@ -31,7 +31,20 @@ def join(store: Store, event: Event, *, invent: bool) -> AgentSession | None:
     known.cwd = event.cwd
     known.title = event.title or known.title
     known.process = agent_process() or known.process
+    if _is_taken(store, conversations, known):
+        known.session = _free_name(store, conversations, event)
     return known
+
+
+def _is_taken(store: Store, conversations: Conversations, known: AgentSession) -> bool:
+    """Whether another agent is in the middle of a turn there: a fork and the session it came from may both live on,
+    and each needs a line of its own. One that is gone, or went on to this session itself, only left its turn open."""
+    turn = store.open_turn(known.session)
+    owner = turn.origin.get("session", "") if turn is not None else ""
+    if not owner or owner == known.id:
+        return False
+    other = conversations.agent_session(owner)
+    return other is not None and other.process != known.process and conversations.is_running(other)
 
 
 def _free_name(store: Store, conversations: Conversations, event: Event) -> str:

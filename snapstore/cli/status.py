@@ -17,6 +17,7 @@ from snapstore.cli.output import (
     shorten,
     size_text,
 )
+from snapstore.errors import NoStore
 from snapstore.timeline.documents import timestamp
 
 TYPE_CHECKING = False
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 def status(context: Context) -> int:
     from snapstore.timeline.status import read_status
 
-    session = context.reading()
+    try:
+        session = context.reading()
+    except NoStore as error:
+        raise _with_reason(error) from None
     with session.store as store:
         found = read_status(session, store.recovered)
         if context.json:
@@ -41,6 +45,20 @@ def status(context: Context) -> int:
         else:
             _print(context, found, store.clock())
     return 0
+
+
+def _with_reason(error: NoStore) -> NoStore:
+    """An agent's hook may have tried to make the store: then its log says what stood in the way."""
+    import os
+
+    from snapstore.timeline import logbook
+    from snapstore.timeline.places import home_folder
+
+    noted = [line for line in logbook.last(f"{home_folder()}/log") if f" in {os.getcwd()}: " in line]
+    if noted:
+        error.hint = f"A hook could not make one: {noted[-1]}"
+        error.details["hook_errors"] = noted
+    return error
 
 
 def _print(context: Context, found: Status, now: float) -> None:
