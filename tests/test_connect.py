@@ -587,6 +587,7 @@ await hooks["chat.message"]({ sessionID: "s1", messageID: "m1" }, { message: { i
 await hooks["tool.execute.before"]({ tool: "edit", sessionID: "s1", callID: "c1" }, { args: { filePath: "a" } });
 await hooks["tool.execute.after"]({ tool: "edit", sessionID: "s1", callID: "c1", args: { filePath: "a" } }, {});
 await event("session.created", { info: { id: "s2", parentID: "s1" } });
+await event("session.created", { info: { id: "s3", parentID: "s2" } });
 await hooks["chat.message"]({ sessionID: "s2" }, { message: { id: "m2" }, parts: [] });
 await event("session.status", { sessionID: "s1", status: { type: "busy" } });
 // Not awaited, and odd ones among them: the order stays, and nothing is thrown.
@@ -633,6 +634,7 @@ def test_opencodes_plugin_tells_every_event_in_order(here: Here, tmp_path: Path)
         {"event": "before", "session_id": "s1", **edit, **at},
         {"event": "after", "session_id": "s1", **edit, **at},
         {"event": "start", "session_id": "s2", "parent_id": "s1", **at},
+        {"event": "start", "session_id": "s3", "parent_id": "s1", **at},
         {"event": "prompt", "session_id": "s2", "parent_id": "s1", "prompt": "", "prompt_id": "m2", **at},
         {"event": "stop", "session_id": "s1", **at},
         {"event": "end", "session_id": "s1", **at},

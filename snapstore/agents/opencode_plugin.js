@@ -36,7 +36,7 @@ const quietly =
   };
 
 export const Snapstore = async ({ directory, worktree } = {}) => {
-  const parents = new Map(); // of child sessions
+  const parents = new Map(); // of child sessions: the one at the top, which a person talks to
   const stopped = new Set(); // both kinds of "idle" are sent for one stop
   let last = Promise.resolve();
 
@@ -70,7 +70,7 @@ export const Snapstore = async ({ directory, worktree } = {}) => {
     event: quietly(({ event: { type, properties } }) => {
       const info = properties?.info;
       if (type === "session.created") {
-        if (info.parentID) parents.set(info.id, info.parentID);
+        if (info.parentID) parents.set(info.id, parents.get(info.parentID) ?? info.parentID);
         return tell("start", info.id);
       }
       if (type === "session.idle" || (type === "session.status" && properties.status.type === "idle"))
