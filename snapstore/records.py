@@ -542,11 +542,21 @@ class ConnectedRecord(PathRecord):
     problem: Text | None
 
 
+class CapabilityRecord(Record):
+    """What an agent's program can be asked to do with a conversation, and why not."""
+
+    name: Text
+    fork: str = Field(description="at-turn, whole, resume or none")
+    transcripts: bool
+    notice: Text | None
+
+
 class ConnectionRecord(Record):
     agent: Text
     connected: bool
     places: list[ConnectedRecord]
     fired_at: Text | None
+    capabilities: CapabilityRecord
 
 
 class ConnectionsRecord(Record):

@@ -436,13 +436,8 @@ def test_a_fork_and_its_parent_may_both_live_on(root: Path) -> None:
         store.journal.carry_out([], conversations.known_as(fork), what="test")
     one.prompt("One goes on")
     # The other agent is another process: an interpreter between us and its hooks.
-    payload = {
-        "session_id": OTHER_ID,
-        "cwd": str(root),
-        "hook_event_name": "UserPromptSubmit",
-        "prompt": "The other too",
-    }
-    code = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-m', 'snapstore', 'hook', 'claude']).returncode)"
+    payload = {"session_id": OTHER_ID, "cwd": str(root), "hook_event_name": "UserPromptSubmit", "prompt": "The other"}
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'snapstore', 'hook', 'claude'], check=True)"
     subprocess.run([sys.executable, "-c", code], input=json.dumps(payload).encode(), check=True)
     with Store.open(root) as store:
         assert sorted(turn.prompt for turn in store.open_turns()) == ["One goes on", "The other"]

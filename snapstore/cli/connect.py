@@ -155,6 +155,8 @@ def _list(context: Context, found: list[Connection], agent: str | None) -> int:
         return 0
     import time
 
+    from snapstore.agents.capabilities import capability
+
     out = context.out
     now = time.time()
     for connection in found:
@@ -163,11 +165,14 @@ def _list(context: Context, found: list[Connection], agent: str | None) -> int:
         if not connection.places:
             out.line(f"{out.paint(name, DIM)}{out.paint('not connected', DIM)}")
             continue
+        able = capability(connection.agent)
         for at, place in enumerate(connection.places):
             shown = out.paint(name, BOLD) if at == 0 else " " * 10
             out.line(f"{shown}{_state(context, place)}  {out.paint(fired, DIM)}  {path_text(place.path)}")
             if place.problem:
                 out.line(f"{' ' * 10}{safe(place.problem)}", YELLOW)
+        if able.notice:
+            out.line(f"{' ' * 10}{able.notice}", DIM)
     return 0
 
 
@@ -177,6 +182,7 @@ def _state(context: Context, place: Connected) -> str:
 
 
 def _document(connection: Connection) -> dict[str, object]:
+    from snapstore.agents.capabilities import capability
     from snapstore.timeline.documents import timestamp
     from snapstore.timeline.nodes import path_json
 
@@ -194,6 +200,7 @@ def _document(connection: Connection) -> dict[str, object]:
             for place in connection.places
         ],
         "fired_at": None if connection.fired is None else timestamp(connection.fired),
+        "capabilities": capability(connection.agent).as_json(),
     }
 
 
