@@ -23,7 +23,7 @@ README = (PROJECT / "README.md").read_text()
 
 
 # Their common options have a table of their own.
-MOVES = ("undo", "redo", "goto", "earlier", "later", "switch", "revert", "apply", "restore", "ops undo")
+MOVES = ("undo", "redo", "goto", "earlier", "later", "switch", "revert", "apply", "restore", "ops undo", "fork")
 
 
 def commands() -> list[tuple[str, Command]]:

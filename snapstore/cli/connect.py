@@ -155,8 +155,6 @@ def _list(context: Context, found: list[Connection], agent: str | None) -> int:
         return 0
     import time
 
-    from snapstore.agents.capabilities import capability
-
     out = context.out
     now = time.time()
     for connection in found:
@@ -165,14 +163,11 @@ def _list(context: Context, found: list[Connection], agent: str | None) -> int:
         if not connection.places:
             out.line(f"{out.paint(name, DIM)}{out.paint('not connected', DIM)}")
             continue
-        able = capability(connection.agent)
         for at, place in enumerate(connection.places):
             shown = out.paint(name, BOLD) if at == 0 else " " * 10
             out.line(f"{shown}{_state(context, place)}  {out.paint(fired, DIM)}  {path_text(place.path)}")
             if place.problem:
                 out.line(f"{' ' * 10}{safe(place.problem)}", YELLOW)
-        if able.notice:
-            out.line(f"{' ' * 10}{able.notice}", DIM)
     return 0
 
 
