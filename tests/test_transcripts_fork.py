@@ -816,7 +816,8 @@ class Wild(Claude):
         self.turn_of: dict[str, str] = {}  # the prompt that each line belongs to
         self.before: dict[str, str | None] = {}  # the prompt above each prompt
         self.texts: dict[str, str] = {}
-        self.given: set[str] = set()
+        self.given: set[str] = set()  # calls with a result
+        self.together: set[str] = set()  # those that share a line with another
         self.calls = 0
         self.later: list[tuple[str, str]] = []
 
@@ -863,14 +864,16 @@ class Wild(Claude):
 
     def give(self, calls: list[tuple[str, str]], parent: str | None) -> str:
         self.given |= {id for id, _ in calls}
+        self.together |= {id for id, _ in calls if len(calls) > 1}
         return self.user([{"type": "tool_result", "tool_use_id": id, "content": f"{id}!"} for id, _ in calls], parent)
 
     def noise(self) -> None:
         kind = self.pick(["progress", "attachment", "system", "side", "meta", "late", "beside"])
         here = self.parent
         if kind == "side":
-            self.user("work", parent=None, isSidechain=True)
-            self.reply("did", isSidechain=True)
+            aside = [self.user("work", parent=None, isSidechain=True), self.reply("did", isSidechain=True)]
+            for uuid in aside:
+                del self.turn_of[uuid]  # no prompt goes on from there
         elif kind == "meta":
             self.user("note", isMeta=True)
         elif kind == "late" and self.later:
@@ -899,6 +902,37 @@ class Wild(Claude):
         return found[::-1]
 
 
+def assert_faithful(written: list[dict[str, Any]], builder: Wild) -> None:
+    """S1-18: copied lines are what they were, no answer is cut in half, and nothing is made up that is on record."""
+    originals = {record["uuid"]: record for record in builder.records if "uuid" in record}
+    parts: dict[str, set[str]] = {}
+    for uuid, record in originals.items():
+        if record["type"] == "assistant" and not record["isSidechain"]:
+            parts.setdefault(record["message"]["id"], set()).add(uuid)
+    here = {record["uuid"] for record in written if "uuid" in record}
+    for record in written[:-1]:
+        if "forkedFrom" not in record:
+            (block,) = record["message"]["content"]
+            assert block["tool_use_id"] not in builder.given - builder.together
+            continue
+        original = originals[record["uuid"]]
+        same = [key for key in original if key not in CHANGED]
+        if original["type"] == "user" and builder.together.intersection(_answered(original)):
+            same.remove("message")
+            assert set(_answered(record)) <= set(_answered(original))
+        if record.get("subtype") == "compact_boundary":
+            assert record["parentUuid"] is None
+            assert record["logicalParentUuid"] in here
+            same.remove("logicalParentUuid")
+        assert [record[key] for key in same] == [original[key] for key in same]
+        if record["type"] == "assistant":
+            assert parts[record["message"]["id"]] <= here
+
+
+def _answered(record: dict[str, Any]) -> list[str]:
+    return [block["tool_use_id"] for block in blocks(record["message"], "tool_result")]
+
+
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_conversation_can_be_forked_at_any_turn(data: st.DataObject) -> None:
@@ -906,7 +940,7 @@ def test_any_conversation_can_be_forked_at_any_turn(data: st.DataObject) -> None
     builder = Wild(data)
     deeds = [builder.ask, builder.answer_with_calls, builder.noise, lambda: builder.reply("ok"), builder.compact]
     builder.ask()
-    for at in data.draw(st.lists(st.sampled_from([0, 1, 1, 1, 2, 2, 3, 4]), min_size=1, max_size=14)):
+    for at in data.draw(st.lists(st.sampled_from([0, 1, 1, 1, 2, 2, 3, 4]), min_size=4, max_size=20)):
         deeds[at]()
     with quick_folder() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLAUDE_CONFIG_DIR", str(folder / "config"))
@@ -918,6 +952,7 @@ def test_any_conversation_can_be_forked_at_any_turn(data: st.DataObject) -> None
             path = Path(fork_conversation(project.sessions / f"{SESSION}.jsonl", up_to=prompt, new_id=id).write())
             written = lines_of(path)
             assert_valid(written)
+            assert_faithful(written, builder)
             assert_api_valid([message.message for message in project.messages(id)])
             conversation = project.read(id)
             if prompt is not None:
