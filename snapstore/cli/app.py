@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 HELP = """Undo for coding agents: every turn is a commit in a shadow git repository, outside your project.
 
 \b
+  snapstore connect claude  record every turn of an agent, through its own hooks
   snapstore run -- CMD…     record a turn around any command
   snapstore log             what was recorded
   snapstore show 3          one turn, with its patch

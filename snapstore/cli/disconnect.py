@@ -32,7 +32,7 @@ def disconnect(context: Context, *, agent: str, user: bool, project: bool, plugi
 COMMAND = Command(
     "disconnect",
     disconnect,
-    "Take our hooks out of an agent's settings again: exactly what `connect` put there, wherever it did.",
+    "Take our hooks out of an agent's settings. Exactly what `connect` put there, wherever it did.",
     options=(USER, PROJECT, PLUGIN, DRY_RUN),
     operands=(Operand("agent", "AGENT", required=True, choices=AGENTS),),
 )

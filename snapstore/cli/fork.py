@@ -79,8 +79,8 @@ def _run(command: list[str]) -> int:
 COMMAND = Command(
     "fork",
     fork,
-    "Go on with the agent's conversation from where you are, or from TARGET (files go there too). The conversation so "
-    "far stays untouched; the command that takes up the new one is printed.",
+    "Go on with the agent's conversation from here. Or from TARGET: files go there too. The conversation so far stays "
+    "untouched; the command that takes up the new one is printed.",
     options=(
         Option("name", "--name", "What the new conversation is called.", metavar="TITLE"),
         Option("run", "--exec", "Run the command instead of printing it."),

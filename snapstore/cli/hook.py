@@ -119,7 +119,7 @@ def _note(agent: str, error: Exception) -> None:
 COMMAND = Command(
     "hook",
     hook,
-    "For the hooks of agents: takes what the agent sends on standard input. `snapstore connect` sets them up.",
+    "Take what an agent's hooks send. `snapstore connect` sets them up.",
     operands=(Operand("words", "AGENT", many=True),),
     raw=True,
 )

@@ -136,9 +136,12 @@ ROWS = Option(
 # Where each command is described. They are loaded one at a time: a hook pays for its own only.
 PLACES = {
     "init": "snapstore.cli.init",
+    "connect": "snapstore.cli.connect",
+    "disconnect": "snapstore.cli.disconnect",
     "status": "snapstore.cli.status",
     "run": "snapstore.cli.run",
     "turn": "snapstore.cli.turn",
+    "sessions": "snapstore.cli.sessions",
     "log": "snapstore.cli.log",
     "show": "snapstore.cli.show",
     "diff": "snapstore.cli.diff",
@@ -146,6 +149,7 @@ PLACES = {
     "undolist": "snapstore.cli.undolist",
     "undo": "snapstore.cli.undo",
     "redo": "snapstore.cli.redo",
+    "fork": "snapstore.cli.fork",
     "goto": "snapstore.cli.goto",
     "earlier": "snapstore.cli.earlier",
     "later": "snapstore.cli.later",
@@ -162,15 +166,11 @@ PLACES = {
     "recover": "snapstore.cli.recover",
     "check": "snapstore.cli.check",
     "import": "snapstore.cli.import_",
-    "git": "snapstore.cli.git",
-    "connect": "snapstore.cli.connect",
-    "disconnect": "snapstore.cli.disconnect",
-    "completion": "snapstore.cli.completion",
-    "sessions": "snapstore.cli.sessions",
-    "fork": "snapstore.cli.fork",
-    "hook": "snapstore.cli.hook",
     "shell-init": "snapstore.cli.shell_init",
     "mcp": "snapstore.cli.mcp",
+    "hook": "snapstore.cli.hook",
+    "git": "snapstore.cli.git",
+    "completion": "snapstore.cli.completion",
 }
 
 ALIASES = {"rewind": "goto"}

@@ -63,5 +63,5 @@ def _tree(out: Output, every: list[dict[str, Any]], level: list[dict[str, Any]],
 COMMAND = Command(
     "sessions",
     sessions,
-    "List the sessions recorded here, and below each the agent's own sessions: which was forked from which, and where.",
+    "List the sessions recorded here. Below each the agent's own: which was forked from which, and after which turn.",
 )
