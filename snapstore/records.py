@@ -81,6 +81,9 @@ class ShowRecord(NodeRecord):
     replies: list[Any]
     thinking: list[Any]
     tool_calls: list[Any]
+    lines: list[Text] = Field(default=[], description="the raw lines of the agent's conversation")
+    conversation: dict[str, Any] | None = Field(default=None, description="the agent's ids for session and prompt")
+    unknown: list[Any] = Field(default=[], description="of an imported turn: what the conversation could not tell")
     patch: Text
     patch_b64: str | None = Field(default=None, description="present when the patch is not UTF-8")
 

@@ -49,12 +49,15 @@ def _tree(out: Output, every: list[dict[str, Any]], level: list[dict[str, Any]],
         one, lead, is_last = pending.pop()
         name = safe(one["sessionId"])
         text = out.paint(name, CYAN) if one["current"] else name
-        said = []
+        said = ["current"] if one["current"] else []
         if one["parentSessionId"]:
             said.append(f"forked after turn {one['rewindFromTurn'] or 0}")
         if one["title"]:
             said.append(safe(first_line(one["title"])))
-        out.line(f"{lead}{'└─' if is_last else '├─'} {text}  {out.paint(' · '.join(said), DIM)}".rstrip())
+        about = " · ".join(said)
+        if out.terminal:
+            about = shorten(about, max(out.size()[0] - len(lead) - len(name) - 6, 12))
+        out.line(f"{lead}{'└─' if is_last else '├─'} {text}  {out.paint(about, DIM)}".rstrip())
         below = [other for other in every if other["parentSessionId"] == one["sessionId"] and other is not one]
         inner = lead + ("   " if is_last else "│  ")
         pending += [(other, inner, other is below[-1]) for other in reversed(below)]

@@ -6,6 +6,7 @@ from snapstore.cli.options import Command, Operand
 from snapstore.cli.output import (
     BOLD,
     DIM,
+    LISTED,
     YELLOW,
     Output,
     ago,
@@ -13,18 +14,23 @@ from snapstore.cli.output import (
     duration_text,
     file_rows,
     files_text,
+    first_line,
     path_text,
     safe,
     safe_lines,
     seconds_of,
+    shorten,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from snapstore.cli.context import Context
     from snapstore.timeline.nodes import Node
 
 FOUND_BY = {"named": "named by the agent", "scanned": "found by scan", "watched": "seen by the watcher"}
+FOUND_BY["replayed"] = "as the conversation tells"
 
 
 def show(context: Context, *, turn: str | None) -> int:
@@ -39,7 +45,11 @@ def show(context: Context, *, turn: str | None) -> int:
         if context.json:
             from snapstore.records import ShowRecord, dump
 
-            conversation = {name: _list(node, name) for name in ("replies", "thinking", "tool_calls")}
+            conversation = {
+                name: _list(node, name) for name in ("replies", "thinking", "tool_calls", "lines", "unknown")
+            }
+            about = node.record.get("conversation")
+            conversation["conversation"] = about if isinstance(about, dict) else None
             context.document(dump(ShowRecord, {**node.as_json(), **conversation, **patch_json(patch)}))
             return 0
         out = context.out
@@ -74,10 +84,28 @@ def _conversation(out: Output, node: Node) -> None:
         out.line()
         for line in safe_lines(node.prompt):
             out.line(f"    {line}".rstrip())
+    calls = [text for call in _list(node, "tool_calls") if (text := _call(call))]
+    if calls:
+        out.line()
+    for text in calls[:LISTED]:
+        out.line(f"  · {text}", DIM)
+    if len(calls) > LISTED:
+        out.line(f"  · … and {len(calls) - LISTED:,} more", DIM)
     for reply in _list(node, "replies"):
         out.line()
         for line in safe_lines(str(reply)):
             out.line(f"  > {line}".rstrip(), DIM)
+
+
+def _call(call: Any) -> str:
+    """`Write src/login.py`, `Bash make test`: what the agent did, in a line."""
+    if not isinstance(call, dict):
+        return ""
+    given = call.get("input")
+    command = given.get("command") if isinstance(given, dict) else None
+    what = call.get("file_path") or (command if isinstance(command, str) else "")
+    failed = "  (failed)" if call.get("is_error") is True else ""
+    return shorten(safe(first_line(f"{call.get('name') or ''} {what}".strip())), 100) + failed
 
 
 def _files(out: Output, node: Node) -> None:
@@ -100,6 +128,12 @@ def _remarks(out: Output, node: Node) -> None:
         out.line("Left out:", YELLOW)
         for item in node.left_out:
             out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
+    unknown = [item for item in _list(node, "unknown") if isinstance(item, dict)]
+    if unknown:
+        out.line()
+        out.line("Not known from the conversation:", YELLOW)
+        for item in unknown:
+            out.line(f"  {path_text(str(item.get('path') or ''))}  {out.paint(safe(str(item.get('why'))), DIM)}")
     first_seen = _list(node, "first_seen")
     if first_seen:
         out.line()
