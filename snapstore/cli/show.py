@@ -45,9 +45,8 @@ def show(context: Context, *, turn: str | None) -> int:
         if context.json:
             from snapstore.records import ShowRecord, dump
 
-            conversation = {
-                name: _list(node, name) for name in ("replies", "thinking", "tool_calls", "lines", "unknown")
-            }
+            names = ("replies", "thinking", "tool_calls", "lines", "unknown")
+            conversation: dict[str, Any] = {name: _list(node, name) for name in names}
             about = node.record.get("conversation")
             conversation["conversation"] = about if isinstance(about, dict) else None
             context.document(dump(ShowRecord, {**node.as_json(), **conversation, **patch_json(patch)}))
