@@ -11,16 +11,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import assert_cache_adds_up, assert_whole, bit_by_bit, killed_at, kinds, line, on_disk, quick_folder, write
+from helpers import (
+    assert_cache_adds_up,
+    assert_whole,
+    bit_by_bit,
+    child,
+    killed_at,
+    kinds,
+    line,
+    on_disk,
+    quick_folder,
+    write,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_cli import assert_record, snap, snap_json
-from test_transcripts_builders import ALL, SESSION, Claude, Codex, Gemini, story
+from test_transcripts_builders import ALL, SESSION, Claude, Codex, Cursor, Gemini, story
 
 from snapstore import Store
 from snapstore.agents.importing import Import, detect, locate, prepare
 from snapstore.errors import Conflict, Unknown
 from snapstore.records import ImportRecord
+from snapstore.timeline.conversation import AgentSession, Conversations
 from snapstore.timeline.importing import Imported
 from snapstore.timeline.plan import SKIP, Policy
 from snapstore.transcripts import replay
@@ -185,11 +197,14 @@ def test_an_edit_without_the_file_as_it_was_is_swapped_back_from_the_disk(root: 
     assert (root / "a.txt").read_text() == "one\nTWO\nTHREE\n"
 
 
-@pytest.mark.parametrize(("disk", "old", "new"), [("x x\n", "y", "x"), ("aaa\n", "b", "aa"), ("rest\n", "gone", "")])
+@pytest.mark.parametrize(
+    ("disk", "old", "new"),
+    [("x x\n", "y", "x"), ("aaa\n", "b", "aa"), ("rest\n", "gone", ""), ("x y\n", "y", "x"), ("z\n", "y", "x")],
+)
 def test_a_swap_that_could_mean_several_places_is_not_made(
     root: Path, store: Store, disk: str, old: str, new: str
 ) -> None:
-    """C10: repeated text, overlapping text, and text replaced by nothing."""
+    """C10: repeated text, overlapping text, text replaced by nothing, an edit that would have been refused."""
     write(root / "a.txt", disk)
     chat = Gemini()
     chat.prompt("change")
@@ -292,7 +307,7 @@ def test_a_notebook_is_known_where_its_answer_has_it_whole(root: Path, store: St
 
 def test_codex_patches_add_update_and_delete(root: Path, store: Store) -> None:
     patch = (
-        "*** Begin Patch\n*** Add File: new.txt\n+one\n+two\n*** Update File: old.txt\n@@ def f():\n-    pass\n"
+        "*** Begin Patch\n*** Add File: new.txt\n+one\n+two\n*** Update File: old.txt\n@@ def f():  \n-    pass\n"
         "+    return 1\n@@\n end\n-last\n+LAST\n*** Delete File: gone.txt\n*** End Patch"
     )
     write(root / "new.txt", "one\ntwo\n")
@@ -310,6 +325,16 @@ def test_codex_patches_add_update_and_delete(root: Path, store: Store) -> None:
     assert (root / "old.txt").read_text() == "pass\ndef f():\n    pass\nx\nend\nlast\n"
     redo(store)
     assert (root / "new.txt").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("disk", ["x\nx\n", "z\n", "y\nx\n"])
+def test_a_patch_that_could_have_been_elsewhere_is_not_taken_back(root: Path, store: Store, disk: str) -> None:
+    """Twice the same line, none of it, or another place that it would have been applied to first."""
+    write(root / "a.txt", disk)
+    chat = Codex()
+    chat.prompt("change")
+    chat.edit("p", "a.txt", "y", "x")
+    assert unknown(look(store, chat)) == [[("a.txt", replay.NEITHER_KNOWN)]]
 
 
 def test_a_file_that_a_patch_made_and_another_removed(root: Path, store: Store) -> None:
@@ -475,6 +500,26 @@ def test_bytes_that_agents_do_not_tell_are_not_guessed(root: Path, store: Store,
     assert (root / "a.txt").read_bytes() == disk.replace(b"TWO", b"two")
 
 
+def test_line_ends_are_doubted_also_where_the_last_edit_is_not_known(root: Path, store: Store) -> None:
+    write(root / "a.txt", "1\r\n2\r\n3\r\n")
+    chat = Told()
+    chat.prompt("one")
+    chat.edited("a.txt", "0", "1", originalFile="0\n2\n")
+    chat.prompt("two")
+    chat.use("u", "Edit", {"file_path": f"{HOME}/a.txt", "old_string": "2", "new_string": "3"})
+    assert unknown(look(store, chat)) == [[("a.txt", replay.LINE_ENDS)], [("a.txt", replay.LINE_ENDS)]]
+
+
+def test_many_ways_to_read_one_call_are_given_up(root: Path, store: Store) -> None:
+    text = "".join(f"line{number:02}\n" for number in range(40))
+    chat = Told()
+    chat.prompt("remove them all")
+    edits = [{"old_string": f"line{number:02}", "new_string": ""} for number in range(40)]
+    chat.use("m", "MultiEdit", {"file_path": f"{HOME}/a.txt", "edits": edits})
+    chat.outcome("m", {"edits": edits, "originalFileContents": text})
+    assert unknown(look(store, chat)) == [[("a.txt", replay.AFTER_UNKNOWN)]]
+
+
 def test_text_that_could_not_be_read_is_not_written_back(root: Path, store: Store) -> None:
     write(root / "a.txt", "caf\ufffd 2\n")
     chat = Told()
@@ -482,8 +527,8 @@ def test_text_that_could_not_be_read_is_not_written_back(root: Path, store: Stor
     chat.edited("a.txt", "1", "2", originalFile="caf\ufffd 1\n")
     chat.wrote("b.txt", "lone \ud800 surrogate", type="create", originalFile=None)
     found = look(store, chat)
-    assert b"b.txt" not in found.turns[0].changes
-    assert found.turns[0].changes.get(b"a.txt") in (None, ("caf\ufffd 1\n".encode(), "caf\ufffd 2\n".encode()))
+    assert found.turns[0].changes == {}
+    assert [path for path, _ in found.turns[0].unknown] == ["a.txt", "b.txt"]
 
 
 # Other hands
@@ -525,17 +570,38 @@ def test_an_edit_between_two_turns_is_a_commit_of_its_own(root: Path, store: Sto
     assert (root / "a.txt").read_text() == "1 mine\n"
 
 
+def test_an_edit_that_does_not_fit_what_was_left_is_taken_back_from_the_disk(root: Path, store: Store) -> None:
+    """S0-02: somebody changed the file between the turns; what the later one did is certain all the same."""
+    write(root / "a.txt", "mine: TWO\n")
+    chat = Told()
+    chat.prompt("one")
+    chat.created("a.txt", "one\n")
+    chat.prompt("shout")
+    chat.edited("a.txt", "two", "TWO")
+    found, imported = bring_in(store, chat)
+    assert found.turns[1].changes == {b"a.txt": (b"mine: two\n", b"mine: TWO\n")}
+    assert imported.verified == [b"a.txt"]
+    assert kinds(store, NAME) == ["baseline", "turn", "edits", "turn"]
+    undo(store)
+    assert (root / "a.txt").read_text() == "mine: two\n"
+    with pytest.raises(Conflict):
+        undo(store)
+
+
 def test_what_was_worked_out_gives_way_to_what_is_written(root: Path, store: Store) -> None:
     write(root / "a.txt", "x three\n")
     chat = Told()
     chat.prompt("one")
     chat.created("a.txt", "one\n")
     chat.prompt("two")
-    chat.edited("a.txt", "one", "two")
+    chat.edited("a.txt", "one", "1 ½")
+    chat.prompt("two")
+    chat.edited("a.txt", "1 ½", "two")
     chat.prompt("three")
     chat.edited("a.txt", "two", "three", originalFile="x two\n")
     found, _ = bring_in(store, chat)
-    assert unknown(found) == [[], [("a.txt", replay.CHANGED_BETWEEN)], []]
+    uncertain = [("a.txt", replay.CHANGED_BETWEEN)]
+    assert unknown(found) == [[], uncertain, uncertain, []]
     undo(store)
     assert (root / "a.txt").read_text() == "x two\n"
 
@@ -660,6 +726,23 @@ def test_the_command_from_a_file_to_an_undo(root: Path) -> None:
     snap(root, "check")
 
 
+def test_what_hooks_have_recorded_already_is_said(root: Path, store: Store) -> None:
+    known = AgentSession(id=SESSION, agent="claude", session="live", created="2026-08-01T10:00:00.000Z")
+    store.journal.carry_out([], Conversations(store).known_as(known), what="test")
+    chat = Told()
+    chat.prompt("hello")
+    assert "session live has recorded this conversation" in snap(root, "import", str(written(chat, root))).stderr
+
+
+def test_words_before_any_prompt_are_a_turn_without_one(root: Path, store: Store) -> None:
+    chat = Cursor()
+    chat.reply("Hello, what can I do?")
+    chat.prompt("nothing")
+    found, _ = bring_in(store, chat)
+    assert [turn.prompt for turn in found.turns] == ["", "nothing"]
+    assert "(no prompt)" in snap(root, "log", "--session", NAME).stdout
+
+
 def test_a_conversation_of_another_folder_takes_only_files_from_here(root: Path) -> None:
     chat = Told()
     chat.prompt("write")
@@ -730,6 +813,49 @@ def test_what_is_no_transcript_makes_nothing(root: Path, nobodys_home: Path, dat
 def test_a_transcript_that_is_no_file(root: Path) -> None:
     snap(root, "import", str(root), "--json", status=15)
     snap(root, "import", "no/such.jsonl", status=16)
+
+
+# Enormous and hostile
+
+
+def test_a_text_that_doubles_with_every_edit_is_given_up(root: Path, store: Store) -> None:
+    write(root / "a.txt", "x")
+    chat = Told()
+    chat.prompt("grow")
+    chat.created("a.txt", "x")
+    for _ in range(60):
+        chat.edited("a.txt", "x", "xx", replaceAll=True)
+    found = look(store, chat)
+    assert [path for path, _ in found.turns[0].unknown] == ["a.txt"]
+
+
+MEASURED = """
+import sys, tracemalloc
+tracemalloc.start()
+from snapstore import Store
+from snapstore.agents.importing import prepare
+with Store.open(sys.argv[1]) as store, prepare(sys.argv[2], "claude", None, store.root, store.home) as found:
+    found.carry_out(store, sys.argv[3])
+print(len(found.turns), tracemalloc.get_traced_memory()[1])
+"""
+
+
+def test_a_long_conversation_needs_no_more_memory_than_a_short_one(root: Path, store: Store) -> None:
+    """Beyond its largest turn: here of one megabyte."""
+    store.close()
+    peaks = []
+    for turns in (4, 40):
+        chat = Told()
+        for number in range(turns):
+            chat.prompt(f"turn {number}")
+            chat.use(f"r{number}", "Read", {"file_path": "/x"})
+            chat.outcome(f"r{number}", {}, "x" * 1_000_000)
+        done = child(MEASURED, root, written(chat, root), f"s{turns}")
+        assert done.returncode == 0, done.stderr
+        count, peak = done.stdout.split()
+        assert int(count) == turns
+        peaks.append(int(peak))
+    assert peaks[1] < peaks[0] + 4_000_000
 
 
 # Whatever was done
@@ -803,7 +929,7 @@ def lay_out(root: Path, files: dict[str, str | None]) -> None:
             write(root / name, text)
 
 
-def imported_truthfully(chat: Any, start: dict[str, str | None]) -> None:
+def imported_truthfully(chat: Any) -> None:
     """Imports it over the files as they are now, then undoes and redoes all of it."""
     with quick_folder() as folder:
         root = folder / "project"
@@ -835,6 +961,42 @@ def imported_truthfully(chat: Any, start: dict[str, str | None]) -> None:
             assert_whole(store)
 
 
+class Patched(Codex):
+    """Codex, patching files for real. They end with a line end, as it leaves them."""
+
+    def __init__(self, files: dict[str, str | None]) -> None:
+        super().__init__()
+        self.files = files
+        self.history = [dict(files)]
+        self.foreign: set[str] = set()
+        self.prompt("begin")
+
+    def play(self, kind: str, path: str, at: int, size: int, new: list[str]) -> None:
+        text = self.files[path]
+        lines = text.split("\n")[:-1] if text else []
+        body = "".join(f"+{one}\n" for one in new)
+        if kind == "next turn":
+            self.history.append(dict(self.files))
+            self.prompt("next")
+        elif kind == "add" and text is None:
+            self.patch(f"*** Add File: {path}\n{body}")
+            self.files[path] = "".join(f"{one}\n" for one in new)
+        elif kind == "delete" and text is not None:
+            self.patch(f"*** Delete File: {path}\n")
+            self.files[path] = None
+        elif kind == "update" and (old := lines[at : at + size]):
+            self.patch(f"*** Update File: {path}\n@@\n" + "".join(f"-{one}\n" for one in old) + body)
+            first = next(n for n in range(len(lines)) if lines[n : n + len(old)] == old)
+            lines[first : first + len(old)] = new
+            self.files[path] = "".join(f"{one}\n" for one in lines)
+
+    def patch(self, body: str) -> None:
+        id = f"p{len(self.records)}"
+        text = f"*** Begin Patch\n{body}*** End Patch"
+        self.item("custom_tool_call", call_id=id, name="apply_patch", input=text)
+        self.item("custom_tool_call_output", call_id=id, output="ok")
+
+
 quickly = settings(
     max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
 )
@@ -845,7 +1007,7 @@ def anything_claude_does(start: dict[str, str | None], done: list[Any]) -> None:
     chat = Played(dict(start))
     for deed in done:
         chat.play(*deed)
-    imported_truthfully(chat, start)
+    imported_truthfully(chat)
 
 
 starts = st.fixed_dictionaries({name: st.one_of(st.none(), texts) for name in FILES})
@@ -863,3 +1025,36 @@ def test_whatever_claude_did_is_told_truthfully_and_undone_to_the_byte(start: An
 @given(starts, deeds)
 def test_whatever_claude_did_at_length(start: Any, done: Any) -> None:
     anything_claude_does(start, done)
+
+
+words = st.lists(st.sampled_from(["x", "y", "", "z z"]), max_size=4)
+patches = st.lists(
+    st.tuples(
+        st.sampled_from(["update", "update", "add", "delete", "next turn"]),
+        st.sampled_from(FILES),
+        st.integers(0, 3),
+        st.integers(1, 2),
+        words,
+    ),
+    max_size=10,
+)
+lined = st.one_of(st.none(), words.map(lambda found: "".join(f"{one}\n" for one in found)))
+
+
+@quickly
+@given(st.fixed_dictionaries(dict.fromkeys(FILES, lined)), patches)
+def test_whatever_codex_patched_is_told_truthfully_and_undone_to_the_byte(start: Any, done: Any) -> None:
+    chat = Patched(dict(start))
+    for deed in done:
+        chat.play(*deed)
+    imported_truthfully(chat)
+
+
+@pytest.mark.deep
+@deeply
+@given(st.fixed_dictionaries(dict.fromkeys(FILES, lined)), patches)
+def test_whatever_codex_patched_at_length(start: Any, done: Any) -> None:
+    chat = Patched(dict(start))
+    for deed in done:
+        chat.play(*deed)
+    imported_truthfully(chat)

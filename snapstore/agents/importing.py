@@ -10,7 +10,8 @@ import os
 import re
 from contextlib import contextmanager
 
-from snapstore.errors import Corrupt, Unknown
+from snapstore.errors import Corrupt, Unknown, Unsafe
+from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import check_name, timestamp
 from snapstore.timeline.importing import REPLAYED, ImportedTurn, import_session, read_files
 from snapstore.timeline.session import LONGEST_PATH
@@ -98,6 +99,13 @@ class Import:
         """What the session is called when nobody says: the agent and the beginning of its session's id."""
         plain = "".join(_ID.findall(self.session_id))[:8].strip(".-")
         return check_name(f"{self.agent}-{plain}" if plain else f"{self.agent}-import")
+
+    def recorded_in(self, store: Store) -> str | None:
+        """The session that hooks have recorded the same conversation in."""
+        try:
+            return Conversations(store).session_of(self.session_id)
+        except Unsafe:  # an id that no hook would have taken
+            return None
 
     def carry_out(self, store: Store, name: str) -> Imported:
         now = timestamp(store.clock())

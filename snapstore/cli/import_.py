@@ -38,6 +38,9 @@ def import_(context: Context, *, transcript: str, agent: str | None, dry_run: bo
         if known is not None or not dry_run:
             with _store(context) as store:
                 refuse_known(store, name)
+                recorded = found.recorded_in(store)
+                if recorded is not None:
+                    context.say(f"session {recorded} has recorded this conversation, or a part of it, as it went")
                 if not dry_run:
                     imported = found.carry_out(store, name)
                     commits, verified, moved_on = imported.commits, imported.verified, imported.moved_on
@@ -113,12 +116,12 @@ def _summary(
     verb = "Would import" if preview else "Imported"
     out.line(f"{verb} {turns} of {found.agent} as session {safe(name)}. No file was changed.")
     if verified:
-        be = "is" if len(verified) == 1 else "are"
-        out.line(f"{files_text(len(verified))} {be} on disk as the last turn left them: `undo` takes them back.")
+        be, them = ("is", "it") if len(verified) == 1 else ("are", "them")
+        out.line(f"{files_text(len(verified))} {be} on disk as the last turn left {them}: `undo` takes {them} back.")
     if moved_on:
-        have = "has" if len(moved_on) == 1 else "have"
+        have, them = ("has", "it") if len(moved_on) == 1 else ("have", "them")
         named = ", ".join(path_text(path) for path in moved_on[:_NAMED]) + (", …" if len(moved_on) > _NAMED else "")
-        out.line(f"{files_text(len(moved_on))} {have} changed since ({named}): `undo` will not touch them unasked.")
+        out.line(f"{files_text(len(moved_on))} {have} changed since ({named}): `undo` will not touch {them} unasked.")
     if found.left_out_branches:
         turns = "1 turn" if found.left_out_turns == 1 else f"{found.left_out_turns:,} turns"
         out.line(f"Left out: {turns} on other branches of the conversation.")

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _HELPERS = ("task", "agent")  # their own conversations are written elsewhere
 _SHOWN = 80  # characters of a command
+_MOST = 16  # results of one call that are told apart
+_LONGEST = 64 << 20  # characters of a text that an edit may make
 _FAILED = re.compile(r'\s*Exit code: [1-9]|.*"exit_code"\s*:\s*[1-9]|.*apply_patch verification failed', re.DOTALL)
 _CREATED = ("File created successfully", "Successfully created and wrote to new file")
 
@@ -57,6 +59,8 @@ class Replacement:
             return [self.new] if not text else []
         count = text.count(self.old) if text is not None else 0
         if text is None or not count or (count > 1 and not self.every):
+            return []
+        if len(text) + count * len(self.new) > _LONGEST:
             return []
         made = [text.replace(self.old, self.new)]
         longer = self.old + "\n"
@@ -94,6 +98,8 @@ class Operation:
         found: list[str | None] = [text] if self.deeds and not self.why else []
         for deed in self.deeds:
             found = list(dict.fromkeys(made for one in found for made in deed.forward(one)))
+            if len(found) > _MOST:
+                return []
         return found
 
     def source(self, text: str | None) -> State | None:

@@ -55,7 +55,7 @@ class Section:
         for hunk in self.hunks:
             at = start
             if hunk.context:
-                above = _find(lines, [hunk.context], at)
+                above = _find_context(lines, hunk.context, at)
                 if above is None:
                     return []
                 at = above + 1
@@ -117,7 +117,7 @@ def sections(patch: str) -> list[Section]:
 
 def _take(section: Section, line: str) -> None:
     if line.startswith("@@"):
-        section.hunks.append(Hunk(line[2:].strip(" ") if line[2:].strip() != "@@" else ""))
+        section.hunks.append(Hunk(line[3:] if line[2:].strip() not in ("", "@@") else ""))
         return
     if not section.hunks:
         section.hunks.append(Hunk())
@@ -136,6 +136,15 @@ def _lines(text: str) -> list[str]:
     if not found[-1]:
         del found[-1]
     return found
+
+
+def _find_context(lines: list[str], context: str, start: int) -> int | None:
+    """A line that only tells the place need not have the same blanks: as Codex looks for it."""
+    for told in (str, str.rstrip, str.strip):
+        for at in range(start, len(lines)):
+            if told(lines[at]) == told(context):
+                return at
+    return None
 
 
 def _find(lines: list[str], wanted: list[str], start: int) -> int | None:

@@ -8,6 +8,8 @@ disk. Nothing is read or written here.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8 as BOM
+
 from snapstore.transcripts.operations import State, operations
 
 TYPE_CHECKING = False
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 OUTSIDE = "outside the root"
 BEFORE_UNKNOWN = "what it was before is not in the transcript"
 AFTER_UNKNOWN = "what the edit made of it is not certain"
+TOO_MUCH = "there is too much text to work it out"
 NEITHER_KNOWN = "neither what it was before nor after follows from the transcript"
 CHANGED_BETWEEN = "something else changed it in between"
 LINE_ENDS = "its line ends or its byte order mark are not in the transcript"
 FILE_AND_FOLDER = "it was a file at one time and a folder at another"
+_ROOM = 256 << 20  # characters worked out for all files together: edits can be made to double a text forty times
 
 
 class ReplayedTurn:
@@ -48,9 +52,8 @@ class Replay:
         self._agent = agent
         self._place = place
         self._chains: dict[bytes, _Chain] = {}
-        self._texts: dict[
-            str, str
-        ] = {}  # one copy of each: most states are there twice, after one edit, before the next
+        self._room = _Room()
+        self._texts: dict[str, str] = {}  # one copy of each: most are what one edit left and the next one found
         self.turns: list[ReplayedTurn] = []
 
     @property
@@ -60,19 +63,18 @@ class Replay:
     def take(self, turn: ConversationTurn) -> None:
         replayed = ReplayedTurn()
         number = len(self.turns)
+        outside: dict[str | None, str] = {}
         found, remarks = operations(turn, self._agent)
         for operation in found:
             path = self._place(operation.path) if operation.path else None
             if path is None:
-                entry = (operation.path or None, OUTSIDE if operation.path else operation.why)
-                if entry not in replayed.unknown:
-                    replayed.unknown.append(entry)
+                outside[operation.path or None] = OUTSIDE if operation.path else operation.why
                 continue
             for state in (operation.before, operation.after):
                 if state is not None and state.text is not None:
                     state.text = self._texts.setdefault(state.text, state.text)
-            self._chains.setdefault(path, _Chain()).add(number, operation)
-        replayed.unknown += [(None, remark) for remark in remarks]
+            self._chains.setdefault(path, _Chain(self._room)).add(number, operation)
+        replayed.unknown += [*outside.items(), *((None, remark) for remark in remarks)]
         self.turns.append(replayed)
 
     def settle(self, disk: Mapping[bytes, Found]) -> tuple[list[bytes], list[bytes]]:
@@ -103,10 +105,22 @@ class Replay:
         self.turns[number].unknown.append((path.decode("utf-8", "surrogateescape"), why))
 
 
+class _Room:
+    """How much text may still be worked out."""
+
+    def __init__(self) -> None:
+        self.left = _ROOM
+
+    def take(self, text: str | None) -> bool:
+        self.left -= len(text or "")
+        return self.left >= 0
+
+
 class _Chain:
     """The operations on one file, with the states around each."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: _Room) -> None:
+        self._room = room
         self.turns: list[int] = []
         self._operations: list[Operation] = []
         self._before: list[State | None] = []
@@ -130,12 +144,15 @@ class _Chain:
             while self._forwards() | self._backwards(None):
                 pass
         self._part()
-        last = self._after[-1]
-        if found is not None and last is not None and last.text is not None and not self.ends_with(found):
-            foreign = b"\r" in found and "\r" not in last.text
-            if foreign or found.startswith(b"\xef\xbb\xbf") != last.text.startswith("\ufeff"):
-                return LINE_ENDS
-        return ""
+        return LINE_ENDS if found is not None and not self.ends_with(found) and self._is_foreign(found) else ""
+
+    def _is_foreign(self, found: bytes) -> bool:
+        """Whether the disk has bytes of a kind that agents lose on the way, and nothing in the transcript has them."""
+        known = [state.text for state in (*self._before, *self._after) if state is not None and state.text is not None]
+        if not known and any(operation.why for operation in self._operations):
+            return False  # there is a better reason
+        returns = b"\r" in found and not any("\r" in text for text in known)
+        return returns or (found.startswith(BOM) and not any(text.startswith("\ufeff") for text in known))
 
     def ends_with(self, found: bytes | None) -> bool:
         last = self._after[-1]
@@ -152,6 +169,8 @@ class _Chain:
             why = next((self._operations[number].why for number in own if self._operations[number].why), "")
             if any(number in self._clash for number in own):
                 why = CHANGED_BETWEEN
+            elif self._room.left < 0:
+                why = TOO_MUCH
             elif not why:
                 why = NEITHER_KNOWN if before is after is None else BEFORE_UNKNOWN if before is None else AFTER_UNKNOWN
             rows.append((turn, before, after, why))
@@ -159,12 +178,13 @@ class _Chain:
 
     def _do(self, number: int) -> bool:
         before = self._before[number]
-        if before is None or self._after[number] is not None:
+        if before is None or self._after[number] is not None or self._room.left < 0:
             return False
         outcomes = self._operations[number].outcomes(before.text)
-        if len(outcomes) == 1:
-            self._after[number] = State(outcomes[0], before.sure)
-        return len(outcomes) == 1
+        if len(outcomes) != 1 or not self._room.take(outcomes[0]):
+            return False
+        self._after[number] = State(outcomes[0], before.sure)
+        return True
 
     def _forwards(self) -> bool:
         """Takes the file as it was left for what the next operation found."""
@@ -186,32 +206,39 @@ class _Chain:
         changed = False
         for number in reversed(range(len(self._operations))):
             operation = self._operations[number]
+            if self._room.left < 0:
+                return False
             follows = self._before[number + 1] if number + 1 < len(self._operations) else end
             before, after = self._before[number], self._after[number]
             if after is None and follows is not None:
                 if before is not None:
                     fits = bool(operation.why) or follows.text in operation.outcomes(before.text)
                 else:
-                    before = operation.source(follows.text)
+                    before = self._source(operation, follows.text)
                     fits = bool(operation.why) or before is not None
                 if fits:
                     self._after[number], self._before[number] = State(follows.text), before
                     changed = True
             elif after is not None and before is None:
-                self._before[number] = operation.source(after.text)
+                self._before[number] = self._source(operation, after.text)
                 changed = changed or self._before[number] is not None
         return changed
+
+    def _source(self, operation: Operation, text: str | None) -> State | None:
+        found = operation.source(text)
+        return found if found is not None and self._room.take(found.text) else None
 
     def _anchor(self, found: bytes | None) -> bool:
         """The disk as the state after the last operation: where nothing else tells, and only for text of which no byte
         can have been lost on the way through the agent."""
-        if found is None or b"\r" in found or found.startswith(b"\xef\xbb\xbf") or self._operations[-1].why:
+        if found is None or b"\r" in found or found.startswith(BOM) or self._operations[-1].why:
             return False
         try:
             text = found.decode()
         except UnicodeDecodeError:
             return False
-        return self._backwards(State(text))
+        # U+FFFD is what an agent leaves of bytes that it could not read: what stood there before it is lost.
+        return "\ufffd" not in text and self._backwards(State(text))
 
     def _part(self) -> None:
         """Where what was worked out does not meet what the transcript has in full, the latter is believed."""
