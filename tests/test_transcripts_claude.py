@@ -85,6 +85,23 @@ def test_a_command_is_a_turn_if_the_agent_answers(tmp_path: Path) -> None:
     assert conversation.turns[1].replies == ["b"]
 
 
+def test_prompts_that_a_fork_by_the_agent_gave_one_id(tmp_path: Path) -> None:
+    """S2-09: `claude --resume ID --fork-session` copies every line under new ids, and gives all the prompts that it
+    copies, and their results, the id of the new one (as 2.1.325 does)."""
+    builder = Claude()
+    for text in ("One", "Two", "Three"):
+        builder.prompt(text, promptId="p-3", promptSource="sdk")
+        builder.use(f"t-{text}", "Bash", {"command": "make"})
+        builder.answer(f"t-{text}", "ok", promptId="p-3")
+        builder.reply(f"Done: {text}")
+    path = builder.write(tmp_path / "t.jsonl")
+    read = read_conversation(path, "claude")
+    assert prompts(read) == ["One", "Two", "Three"]
+    assert [turn.replies for turn in read.turns] == [["Done: One"], ["Done: Two"], ["Done: Three"]]
+    [last] = last_turns(path, "claude", 1)
+    assert (last.prompt, last.prompt_id, len(last.tool_calls)) == ("Three", "p-3", 1)
+
+
 def test_a_rewind_leaves_a_branch(tmp_path: Path) -> None:
     """S4-02: a prompt whose parent is an earlier line goes on from there; what it left is still there."""
     builder = Claude()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _METADATA = {
     *("summary", "file-history-snapshot", "file-history-delta", "queue-operation", "last-prompt", "custom-title"),
     *("ai-title", "tag", "agent-name", "agent-setting", "permission-mode", "mode", "pr-link", "bridge-session"),
-    *("worktree-state", "content-replacement", "atis-latch", "frame-link", "cost-state"),
+    *("worktree-state", "content-replacement", "atis-latch", "frame-link", "cost-state", "tools-used"),
+    *("api-request", "api-request-shape", "api-request-blob"),
 }
 _NODES = {"user", "assistant", "system", "progress", "attachment"}
 # Texts in user lines that no person wrote, or that ask nothing of the agent.
@@ -163,18 +164,22 @@ class ClaudeOutline(Outline):
         silent: set[str] = set()
         commands = {node.uuid for node in self._order if node.kind == _SLASH}
         for _ in range(2 if commands else 1):
+            answered: set[str] = set()
             for node in self._order:
                 above = self._parent(node)
                 owner = above.owner if above is not None else None
-                starts = owner is None or (node.uuid not in silent and self._starts(node, owner))
-                node.owner = node if starts else owner
+                starts = owner is None or (node.uuid not in silent and self._starts(node, owner, answered))
+                node.owner = node if starts or owner is None else owner
+                if node.kind == _SPOKEN:
+                    answered.add(node.owner.uuid)
             silent = commands - {node.owner.uuid for node in self._order if node.kind == _SPOKEN and node.owner}
 
-    def _starts(self, node: _Node, owner: _Node) -> bool:
+    def _starts(self, node: _Node, owner: _Node, answered: Container[str]) -> bool:
         if node.kind not in (_PROMPT, _SLASH):
             return False
-        # One prompt may be several lines (a command and its text); they carry the same id.
-        return node.prompt_id is None or node.prompt_id != owner.prompt_id
+        # One prompt may be several lines (a command and its text); they carry the same id. So do all prompts that
+        # `--fork-session` copied: those have been answered.
+        return node.prompt_id is None or node.prompt_id != owner.prompt_id or owner.uuid in answered
 
     def _parent(self, node: _Node) -> _Node | None:
         """The node above, always an earlier line: so there are no circles. One that names a line that is not there
