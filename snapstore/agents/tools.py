@@ -31,7 +31,7 @@ _HARMLESS = {
     *("task", "agent", "taskcreate", "taskupdate", "tasklist", "taskget", "sendmessage", "spawn_agent", "wait"),
 }
 _REMOVALS = {"delete_file", "delete", "remove_file", "deletefile"}
-_MOVE = "*** Move to: "
+_HEADINGS = tuple(f"*** {word}: " for word in ("Add File", "Update File", "Delete File", "Move to"))
 
 
 class Effect:
@@ -52,15 +52,21 @@ def effect(name: str, input: Any) -> Effect:
     from snapstore.transcripts.tools import classify
 
     calls = classify(None, name, input)
-    paths = [call.file_path for call in calls if call.file_path]
-    if len(calls) == 1 and not paths:
-        return Effect([], True)  # a shell, or a tool that is not known
+    paths = list(dict.fromkeys(call.file_path for call in calls if call.file_path))
+    if not paths:
+        return Effect([], True)  # a shell, or a tool or its arguments that are not known
     if "patch" in kind or calls[0].type == SHELL:
         text = next((value for value in _texts(input) if "*** Begin Patch" in value), "")
-        paths += [line[len(_MOVE) :].strip() for line in text.split("\n") if line.startswith(_MOVE)]
-        return Effect(paths, not text)
-    sure = kind in _REMOVALS or all(call.type in (EDIT, WRITE) for call in calls)
+        return Effect(list(dict.fromkeys([*paths, *_patched(text)])), not text)
+    sure = kind in _REMOVALS or all(call.type in (EDIT, WRITE) and call.file_path for call in calls)
     return Effect(paths if sure else [], not sure)
+
+
+def _patched(text: str) -> list[str]:
+    """The files that a patch names, where a file goes to as well. Agents forgive indented headings; a line of text that
+    looks like one names a file too many, which does no harm."""
+    rows = (row.strip() for row in text.split("\n"))
+    return [row.partition(": ")[2].strip() for row in rows if row.startswith(_HEADINGS)]
 
 
 def _texts(input: Any) -> list[str]:
