@@ -113,6 +113,38 @@ def test_parallel_tools_and_helpers_of_the_agent_are_one_turn(root: Path) -> Non
         assert sorted(files(store, turn["commit"])) == [name.encode() for name in names]
 
 
+def test_helpers_in_the_background_work_for_the_turn_that_started_them(root: Path) -> None:
+    """The agent answers, its helper writes on, and its end comes as a prompt that nobody gave: one turn, undone as one.
+    The next prompt of a person closes what is still waited for, as done."""
+    agent = Claude(root)
+    agent.prompt("Delegate")
+    agent.before("Agent", {"prompt": "Write", "run_in_background": True})
+    running = [{"id": "a1", "type": "subagent", "status": "running", "description": "Write"}]
+    agent.event("Stop", stop_hook_active=False, last_assistant_message="It is at it.", background_tasks=running)
+    with Store.open(root) as store:
+        assert [turn.prompt for turn in store.open_turns()] == ["Delegate"]
+    agent.write("helper.txt", "1\n")
+    agent.event("SubagentStop", agent_id="a1", agent_type="general", background_tasks=[])
+    agent.turn = 2
+    agent.event("UserPromptSubmit", prompt="<task-notification>\n<task-id>a1</task-id>\n</task-notification>")
+    agent.stop("It is done.")
+    with Store.open(root) as store:
+        [turn] = turns(store, agent.session)
+        assert turn["subject"] == "Delegate"
+        assert files(store, turn["commit"]) == {b"helper.txt": "A"}
+        assert record(store, str(turn["commit"]))["status"] == "done"
+    agent.prompt("Delegate again")
+    agent.event("Stop", stop_hook_active=False, background_tasks=running)
+    (root / "late.txt").write_text("2\n")
+    agent.prompt("Something else")
+    agent.stop()
+    with Store.open(root) as store:
+        _, second, third = turns(store, agent.session)
+        assert record(store, str(second["commit"]))["status"] == "done"
+        assert files(store, second["commit"]) == {b"late.txt": "A"}
+        assert files(store, third["commit"]) == {}
+
+
 def test_two_sessions_in_one_folder_undo_their_own(root: Path) -> None:
     """G-31."""
     one, two = Claude(root), Codex(root, OTHER_ID)

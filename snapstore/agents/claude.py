@@ -8,6 +8,7 @@ from snapstore.agents.payload import AFTER, BEFORE, text, tool_events
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from snapstore.agents.payload import Payload
 
@@ -36,7 +37,7 @@ def spoken(payload: Payload, agent: str, project: str) -> list[Event]:
     """The events of a payload in Claude's form. `project` is where the agent was started: it may have gone elsewhere
     since, and the files it was started for are still the same."""
     name = text(payload, "hook_event_name")
-    common = {
+    common: dict[str, Any] = {
         "agent": agent,
         "session_id": text(payload, "session_id"),
         "cwd": project or text(payload, "cwd"),
@@ -47,12 +48,21 @@ def spoken(payload: Payload, agent: str, project: str) -> list[Event]:
         kind = BEFORE if name == "PreToolUse" else AFTER
         return tool_events(kind, text(payload, "tool_name"), payload.get("tool_input"), common)
     if name == "UserPromptSubmit":
-        return [Event(PROMPT, prompt=text(payload, "prompt"), **common)]
+        said = text(payload, "prompt")
+        # A helper that worked on in the background has come to its end: nobody asked for anything new.
+        return [Event(PROMPT, prompt=said, goes_on=said.lstrip().startswith("<task-notification>"), **common)]
     if name in ("Stop", "StopFailure"):
         status = "done" if name == "Stop" else "interrupted"
-        return [Event(STOP, reply=text(payload, "last_assistant_message"), status=status, **common)]
+        reply = text(payload, "last_assistant_message")
+        return [Event(STOP, reply=reply, status=status, running=_is_running(payload), **common)]
     if name == "SessionStart":
         return [Event(START, source=text(payload, "source"), title=text(payload, "session_title"), **common)]
     if name == "SessionEnd":
         return [Event(END, source=text(payload, "reason"), **common)]
     return []
+
+
+def _is_running(payload: Payload) -> bool:
+    """Whether helpers or programs that the turn started are still at work: they go on after the answer."""
+    tasks = payload.get("background_tasks")
+    return isinstance(tasks, list) and any(text(task, "status") == "running" for task in tasks)

@@ -8,6 +8,7 @@ from snapstore.agents.payload import AFTER, BEFORE, first, text, tool_events
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from snapstore.agents.payload import Payload
 
@@ -17,7 +18,7 @@ _ENDS = {"TaskComplete": "done", "TaskError": "interrupted", "TaskCancel": "inte
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     name = text(payload, "hookName")
-    common = {
+    common: dict[str, Any] = {
         "agent": "cline",
         "session_id": text(payload, "taskId"),
         "cwd": first(payload, "workspaceRoots") or text(payload, "cwd"),

@@ -22,7 +22,7 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
         from snapstore.agents.claude import spoken
 
         return spoken(payload, "copilot", "")
-    common = {
+    common: dict[str, Any] = {
         "agent": "copilot",
         "session_id": text(payload, "sessionId"),
         "cwd": text(payload, "cwd"),

@@ -9,6 +9,7 @@ from snapstore.agents.payload import AFTER, first, text, tool_events
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from snapstore.agents.payload import Payload
 
@@ -17,7 +18,7 @@ NAME = "Cursor"
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     name = text(payload, "hook_event_name")
-    common = {
+    common: dict[str, Any] = {
         "agent": "cursor",
         "session_id": text(payload, "conversation_id", "session_id"),
         "cwd": first(payload, "workspace_roots") or text(payload, "cwd"),

@@ -19,12 +19,14 @@ class Event:
     __slots__ = (
         "agent",
         "cwd",
+        "goes_on",
         "kind",
         "parent",
         "paths",
         "prompt",
         "prompt_id",
         "reply",
+        "running",
         "session_id",
         "source",
         "status",
@@ -48,6 +50,8 @@ class Event:
         reply: str = "",
         status: str = "",
         title: str = "",
+        running: bool = False,
+        goes_on: bool = False,
     ) -> None:
         self.kind = kind
         self.agent = agent
@@ -61,10 +65,13 @@ class Event:
         self.source = source  # of a start: startup, resume, clear, compact, fork
         self.reply = reply  # of a stop: the last thing said
         self.status = status  # of a stop: done, interrupted
+        self.running = running  # of a stop: helpers or programs are still at work for the turn
+        self.goes_on = goes_on  # of a prompt: it is the agent's own, and goes on with the turn before
         self.title = title
 
     @property
     def short_name(self) -> str:
         """`claude-3f2a9c1d`: what the session is called here. Long enough to tell them apart, short enough to type."""
         plain = self.session_id.removeprefix(f"{self.agent}-")
-        return f"{self.agent}-{plain[:_SHORT].strip('.-') or plain}"
+        short = plain[:_SHORT].strip(".-")
+        return f"{self.agent}-{plain if short.endswith('.lock') else short or plain}"  # git's own name for its locks

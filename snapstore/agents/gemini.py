@@ -8,6 +8,7 @@ from snapstore.agents.payload import AFTER, BEFORE, text, tool_events
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from snapstore.agents.payload import Payload
 
@@ -16,7 +17,7 @@ NAME = "Gemini CLI"
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     name = text(payload, "hook_event_name")
-    common = {
+    common: dict[str, Any] = {
         "agent": "gemini",
         "session_id": text(payload, "session_id") or environ.get("GEMINI_SESSION_ID", ""),
         "cwd": environ.get("GEMINI_PROJECT_DIR") or text(payload, "cwd"),

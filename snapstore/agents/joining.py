@@ -73,7 +73,8 @@ def _awaited(conversations: Conversations, event: Event) -> AgentSession | None:
 def _descended(store: Store, conversations: Conversations, event: Event) -> AgentSession | None:
     """A session that the agent itself forked. Where an undo waits for just that, it goes on here; otherwise both
     conversations may live on, and it gets a session of its own."""
-    parent = conversations.agent_session(_parent(event)) if _parent(event) else None
+    id = event.parent or _named_parent(event) or _parent_by_process(conversations, event)
+    parent = conversations.agent_session(id) if id else None
     if parent is None:
         return None
     state = conversations.state(parent.session)
@@ -93,9 +94,10 @@ def _descended(store: Store, conversations: Conversations, event: Event) -> Agen
     return known
 
 
-def _parent(event: Event) -> str:
-    if event.parent or not event.transcript:
-        return event.parent
+def _named_parent(event: Event) -> str:
+    """The session that the new one's transcript says it comes from."""
+    if not event.transcript:
+        return ""
     from snapstore.agents.remembering import transcript_of
     from snapstore.transcripts.reading import AGENTS, forked_from
 
@@ -106,6 +108,34 @@ def _parent(event: Event) -> str:
         return forked_from(path, event.agent) or ""
     except SnapstoreError:
         return ""  # not written yet
+
+
+def _parent_by_process(conversations: Conversations, event: Event) -> str:
+    """Claude Code's fork names the session it comes from in no field and no line: it is the one that the same process
+    spoke in so far, else the one that it was started to resume."""
+    process = agent_process() if event.source == "fork" else None
+    if process is None:
+        return ""
+    sessions = list(conversations.agent_sessions())
+    same = [known for known in sessions if known.process == process]
+    if same:
+        return max(same, key=lambda known: known.created).id
+    asked = _resumed(process[0])
+    return next((known.id for known in sessions if known.id == asked), "")  # it may be a title, or nothing at all
+
+
+def _resumed(pid: object) -> str:
+    """What a process was told to resume."""
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            words = file.read().split("\0")
+    except OSError:
+        return ""
+    for at, word in enumerate(words[:-1]):
+        option, _, value = word.partition("=")
+        if option in ("--resume", "-r"):
+            return value or words[at + 1]
+    return ""
 
 
 def agent_process() -> list[object] | None:

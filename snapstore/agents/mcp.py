@@ -286,7 +286,7 @@ def _refusal(error: ToolError) -> SnapstoreError:
     cause = error.__cause__
     if isinstance(cause, Conflict) and cause.details.get("conflicts"):
         cause.hint = "Nothing was written. Ask the user, then call again with on_conflict: merge, skip or force."
-    elif isinstance(cause, Busy) and cause.details.get("session"):
+    elif isinstance(cause, Busy) and "--cancel" in cause.hint:
         cause.hint = (
             "It is most likely the turn that asks. Let the user run `snapstore undo` after it, or call again with "
             "close_turn: true; then it counts as the last turn."

@@ -8,6 +8,7 @@ from snapstore.agents.payload import AFTER, BEFORE, text, tool_events
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from snapstore.agents.payload import Payload
 
@@ -17,7 +18,7 @@ NAME = "opencode"
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     name = text(payload, "event")
     parent = text(payload, "parent_id")
-    common = {
+    common: dict[str, Any] = {
         "agent": "opencode",
         # What a helper's session does is part of the turn that called it.
         "session_id": parent or text(payload, "session_id"),

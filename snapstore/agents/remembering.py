@@ -54,7 +54,8 @@ def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "") -
             if not call.is_error:
                 touched = effect(call.name, call.input)
                 found.paths += touched.paths
-                found.scans |= touched.scans
+                # What a helper did is not in this file.
+                found.scans |= touched.scans or call.name.lower() in ("agent", "task")
         found.complete = turn.replies[-1:] == [reply] if reply else bool(turn.replies)
     if reply and reply not in found.record.get("replies", []):
         found.record["replies"] = [*found.record.get("replies", []), reply]

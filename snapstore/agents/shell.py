@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from snapstore.agents.events import PROMPT, STOP, Event
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 NAME = "the shell"
 
 
@@ -12,7 +16,7 @@ def events(words: list[str]) -> list[Event]:
     if len(words) != 5 or words[0] not in (PROMPT, STOP):
         return []
     kind, shell, turn, folder, said = words
-    common = {"agent": "shell", "session_id": shell, "cwd": folder, "prompt_id": turn}
+    common: dict[str, Any] = {"agent": "shell", "session_id": shell, "cwd": folder, "prompt_id": turn}
     if kind == PROMPT:
         return [Event(PROMPT, prompt=said, **common)]
     return [Event(STOP, status="done", reply=said, **common)]

@@ -52,7 +52,7 @@ _SAY = """\
 BASH = f"""\
 # snapstore: each command of this shell is a turn.
 if [[ $- == *i* && ${{_snapstore_id-}} != "shell-$$-"* ]]; then
-  printf -v _snapstore_id 'shell-%s-%(%s)T' "$$" -1
+  _snapstore_id=shell-$$-$(date +%s)
   _snapstore_turn=0 _snapstore_pending=0 _snapstore_seen=0 _snapstore_none=
 
   _snapstore_there() {{ type -P snapstore >/dev/null; }}
@@ -83,7 +83,7 @@ if [[ $- == *i* && ${{_snapstore_id-}} != "shell-$$-"* ]]; then
   }}
 
   if [[ -n ${{BLE_VERSION-}} ]] && type -t blehook >/dev/null; then
-    blehook PREEXEC!=_snapstore_preexec PRECMD!=_snapstore_precmd
+    blehook PREEXEC+=_snapstore_preexec PRECMD+=_snapstore_precmd
   elif [[ -n ${{bash_preexec_imported-}}${{__bp_imported-}} ]]; then
     preexec_functions+=(_snapstore_preexec)
     precmd_functions+=(_snapstore_precmd)

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from snapstore.timeline.conversation import AgentSession
+    from snapstore.timeline.conversation import AgentSession, ConversationState
     from snapstore.timeline.documents import OpenTurn
     from snapstore.timeline.session import Session
 
@@ -76,12 +76,24 @@ class Hook:
             if self._is_told_twice(self._store.open_turn(session.name)):
                 return ""
             state = self._conversations.state(session.name)
+            if self._event.goes_on:
+                self._go_on(session, known, state)
+                return ""
             undone = state is not None and state.pending_fork and state.id == self._event.session_id
             self._complete(session, state.at if state is not None else "")
             self._begin(session, known)
             if state is not None and self._event.prompt_id and state.ended_prompt == self._event.prompt_id:
                 self._end(session, "done")  # its stop came first
         return self._about_undo(session) if undone else ""
+
+    def _go_on(self, session: Session, known: AgentSession | None, state: ConversationState | None) -> None:
+        """A prompt that the agent gave itself: the turn before goes on, or another one of the same name."""
+        if self._store.open_turn(session.name) is not None:
+            session.note(also=self._event.prompt_id)
+            return
+        if state is not None and state.at:
+            self._event.prompt = str(self._record(state.at).get("prompt") or self._event.prompt)
+        self._begin(session, known)
 
     def _begin(self, session: Session, known: AgentSession | None) -> None:
         event = self._event
@@ -97,10 +109,15 @@ class Hook:
                 "transcript": event.transcript,
                 "cwd": event.cwd,
             },
-            # A shell that shows its prompt again is done with the command before.
-            left_status="done" if event.agent == PERSON else "interrupted",
+            left_status=self._left_status(left),
             left_record=record,
         )
+
+    def _left_status(self, left: OpenTurn | None) -> str:
+        """How a turn that is still open ended: a shell that shows its prompt again is done with the command before,
+        and an agent that answered has only kept it open for its helpers."""
+        answered = left is not None and left.origin.get("answered")
+        return "done" if answered or self._event.agent == PERSON else "interrupted"
 
     def _is_told_twice(self, turn: OpenTurn | None) -> bool:
         """Two settings files may name our hook, and Copilot runs Claude's."""
@@ -169,9 +186,13 @@ class Hook:
             if turn is None or turn.origin.get("session", event.session_id) != event.session_id:
                 self._note_end(name)
                 return
-            if event.prompt_id and turn.origin.get("prompt_id") not in ("", None, event.prompt_id):
+            if event.prompt_id and not _is_about(turn, event.prompt_id):
                 return  # a late stop: that turn was closed by the one that is open
-            self._end(self._store.session(name), event.status or "done")
+            session = self._store.session(name)
+            if event.running:
+                session.note(answered="yes")
+            else:
+                self._end(session, event.status or "done")
 
     def _note_end(self, name: str) -> None:
         """A stop with nothing open: its prompt may still be on its way."""
@@ -192,7 +213,10 @@ class Hook:
         fresh = [path for path in inside if os.fsdecode(session.inside(path)) not in turn.named]
         if fresh or outside:
             session.touch(fresh, after=True, left_out=outside)
-        session.end(scan=True if remembered.scans else None, status=status, **remembered.record)
+        scan = True if remembered.scans or status != "done" else None  # not all may have been told of a cut-off turn
+        if scan is None and remembered.complete and not inside and not turn.named and not turn.shell:
+            scan = False  # hooks and conversation agree that nothing was written
+        session.end(scan=scan, status=status, **remembered.record)
 
     def _remembered(self, turn: OpenTurn) -> Any:
         from snapstore.agents.remembering import Remembered, origin_of, remember
@@ -200,16 +224,16 @@ class Hook:
         event = self._event
         if event.agent == PERSON:
             return Remembered()
-        mine = turn.origin.get("prompt_id") in ("", None, event.prompt_id) and event.kind == STOP
+        mine = event.kind == STOP and _is_about(turn, event.prompt_id)
         return remember(turn.agent, origin_of(turn), turn.prompt, event.reply if mine else "")
 
     def _complete(self, session: Session, commit: str) -> None:
         """The last turn's record, where the transcript was behind when it ended."""
-        from snapstore.agents.remembering import is_incomplete, read_record, remember
+        from snapstore.agents.remembering import is_incomplete, remember
 
         if not commit:
             return
-        record = read_record(self._store.shadow.note(bytes.fromhex(commit)))
+        record = self._record(commit)
         if not is_incomplete(record):
             return
         about = record["conversation"]
@@ -219,6 +243,11 @@ class Hook:
         if len(found.record.get("lines", [])) > len(record.get("lines", [])):
             found.record["conversation"]["complete"] = True  # it has gone on since: no more will come
             session.amend(bytes.fromhex(commit), **found.record)
+
+    def _record(self, commit: str) -> dict[str, Any]:
+        from snapstore.agents.remembering import read_record
+
+        return read_record(self._store.shadow.note(bytes.fromhex(commit)))
 
     # The conversation's borders.
 
@@ -232,7 +261,7 @@ class Hook:
                 return
             turn = self._store.open_turn(name)
             if turn is not None and turn.origin.get("session", self._event.session_id) == self._event.session_id:
-                self._store.session(name).close_open_turn(**self._remembered(turn).record)
+                self._end(self._store.session(name), self._left_status(turn))
 
     def _captured(self) -> str | None:
         """At a start: a new id may be the fork that was asked for (S4-09, S4-10)."""
@@ -281,6 +310,12 @@ class Hook:
             f"The user took back turns of this conversation with snapstore: the files are now as they were after turn "
             f"{last}. What you remember of later turns was undone; read files again before you edit them."
         )
+
+
+def _is_about(turn: OpenTurn, prompt_id: str) -> bool:
+    """Whether a prompt's id is that of an open turn, as far as both are known."""
+    own = turn.origin.get("prompt_id")
+    return not own or prompt_id in (own, turn.origin.get("also"))
 
 
 def _is_alive(shell: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Busy, Unknown, Unsafe
-from snapstore.timeline.documents import OpenTurn, readable
+from snapstore.timeline.documents import OpenTurn, encode, readable
 from snapstore.timeline.step import DONE, INTERRUPTED, NAMED, SCANNED, Step
 from snapstore.timeline.store import failed
 from snapstore.worktree import platform
@@ -139,6 +139,14 @@ class Session:
                 oid = step.record_turn(turn, SCANNED, DONE, record) if changed else None
                 step.commit(f"end of a turn in session {self.name}", None)
         return oid
+
+    def note(self, **origin: str) -> None:
+        """Notes something about where the open turn comes from."""
+        with self.store.changing():
+            turn = self._opened()
+            turn.origin |= origin
+            files: dict[str, bytes | None] = {f"open/{self.name}.json": encode(turn)}
+            self.store.journal.carry_out([], files, what=f"note on a turn in session {self.name}")
 
     def amend(self, commit: bytes, **record: Any) -> None:
         """Adds to what is remembered of a turn that is over: an agent may write its conversation down later."""
