@@ -213,6 +213,19 @@ def test_a_move_is_refused_while_the_asking_turn_is_open_unless_told_to_close_it
     talk(told, story)
 
 
+def test_a_turn_that_another_process_holds_is_not_closed(told: Path) -> None:
+    """It says whose it is, and offers nothing that would not help."""
+
+    async def story(agent: Agent) -> None:
+        with Store.open(told) as store, store.session("s1").turn("Held"):
+            refusal = await agent.refused("undo", close_turn=True)
+            assert (refusal["error"], str(os.getpid()) in refusal["message"]) == ("busy", True)
+            assert "close_turn" not in refusal["hint"]
+        assert (await agent.ask("undo"))["prompt"] == "Held"
+
+    talk(told, story)
+
+
 def test_a_conflict_is_a_refusal_that_names_the_files_and_the_ways_out(told: Path) -> None:
     """S0-44, S0-46, G-38: nothing is written until somebody says how; what is on disk is saved first."""
 
