@@ -145,6 +145,15 @@ def test_helpers_in_the_background_work_for_the_turn_that_started_them(root: Pat
         assert files(store, third["commit"]) == {}
 
 
+def test_a_server_in_the_background_keeps_no_turn_open(root: Path) -> None:
+    agent = Claude(root)
+    agent.prompt("Start the server")
+    server = [{"id": "b1", "type": "shell", "status": "running", "command": "npm run dev"}]
+    agent.event("Stop", stop_hook_active=False, background_tasks=server)
+    with Store.open(root) as store:
+        assert store.open_turns() == []
+
+
 def test_two_sessions_in_one_folder_undo_their_own(root: Path) -> None:
     """G-31."""
     one, two = Claude(root), Codex(root, OTHER_ID)

@@ -63,6 +63,8 @@ def spoken(payload: Payload, agent: str, project: str) -> list[Event]:
 
 
 def _is_running(payload: Payload) -> bool:
-    """Whether helpers or programs that the turn started are still at work: they go on after the answer."""
+    """Whether helpers of the turn are still at work: they go on after the answer. Programs in the background do not
+    count: a server may run for days, and what the user edits meanwhile would be taken for the turn's."""
     tasks = payload.get("background_tasks")
-    return isinstance(tasks, list) and any(text(task, "status") == "running" for task in tasks)
+    running = [task for task in tasks if text(task, "status") == "running"] if isinstance(tasks, list) else []
+    return any("agent" in text(task, "type").lower() for task in running)
