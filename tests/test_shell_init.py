@@ -51,6 +51,16 @@ echo noise; echo noise >&2; exit 7
 LEADER = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
 
 
+# A shell may start a command before it gives it the terminal; only then does an interrupt reach it.
+WAITING = """import os, signal, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+while os.tcgetpgrp(2) != os.getpgrp():
+    time.sleep(0.01)
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
 class Said(NamedTuple):
     kind: str
     shell: str
@@ -261,7 +271,8 @@ def test_an_empty_line_and_an_interrupted_one_are_no_turns(desk: Desk, shell: st
     desk.until(lambda: terminal.shown().endswith("never"), "not typed")
     terminal.press(b"\x03")
     desk.until(lambda: terminal.shown().endswith("> "), "no prompt again")
-    terminal.type("sh -c 'echo started > started; sleep 60'")
+    (desk.bin / "wait.py").write_text(WAITING)
+    terminal.type(f"{sys.executable} {desk.bin}/wait.py > started")
     desk.written("started")
     terminal.press(b"\x03")
     assert [(item.kind, item.turn) for item in desk.heard(6)] == [
