@@ -580,3 +580,29 @@ def test_nothing_that_an_agent_owns_is_ever_written(agent: Talking, root: Path, 
     package = Path(sys.modules["snapstore"].__file__ or "").parent
     for module in (package / "transcripts").glob("*.py"):
         assert "truncate(" not in module.read_text(), module
+
+
+def test_an_imported_conversation_can_be_gone_on_with(root: Path, home: Path) -> None:
+    """Hooks and forks find it: the agent's id belongs to the session that was made of its transcript."""
+    agent = Talking(root, home)
+    for number in (1, 2):
+        (root / f"f{number}.txt").write_text(f"{number}\n")
+        agent.lines.prompt(f"Prompt {number}", promptId=f"prompt-{number}")
+        agent.lines.use(f"t{number}", "Write", {"file_path": str(root / f"f{number}.txt"), "content": f"{number}\n"})
+        agent.lines.answer(f"t{number}", "ok")
+        agent.lines.reply(f"Reply {number}")
+    agent.put_down()
+    snapstore(root, "import", str(agent.file))
+    with Store.open(root) as store:
+        session = store.session(agent.session)
+        assert talk(store, agent.session)["id"] == ID
+        undo(session)
+        assert talk(store, agent.session)["pending_fork"] is True
+        forked = Forking(session).run()
+    assert forked.path is not None
+    assert [turn.prompt for turn in read_conversation(forked.path, "claude").turns] == ["Prompt 1"]
+    again = agent.resumed(forked, home)
+    again.whole_turn("Prompt 2, another way", [("g.txt", "1\n")])
+    with Store.open(root) as store:
+        assert agent.session in store.sessions()
+        assert [node["subject"] for node in line(store, agent.session)][1:] == ["Prompt 1", "Prompt 2, another way"]

@@ -5,13 +5,13 @@ The transcript is read twice, one turn at a time: for the work on files, and aga
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from contextlib import contextmanager
 
+from snapstore.agents.remembering import conversation_fields
 from snapstore.errors import Corrupt, Unknown, Unsafe
-from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.conversation import AgentSession, Conversations
 from snapstore.timeline.documents import check_name, timestamp
 from snapstore.timeline.importing import REPLAYED, ImportedTurn, import_session, read_files
 from snapstore.timeline.session import LONGEST_PATH
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from snapstore.timeline.store import Store
     from snapstore.transcripts.outline import Outline
     from snapstore.transcripts.replay import ReplayedTurn
-    from snapstore.transcripts.shape import Conversation, ConversationTurn, ToolCall
+    from snapstore.transcripts.shape import Conversation, ConversationTurn
 
 _KEPT = 4 << 20  # bytes of lines kept between the readings
-_CUT = 64 << 10  # characters of a tool's answer in a record; the raw lines have it all
 _HEAD = 64 << 10
 _LOOKED_AT = 50  # lines, to tell whose a transcript is
 _ID = re.compile(r"[A-Za-z0-9._-]+")
@@ -71,7 +70,11 @@ class Import:
     """A transcript, replayed over a root: all that there is to know before anything is made. While it is open
     (`prepare`), `carry_out` makes a session of it."""
 
-    def __init__(self, source: Source, outline: Outline, conversation: Conversation, root: bytes, home: str) -> None:
+    def __init__(
+        self, path: str, source: Source, outline: Outline, conversation: Conversation, root: bytes, home: str
+    ) -> None:
+        self._path = path
+        self._title = conversation.title
         self._source = source
         self._outline = outline
         self._spans = outline.line()
@@ -113,7 +116,17 @@ class Import:
             ImportedTurn(turn.prompt, self.agent, turn.changes, self._record_of(number, now))
             for number, turn in enumerate(self.turns)
         ]
-        return import_session(store, check_name(name), turns)
+        return import_session(store, check_name(name), turns, self._known(store, name, now))
+
+    def _known(self, store: Store, name: str, now: str) -> AgentSession | None:
+        """The agent's session, for hooks and forks to find; None where it has no id that one could go by."""
+        try:
+            id = check_name(self.session_id, "agent session")
+        except Unsafe:
+            return None
+        known = AgentSession(id=id, agent=self.agent, session=name, created=now, title=self._title)
+        known.transcript, known.cwd = os.path.abspath(self._path), os.fsdecode(store.root)
+        return known
 
     def _turns(self) -> Iterator[ConversationTurn]:
         for number, span in enumerate(self._spans, 1):
@@ -130,10 +143,7 @@ class Import:
         said = next((message for message in turn.messages if message.role == "user"), None)
         return {
             "prompt": own.prompt,
-            "replies": turn.replies,
-            "thinking": turn.thinking,
-            "tool_calls": [_bounded(call) for call in turn.tool_calls],
-            "lines": [line.decode("utf-8", "surrogateescape") for line in turn.lines],
+            **conversation_fields(turn),
             "agent": self.agent,
             "started_at": _moment(turn.started_at) or now,
             "ended_at": _moment(turn.ended_at) or now,
@@ -167,7 +177,7 @@ def prepare(
                 f"there is no conversation of {agent} in {os.fspath(path)!r}",
                 "Give the agent's own transcript, and say whose it is with `--agent NAME`.",
             )
-        yield Import(source, outline, conversation, root, home)
+        yield Import(os.fspath(path), source, outline, conversation, root, home)
 
 
 # Which file, and whose.
@@ -279,17 +289,6 @@ class _Places:
 
 def _bytes(text: str | None) -> bytes | None:
     return text.encode() if text is not None else None
-
-
-def _bounded(call: ToolCall) -> dict[str, Any]:
-    """A call without what is too long for a record."""
-    fields = call.as_json()
-    if isinstance(call.result, str) and len(call.result) > _CUT:
-        fields["result"] = call.result[:_CUT] + "…"
-    for name in ("input", "outcome"):
-        if name in fields and len(json.dumps(fields[name])) > _CUT:
-            del fields[name]
-    return fields
 
 
 def _moment(text: str | None) -> str | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.documents import OpenTurn
     from snapstore.transcripts.shape import ConversationTurn
 
-_LONGEST_RESULT = 1 << 16  # characters of what a tool answered; the raw lines have it whole
+_LONGEST_PART = 1 << 16  # characters of what a tool was given or answered
 _LARGEST_LINES = 32 << 20  # bytes of raw lines kept for a turn
 _LOOK_BACK = 3  # turns: a hook may be late
 
@@ -83,12 +83,13 @@ def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:
 
 
 def _bounded(call: dict[str, Any]) -> dict[str, Any]:
-    """A call without what would be there twice: its structured answer stands in the raw lines."""
+    """A call without what is too long for a record, or there twice: the raw lines have it all."""
     call.pop("outcome", None)
-    for name in ("result", "content"):
-        text = call.get(name)
-        if name == "result" and isinstance(text, str) and len(text) > _LONGEST_RESULT:
-            call[name] = text[:_LONGEST_RESULT] + "…"
+    result = call.get("result")
+    if isinstance(result, str) and len(result) > _LONGEST_PART:
+        call["result"] = result[:_LONGEST_PART] + "…"
+    if "input" in call and len(json.dumps(call["input"])) > _LONGEST_PART:
+        del call["input"]
     return call
 
 

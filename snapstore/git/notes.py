@@ -10,7 +10,7 @@ from snapstore.git.objects import BLOB, EMPTY_TREE, FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from snapstore.git.objects import Entry
     from snapstore.git.odb import Objects
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 REF = "refs/notes/turns"
 
 
-def add(trees: Trees, writer: PackWriter, tree: bytes | None, records: Mapping[bytes, bytes]) -> bytes:
+def add(trees: Trees, writer: PackWriter, tree: bytes | None, records: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The notes tree with a record for each of some commits."""
     base = tree or EMPTY_TREE
     changes: dict[bytes, Entry | None] = {}
-    for commit, record in records.items():
+    for commit, record in records:
         for path in _places(commit):
             if trees.file(base, path) is not None:
                 changes[path] = None

@@ -14,7 +14,7 @@ from snapstore.git.trees import Trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from snapstore.git.packwriter import PackWriter
 
@@ -77,7 +77,9 @@ class Shadow:
         tip = self.refs.read(notes.REF)
         return tip and notes.read(self.objects, self.trees, self.commit(tip).tree, commit)
 
-    def add_notes(self, writer: PackWriter, records: Mapping[bytes, bytes], seconds: int) -> tuple[bytes | None, bytes]:
+    def add_notes(
+        self, writer: PackWriter, records: Iterable[tuple[bytes, bytes]], seconds: int
+    ) -> tuple[bytes | None, bytes]:
         """Writes records into a new notes commit; gives where the notes ref stands and where it should go.
 
         The commit has no parent: records are never changed, so their history says nothing, and `git log --graph --all`

@@ -3,28 +3,28 @@ disk is changed."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
-from stat import S_IMODE, S_ISDIR, S_ISREG
+from stat import S_ISDIR
 
 from snapstore.errors import Conflict
-from snapstore.git import notes
 from snapstore.git.commits import Identity
 from snapstore.git.objects import BLOB, EXECUTABLE, FILE, LINK
 from snapstore.git.packwriter import ForgetfulWriter
-from snapstore.timeline.documents import encode, readable, timestamp
-from snapstore.timeline.step import Step
+from snapstore.timeline.conversation import Conversations, ConversationState
+from snapstore.timeline.documents import readable, timestamp
+from snapstore.timeline.step import Step, private_mode
 from snapstore.worktree.blobs import Blobs, LeftOut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from snapstore.git.objects import Entry
     from snapstore.git.odb import Objects
     from snapstore.git.trees import Change
+    from snapstore.timeline.conversation import AgentSession
+    from snapstore.timeline.recorder import Record
     from snapstore.timeline.store import Store
 
 REPLAYED = "replayed"
@@ -32,7 +32,6 @@ IN_THE_WAY = "there is a link or a file in its way"
 A_FOLDER = "there is a folder in its place"
 A_LINK = "it is a link"
 TOO_LARGE = "too large to be compared"
-_ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
 
 
 class ImportedTurn:
@@ -65,13 +64,13 @@ class Imported:
         self.moved_on: list[bytes] = []
 
 
-def import_session(store: Store, name: str, turns: Sequence[ImportedTurn]) -> Imported:
+def import_session(
+    store: Store, name: str, turns: Sequence[ImportedTurn], known: AgentSession | None = None
+) -> Imported:
     """Makes a new session of the turns: a baseline, which is the disk with their files as they were, and a commit for
-    each. Only the session's own refs change, in one transaction."""
-    with store.changing():
-        step = _Import(store, name)
-        with step:
-            return step.run(turns)
+    each. Only the session's own refs change, in one transaction. `known` is the agent's session they come from."""
+    with store.changing(), _Import(store, name) as step:
+        return step.run(turns, known)
 
 
 def refuse_known(store: Store, name: str) -> None:
@@ -89,10 +88,9 @@ class _Import(Step):
 
     def __init__(self, store: Store, session: str) -> None:
         super().__init__(store, session)
-        self._bodies: dict[bytes, Callable[[], dict[str, Any]]] = {}
         self._disk: dict[bytes, Entry | None] = {}
 
-    def run(self, turns: Sequence[ImportedTurn]) -> Imported:
+    def run(self, turns: Sequence[ImportedTurn], known: AgentSession | None) -> Imported:
         refuse_known(self._store, self._session)
         self._look(self.scan(), list(dict.fromkeys(path for turn in turns for path in turn.changes)))
         self._baseline(turns)
@@ -104,7 +102,9 @@ class _Import(Step):
         for path, entry in self._disk.items():
             same = self._trees.file(self._recorder.tree, path) == entry
             (imported.verified if same else imported.moved_on).append(path)
-        self._finish()
+        if known is not None:
+            self._belong(known, imported.commits[-1])
+        self.commit(f"import of session {self._session}", None)
         return imported
 
     def _look(self, disk: bytes, paths: list[bytes]) -> None:
@@ -137,7 +137,7 @@ class _Import(Step):
             "first_seen": sorted(os.fsdecode(path) for path in self._capture.found.first_seen),
             "imported": True,
         }
-        self._add("baseline", tree, "Baseline", self._store.user, (), lambda: record)
+        self._add("baseline", tree, "Baseline", self._store.user, (), record)
 
     def _edits(self, turn: ImportedTurn) -> None:
         """What other hands did to the turn's files since the turns before it."""
@@ -149,7 +149,7 @@ class _Import(Step):
             result = self._put(tree, other)
             changes = list(self._trees.diff(tree, result))
             names = "1 file" if len(changes) == 1 else f"{len(changes)} files"
-            self._add("edits", result, f"Edits: {names}", self._store.user, changes, lambda: {"imported": True})
+            self._add("edits", result, f"Edits: {names}", self._store.user, changes, {"imported": True})
 
     def _turn(self, turn: ImportedTurn) -> bytes:
         before = self._recorder.tree
@@ -161,7 +161,7 @@ class _Import(Step):
             # Nobody knows whether a folder was there before the first file in it: then it is not ours to remove.
             "empty_folders": self._folders(before, (path for path, old, _ in changes if old is None)),
             "left_folders": self._folders(after, (path for path, _, new in changes if new is None)),
-            "modes": self._private(changes),
+            "modes": self._modes_on_disk(changes),
             "user_git": {},
         }
         author = Identity(agent, f"{agent}@snapstore")
@@ -174,23 +174,21 @@ class _Import(Step):
         subject: str,
         author: Identity,
         changes: Iterable[Change],
-        record: Callable[[], dict[str, Any]],
+        record: Record,
         agent: str = "",
     ) -> bytes:
-        recorder = self._recorder
-        number = recorder.next_turn() if kind == "turn" else None
-        oid = recorder.add(kind, tree, subject, author=author, changes=changes, agent=agent, turn=number)
-        head = {"format": 1, "kind": kind, "session": self._session, "turn": number, "seq": recorder._seq}
-        self._bodies[oid] = lambda: {**head, **record()}
-        return oid
+        add = self._recorder.add
+        number = self._recorder.next_turn() if kind == "turn" else None
+        return add(kind, tree, subject, author=author, changes=changes, agent=agent, turn=number, record=record)
 
-    def _finish(self) -> None:
-        store, seconds = self._store, max(0, int(self._store.clock()))
-        old, new = store.shadow.add_notes(self._capture.writer, _Records(self._bodies), seconds)
-        for other in self._others:
-            self._files[f"open/{other.session}.json"] = encode(other)
-        what = f"import of session {self._session}"
-        self._recorder.commit(what, self._files, refs=[(notes.REF, old, new)])
+    def _belong(self, known: AgentSession, last: bytes) -> None:
+        """The conversation can be gone on with, as if it had been recorded. One that hooks know is theirs."""
+        conversations = Conversations(self._store)
+        if conversations.agent_session(known.id) is None:
+            state = ConversationState(session=known.session, agent=known.agent, id=known.id, materialized=True)
+            state.answered(last, "")
+            self._state = state
+            self._files |= conversations.known_as(known)
 
     def _entry(self, path: bytes, data: bytes | None) -> Entry | None:
         """A state as it would be in a tree. What a transcript does not say is taken from the disk: whether the file
@@ -200,33 +198,14 @@ class _Import(Step):
         now = self._disk[path]
         return (now[0] if now is not None else FILE, self._capture.writer.add(BLOB, data))
 
+    def _modes_on_disk(self, changes: Iterable[Change]) -> dict[str, int]:
+        """Permission bits out of the ordinary of files that are there: undone and redone, they are to be the same."""
+        rows = self._capture.found.files
+        modes = {path: private_mode(rows.get(path)) for path, old, new in changes if old is None or new is None}
+        return {os.fsdecode(path): mode for path, mode in modes.items() if mode is not None}
+
     def _folders(self, tree: bytes, paths: Iterable[bytes]) -> list[str]:
         return sorted({os.fsdecode(folder) for path in paths for folder in self._trees.missing(tree, path)})
-
-    def _private(self, changes: Iterable[Change]) -> dict[str, int]:
-        """Permission bits out of the ordinary of files that are there: undone and redone, they are to be the same."""
-        found: dict[str, int] = {}
-        for path, old, new in changes:
-            row = self._capture.found.files.get(path) if old is None or new is None else None
-            if row is not None and S_ISREG(row[4]) and S_IMODE(row[4]) & 0o777 not in _ORDINARY:
-                found[os.fsdecode(path)] = S_IMODE(row[4]) & 0o777
-        return found
-
-
-class _Records(Mapping[bytes, bytes]):
-    """The records by commit, each made when it is asked for."""
-
-    def __init__(self, bodies: dict[bytes, Callable[[], dict[str, Any]]]) -> None:
-        self._bodies = bodies
-
-    def __getitem__(self, commit: bytes) -> bytes:
-        return json.dumps(self._bodies[commit]()).encode()
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._bodies)
-
-    def __len__(self) -> int:
-        return len(self._bodies)
 
 
 # The disk, before there is a store.

@@ -13,7 +13,7 @@ from snapstore.timeline.documents import SessionState, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from snapstore.git.shadow import Shadow
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from snapstore.worktree.journal import RefMove
     from snapstore.worktree.moves import FileMove
     from snapstore.worktree.restore import Restore
+
+    Record = dict[str, Any] | Callable[[], dict[str, Any]]
 
 DISK_REF = "refs/snapstore/disk"
 MAIN = "main"
@@ -52,7 +54,7 @@ class Recorder:
         self._left = self._state.branch  # a new branch keeps the one it leaves in the list
         self._says: list[str] = []  # what is worth a word once it has happened
         self._fresh_branch: str | None = None
-        self._records: dict[bytes, dict[str, Any]] = {}
+        self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # the part that is ours, and the rest
         self._turn: int | None = None
         self._now = store.clock()
 
@@ -66,9 +68,10 @@ class Recorder:
         changes: Iterable[Change],
         agent: str = "",
         turn: int | None = None,
-        record: dict[str, Any] | None = None,
+        record: Record | None = None,
     ) -> bytes:
-        """A commit on top of the line."""
+        """A commit on top of the line. A record may come as a function that makes it when it is written: those of a
+        long conversation need not be in memory together."""
         if tree == EMPTY_TREE:
             self._writer.add(TREE, b"")  # known to every git without being there, but `git fsck` wants to see it
         self._seq = self._last_seq() + 1
@@ -86,14 +89,8 @@ class Recorder:
         self.cursor = self._writer.add(COMMIT, data)
         self.tree = tree
         if record is not None:
-            self._records[self.cursor] = {
-                "format": 1,
-                "kind": kind,
-                "session": self.session,
-                "turn": turn,
-                "seq": self._seq,
-                **record,
-            }
+            head = {"format": 1, "kind": kind, "session": self.session, "turn": turn, "seq": self._seq}
+            self._records[self.cursor] = (head, record)
         if turn is not None:
             self._turn = turn
         return self.cursor
@@ -102,7 +99,7 @@ class Recorder:
         """Adds to the record that a commit has."""
         note = self._store.shadow.note(commit)
         if note is not None:
-            self._records[commit] = {**json.loads(note), **record}
+            self._records[commit] = (json.loads(note), record)
 
     def next_turn(self) -> int:
         """The number of the next turn on this line."""
@@ -141,8 +138,7 @@ class Recorder:
                 files[f"sessions/{self.session}.json"] = encode(self._state)
                 ref_moves += self._make_room(files)
         if self._records:
-            encoded = {oid: json.dumps(record).encode() for oid, record in self._records.items()}
-            old, new = store.shadow.add_notes(writer, encoded, max(0, int(self._now)))
+            old, new = store.shadow.add_notes(writer, self._encoded(), max(0, int(self._now)))
             ref_moves.append((notes.REF, old, new))
         head = self._refs.value("HEAD")
         if branch is not None and head != branch:
@@ -166,6 +162,10 @@ class Recorder:
         self._afterwards(self._capture.remember)
         self._afterwards(lambda: housekeeping.tidy(store.shadow.objects))
         return stats
+
+    def _encoded(self) -> Iterator[tuple[bytes, bytes]]:
+        for oid, (head, record) in self._records.items():
+            yield oid, json.dumps({**head, **(record() if callable(record) else record)}).encode()
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
         """Removes the pack of a step that came to nothing; never one that a ref or the journal may need."""

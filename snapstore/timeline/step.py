@@ -17,7 +17,7 @@ from snapstore.worktree.statcache import scans_in
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, Self
 
     from snapstore.git.objects import Entry
     from snapstore.git.trees import Change
@@ -47,7 +47,7 @@ class Step:
         self._files: dict[str, bytes | None] = {}
         self._state: ConversationState | None = None
 
-    def __enter__(self) -> Step:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
@@ -115,8 +115,8 @@ class Step:
             self._note_empty_folders(turn, before, fresh)
         states = self._capture.look(fresh, before)
         if not after:
-            rows = self._capture.found.files
-            turn.modes |= {os.fsdecode(path): mode for path in states if (mode := _private(rows.get(path))) is not None}
+            modes = {path: private_mode(self._capture.found.files.get(path)) for path in states}
+            turn.modes |= {os.fsdecode(path): mode for path, mode in modes.items() if mode is not None}
         made = self._made_by_others(turn, before, states, after)
         if made:
             result = self._put(before, made)
@@ -267,9 +267,9 @@ class Step:
             name = os.fsdecode(path)
             mode = None
             if old is None:
-                mode = _private(self._capture.found.files.get(path))
+                mode = private_mode(self._capture.found.files.get(path))
             elif new is None:
-                mode = noted.get(name, _private(self._store.cache.files.get(path)))
+                mode = noted.get(name, private_mode(self._store.cache.files.get(path)))
             if mode is not None:
                 found[name] = mode
         return found
@@ -329,7 +329,7 @@ def _below_any(path: bytes, tops: Iterable[bytes]) -> bool:
     return any(path == top or path.startswith(top + b"/") for top in tops)
 
 
-def _private(row: FileStat | None) -> int | None:
+def private_mode(row: FileStat | None) -> int | None:
     """The permission bits of a file where they are not what a umask leaves."""
     if row is None or not S_ISREG(row[4]):
         return None
