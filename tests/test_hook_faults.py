@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Agent, Claude, Codex
-from helpers import line, on_disk, touched
+from agents import OTHER_ID, Agent, Claude, Codex, Copilot, Cursor
+from helpers import assert_whole, line, on_disk, touched
 
 from snapstore import Store
+from snapstore.timeline.conversation import Conversations
 
 
 def files_of(root: Path, agent: Agent) -> list[set[bytes]]:
@@ -70,3 +71,173 @@ def test_an_edit_that_does_not_say_of_what_makes_the_turn_scan(arguments: Any, r
     agent.stop()
     undo(root, agent)
     assert on_disk(root) == before
+
+
+# Whose work it is.
+
+
+def test_what_the_user_edits_after_an_interrupt_is_not_the_turns(root: Path) -> None:
+    """Esc fires no stop: the turn stays open until the next prompt, and the user goes on by hand meanwhile."""
+    (root / "mine.txt").write_text("0\n")
+    agent = Claude(root)
+    agent.prompt("Interrupted before anything was done")
+    (root / "mine.txt").write_text("by hand\n")
+    agent.prompt("Interrupted after an edit")
+    agent.write("a.txt", "agent\n")
+    (root / "mine.txt").write_text("by hand again\n")
+    agent.prompt("Answered")
+    agent.stop()
+    assert files_of(root, agent) == [set(), {b"a.txt"}, set()]
+    undo(root, agent, 3)
+    assert {path: data for path, (_, data) in on_disk(root).items()} == {b"mine.txt": b"by hand again\n"}
+
+
+def test_closing_an_interrupted_turn_by_hand_takes_no_edit_of_the_users_along(root: Path) -> None:
+    """`undo --cancel` after Esc."""
+    (root / "mine.txt").write_text("0\n")
+    agent = Claude(root)
+    agent.prompt("Interrupted")
+    agent.write("a.txt", "agent\n")
+    (root / "mine.txt").write_text("by hand\n")
+    with Store.open(root) as store:
+        session = store.session(agent.session)
+        session.close_open_turn()
+    undo(root, agent)
+    assert {path: data for path, (_, data) in on_disk(root).items()} == {b"mine.txt": b"by hand\n"}
+
+
+def test_what_the_user_edits_while_the_agent_only_talks_is_not_the_turns(root: Path) -> None:
+    (root / "mine.txt").write_text("0\n")
+    agent = Claude(root)
+    agent.prompt("Explain")
+    (root / "mine.txt").write_text("by hand\n")
+    agent.stop()
+    undo(root, agent)
+    assert (root / "mine.txt").read_text() == "by hand\n"
+
+
+def test_a_program_that_was_cut_off_is_still_the_turns(root: Path) -> None:
+    """It was told of before it ran; of Cursor's nothing is known when it is cut off, so the turn scans."""
+    for agent in (Claude(root), Cursor(root, OTHER_ID)):
+        agent.prompt("Run")
+        agent.before(*agent.shell_call("make"))
+        (root / f"{agent.name}.txt").write_text("made\n")
+        agent.prompt("Next")
+        agent.stop()
+        assert files_of(root, agent)[0] == {f"{agent.name}.txt".encode()}
+
+
+def test_an_edit_through_a_link_is_an_edit_of_the_file_behind_it(root: Path, tmp_path: Path) -> None:
+    (root / "real.txt").write_text("0\n")
+    (root / "link.txt").symlink_to("real.txt")
+    (tmp_path / "outside.txt").write_text("0\n")
+    (root / "out.txt").symlink_to(tmp_path / "outside.txt")
+    before = on_disk(root)
+    agent = Claude(root)
+    agent.prompt("Through links")
+    agent.write("link.txt", "1\n")
+    agent.write("out.txt", "1\n")
+    agent.stop()
+    with Store.open(root) as store:
+        last = line(store, agent.session)[-1]
+        assert set(touched(store, last["commit"])) == {b"real.txt"}
+        assert [item["path"] for item in last["record"]["left_out"]] == [str(tmp_path / "outside.txt")]
+    undo(root, agent)
+    assert on_disk(root) == before
+
+
+@pytest.mark.parametrize("name", ["a.txt", "./a.txt", "../deep/a.txt", "~/project/deep/a.txt", "ABSOLUTE"])
+def test_names_of_files_start_from_where_the_agent_is(name: str, nobodys_home: Path) -> None:
+    """After a `cd`, while the project stays the project; and `~` is the user's home."""
+    root = nobodys_home / "project"
+    (root / "deep").mkdir(parents=True)
+    (root / "deep" / "a.txt").write_text("0\n")
+    agent = Claude(root)
+    agent.prompt("Below")
+    agent.cwd = root / "deep"
+    agent.before("Edit", {"file_path": str(root / "deep" / "a.txt") if name == "ABSOLUTE" else name})
+    (root / "deep" / "a.txt").write_text("1\n")
+    agent.stop()
+    assert files_of(root, agent) == [{b"deep/a.txt"}]
+
+
+# Told late, twice, or by another.
+
+
+@pytest.mark.parametrize("kind", [Cursor, Copilot], ids=lambda kind: kind.name)
+def test_a_start_that_is_told_after_the_prompt_ends_no_turn(kind: type[Agent], root: Path) -> None:
+    """Cursor does not wait for its start's hook, Copilot sends the prompt first."""
+    agent = kind(root)
+    agent.whole_turn("Before", [("z.txt", "z\n")])
+    agent.prompt("Go")
+    agent.start()
+    agent.write("a.txt", "1\n")
+    agent.stop()
+    assert files_of(root, agent) == [{b"z.txt"}, {b"a.txt"}]
+
+
+def test_a_prompt_that_is_told_again_after_its_stop_is_no_second_turn(root: Path) -> None:
+    agent = Claude(root)
+    agent.whole_turn("Go", [("a.txt", "1\n")])
+    agent.turn = 0
+    agent.prompt("Go")
+    agent.stop()
+    assert files_of(root, agent) == [{b"a.txt"}]
+
+
+def test_a_stop_that_overtakes_its_prompt_leaves_nothing_open(root: Path) -> None:
+    """Also where the turn before it is still open."""
+    agent = Claude(root)
+    agent.prompt("Interrupted")
+    agent.write("a.txt", "1\n")
+    agent.turn = 2
+    agent.stop()
+    agent.turn = 1
+    agent.prompt("Overtaken")
+    with Store.open(root) as store:
+        assert store.open_turns() == []
+    assert files_of(root, agent) == [{b"a.txt"}, set()]
+
+
+def test_tools_of_a_session_and_of_its_fork_are_not_mixed(root: Path) -> None:
+    """Both go on in one line of turns: what the one writes is not in the open turn of the other."""
+    one = Claude(root)
+    one.whole_turn("Together", [("a.txt", "1\n")])
+    with Store.open(root) as store:
+        conversations = Conversations(store)
+        fork = conversations.agent_session(one.id)
+        assert fork is not None
+        fork.id, fork.parent, fork.process = OTHER_ID, one.id, None
+        store.journal.carry_out([], conversations.known_as(fork), what="test")
+    two = Claude(root, OTHER_ID)
+    two.turn = 5
+    two.prompt("The fork")
+    two.before(*two.write_call("two.txt", "2\n"))
+    one.after(*one.write_call("a.txt", "1\n"))  # late news opens nothing
+    one.write("one.txt", "1\n")
+    (root / "two.txt").write_text("2\n")
+    two.stop()
+    one.stop()
+    with Store.open(root) as store:
+        assert store.open_turns() == []
+        nodes = [node for name in store.sessions() for node in line(store, name)]
+        found = {node["commit"]: set(touched(store, node["commit"])) for node in nodes if node["trailers"].get("Turn")}
+        assert sorted(map(sorted, found.values())) == [[b"a.txt"], [b"one.txt"], [b"two.txt"]]
+
+
+@pytest.mark.parametrize("id", ["abc.lock-1234", "x" * 200, "ünïcödé-日本語-тест", "0", "a.b.c", "UPPER-case"])
+def test_ids_of_any_shape(id: str, root: Path) -> None:
+    Claude(root, id).whole_turn("Go", [("a.txt", "1\n")])
+    with Store.open(root) as store:
+        assert len(store.sessions()) == 1
+        assert store.open_turns() == []
+
+
+def test_ids_that_begin_alike_or_differ_in_case_only(root: Path) -> None:
+    ids = ["same-start-1", "same-start-2", "SAME-start-1", "same-sta" + "x" * 192]
+    for id in ids:
+        Claude(root, id).whole_turn(id, [("a.txt", f"{id}\n")])
+    with Store.open(root) as store:
+        assert len(store.sessions()) == len(ids)
+        assert len({name.lower() for name in store.sessions()}) >= len(ids) - 1
+        assert_whole(store)

@@ -135,7 +135,7 @@ def test_helpers_in_the_background_work_for_the_turn_that_started_them(root: Pat
         assert record(store, str(turn["commit"]))["status"] == "done"
     agent.prompt("Delegate again")
     agent.event("Stop", stop_hook_active=False, background_tasks=running)
-    (root / "late.txt").write_text("2\n")
+    agent.write("late.txt", "2\n")
     agent.prompt("Something else")
     agent.stop()
     with Store.open(root) as store:

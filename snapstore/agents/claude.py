@@ -41,6 +41,7 @@ def spoken(payload: Payload, agent: str, project: str) -> list[Event]:
         "agent": agent,
         "session_id": text(payload, "session_id"),
         "cwd": project or text(payload, "cwd"),
+        "base": text(payload, "cwd"),
         "prompt_id": text(payload, "prompt_id", "turn_id"),
         "transcript": text(payload, "transcript_path"),
     }

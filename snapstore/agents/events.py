@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 START, PROMPT, BEFORE, AFTER, SHELL, STOP, END = "start", "prompt", "before", "after", "shell", "stop", "end"
 
 _SHORT = 8
+_LONGEST = 200  # bytes of a session's name
 
 
 class Event:
@@ -18,6 +19,7 @@ class Event:
 
     __slots__ = (
         "agent",
+        "base",
         "cwd",
         "goes_on",
         "kind",
@@ -41,6 +43,7 @@ class Event:
         session_id: str,
         *,
         cwd: str = "",
+        base: str = "",
         prompt: str = "",
         prompt_id: str = "",
         paths: Sequence[str] = (),
@@ -57,6 +60,7 @@ class Event:
         self.agent = agent
         self.session_id = session_id
         self.cwd = cwd  # where the agent stands: the project's folder where it names one, else its current folder
+        self.base = base or cwd  # what the names of files start from
         self.prompt = prompt
         self.prompt_id = prompt_id  # tells one prompt from another, where the agent numbers them
         self.paths = paths
@@ -74,4 +78,16 @@ class Event:
         """`claude-3f2a9c1d`: what the session is called here. Long enough to tell them apart, short enough to type."""
         plain = self.session_id.removeprefix(f"{self.agent}-")
         short = plain[:_SHORT].strip(".-")
-        return f"{self.agent}-{plain if short.endswith('.lock') else short or plain}"  # git's own name for its locks
+        if not short or short.endswith(".lock"):  # git's own name for its locks
+            return self.full_name
+        return f"{self.agent}-{short}"
+
+    @property
+    def full_name(self) -> str:
+        """The same where the short one is taken."""
+        full = f"{self.agent}-{self.session_id}"
+        if len(full.encode("utf-8", "surrogateescape")) <= _LONGEST:
+            return full
+        from hashlib import sha1
+
+        return f"{self.agent}-{sha1(full.encode('utf-8', 'surrogateescape'), usedforsecurity=False).hexdigest()}"

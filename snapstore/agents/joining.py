@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from snapstore.agents.events import BEFORE, SHELL
 from snapstore.errors import SnapstoreError
 from snapstore.timeline.conversation import AgentSession, Conversations, last_turn
 from snapstore.timeline.graph import Graph
@@ -31,25 +32,28 @@ def join(store: Store, event: Event, *, invent: bool) -> AgentSession | None:
     known.cwd = event.cwd
     known.title = event.title or known.title
     known.process = agent_process() or known.process
-    if _is_taken(store, conversations, known):
+    if _is_taken(store, conversations, known, event):
         known.session = _free_name(store, conversations, event)
     return known
 
 
-def _is_taken(store: Store, conversations: Conversations, known: AgentSession) -> bool:
+def _is_taken(store: Store, conversations: Conversations, known: AgentSession, event: Event) -> bool:
     """Whether another agent is in the middle of a turn there: a fork and the session it came from may both live on,
-    and each needs a line of its own. One that is gone, or went on to this session itself, only left its turn open."""
+    and each needs a line of its own. One that is gone, or went on to this session itself, only left its turn open;
+    but a session that was left uses no tools."""
     turn = store.open_turn(known.session)
     owner = turn.origin.get("session", "") if turn is not None else ""
     if not owner or owner == known.id:
         return False
     other = conversations.agent_session(owner)
-    return other is not None and other.process != known.process and conversations.is_running(other)
+    if other is None or not conversations.is_running(other):
+        return False
+    return other.process != known.process or event.kind in (BEFORE, SHELL)
 
 
 def _free_name(store: Store, conversations: Conversations, event: Event) -> str:
     taken = {known.session for known in conversations.agent_sessions()}
-    return event.short_name if event.short_name not in taken else f"{event.agent}-{event.session_id}"
+    return event.short_name if event.short_name not in taken else event.full_name
 
 
 def _new(conversations: Conversations, event: Event, session: str, parent: str | None = None) -> AgentSession:

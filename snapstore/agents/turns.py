@@ -10,7 +10,7 @@ import os
 
 from snapstore.agents.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
 from snapstore.errors import NoStore, SnapstoreError, Unsafe
-from snapstore.timeline.documents import check_name
+from snapstore.timeline.documents import check_name, readable
 from snapstore.timeline.store import Store
 
 TYPE_CHECKING = False
@@ -26,6 +26,8 @@ _SAME = 10.0  # seconds within which the same prompt, untouched, is the same eve
 _LONGEST_PROMPT = 1 << 20
 _OUTSIDE = "outside the root"
 _MOST_OUTSIDE = 100  # names kept of files that cannot be taken back
+_TELL_AFTERWARDS = ("cursor", PERSON)  # the others tell of every tool before it runs
+_OPENED = ("startup", "new", "")  # a start of a conversation that had no turns yet
 
 
 def handle(event: Event) -> str:
@@ -76,13 +78,15 @@ class Hook:
             if self._is_told_twice(self._store.open_turn(session.name)):
                 return ""
             state = self._conversations.state(session.name)
+            if self._is_over(state):
+                return ""
             if self._event.goes_on:
                 self._go_on(session, known, state)
                 return ""
             undone = state is not None and state.pending_fork and state.id == self._event.session_id
             self._complete(session, state.at if state is not None else "")
             self._begin(session, known)
-            if state is not None and self._event.prompt_id and state.ended_prompt == self._event.prompt_id:
+            if state is not None and self._event.prompt_id and state.stopped_prompt == self._event.prompt_id:
                 self._end(session, "done")  # its stop came first
         return self._about_undo(session) if undone else ""
 
@@ -98,7 +102,8 @@ class Hook:
     def _begin(self, session: Session, known: AgentSession | None) -> None:
         event = self._event
         left = self._store.open_turn(session.name)
-        record = self._remembered(left).record if left is not None else {}
+        if left is not None:
+            self._end(session, self._left_status(left))
         session.begin(
             event.prompt[:_LONGEST_PROMPT],
             agent=event.agent,
@@ -108,16 +113,14 @@ class Hook:
                 "prompt_id": event.prompt_id,
                 "transcript": event.transcript,
                 "cwd": event.cwd,
+                "tells": "afterwards" if event.agent in _TELL_AFTERWARDS else "before",
             },
-            left_status=self._left_status(left),
-            left_record=record,
         )
 
-    def _left_status(self, left: OpenTurn | None) -> str:
+    def _left_status(self, left: OpenTurn) -> str:
         """How a turn that is still open ended: a shell that shows its prompt again is done with the command before,
         and an agent that answered has only kept it open for its helpers."""
-        answered = left is not None and left.origin.get("answered")
-        return "done" if answered or self._event.agent == PERSON else "interrupted"
+        return "done" if left.origin.get("answered") or self._event.agent == PERSON else "interrupted"
 
     def _is_told_twice(self, turn: OpenTurn | None) -> bool:
         """Two settings files may name our hook, and Copilot runs Claude's."""
@@ -127,29 +130,48 @@ class Hook:
         if event.prompt_id and turn.origin.get("prompt_id"):
             return turn.origin["prompt_id"] == event.prompt_id
         fresh = self._store.clock() - turn.started_at < _SAME
-        return turn.prompt == event.prompt and fresh and not turn.named and not turn.shell
+        same = turn.prompt == readable(event.prompt[:_LONGEST_PROMPT])
+        return same and fresh and not turn.named and not turn.shell
+
+    def _is_over(self, state: ConversationState | None) -> bool:
+        """Whether the event's prompt is that of the last turn, which has ended."""
+        event = self._event
+        mine = state is not None and state.id == event.session_id
+        return mine and state is not None and bool(event.prompt_id) and state.ended_prompt == event.prompt_id
 
     # In a turn.
 
     def _touch(self) -> None:
         event = self._event
-        known = self._conversations.agent_session(event.session_id)
-        turn = self._store.open_turn(known.session) if known is not None else None
+        turn = self._own_turn()
         if turn is not None and self._is_known(turn):
             return  # the common case, without the lock
         with self._store.changing():
-            if known is None or turn is None:
-                session, known = self._session()
-                if self._store.open_turn(session.name) is None:
-                    state = self._conversations.state(session.name)
-                    over = state is not None and state.ended_prompt == event.prompt_id
-                    if event.kind == AFTER and over:
-                        return  # late news of a turn that is over: what it left behind is in it
-                    self._begin(session, known)
-            else:
-                session = self._store.session(known.session)
-            inside, outside = self._sorted(session, event.paths)
-            session.touch(inside, after=event.kind == AFTER, shell=event.kind == SHELL, left_out=outside)
+            turn = self._own_turn()
+            session = self._store.session(turn.session) if turn is not None else self._opened()
+            if session is not None:
+                inside, outside = self._sorted(session, event.paths)
+                session.touch(inside, after=event.kind == AFTER, shell=event.kind == SHELL, left_out=outside)
+
+    def _own_turn(self) -> OpenTurn | None:
+        """The open turn of this very session of the agent: one that was forked from it may have another open."""
+        name = self._conversations.session_of(self._event.session_id)
+        turn = self._store.open_turn(name) if name is not None else None
+        mine = turn is not None and turn.origin.get("session", self._event.session_id) == self._event.session_id
+        return turn if mine else None
+
+    def _opened(self) -> Session | None:
+        """A turn for a tool whose prompt was not told. None for late news of a turn that is over: what it left behind
+        is in it."""
+        event = self._event
+        session, known = self._session()
+        if event.kind == AFTER:
+            state = self._conversations.state(session.name)
+            told_before = event.agent not in _TELL_AFTERWARDS and self._store.open_turn(session.name) is not None
+            if told_before or self._is_over(state) or (state is not None and not event.prompt_id):
+                return None
+        self._begin(session, known)
+        return session
 
     def _is_known(self, turn: OpenTurn) -> bool:
         if self._event.kind == SHELL:
@@ -159,7 +181,14 @@ class Hook:
         return all(os.path.relpath(path, root) in named or path in named for path in self._full(self._event.paths))
 
     def _full(self, paths: Any) -> list[str]:
-        return [os.path.join(self._event.cwd, path) for path in paths if "\0" not in path]
+        """Each with the folders above it; of a link also the file that is written through it."""
+        found = []
+        for path in paths:
+            if "\0" not in path:
+                home = path.startswith("~/")
+                full = os.path.join(self._event.base, os.path.expanduser(path) if home else path)
+                found += [full, os.path.realpath(full)] if os.path.islink(full) else [full]
+        return found
 
     def _sorted(self, session: Session, paths: Any) -> tuple[list[str], dict[str, str]]:
         """Files of the root, and others. Those cannot be taken back, and the turn says so."""
@@ -187,7 +216,8 @@ class Hook:
                 self._note_end(name)
                 return
             if event.prompt_id and not _is_about(turn, event.prompt_id):
-                return  # a late stop: that turn was closed by the one that is open
+                self._note_end(name)  # a late stop, of a turn that the open one closed; or it overtook its prompt
+                return
             session = self._store.session(name)
             if event.running:
                 session.note(answered="yes")
@@ -197,8 +227,8 @@ class Hook:
     def _note_end(self, name: str) -> None:
         """A stop with nothing open: its prompt may still be on its way."""
         state = self._conversations.state(name)
-        if state is not None and self._event.prompt_id and state.ended_prompt != self._event.prompt_id:
-            state.ended_prompt = self._event.prompt_id
+        if state is not None and self._event.prompt_id and not self._is_over(state):
+            state.stopped_prompt = self._event.prompt_id
             files = self._conversations.written(state)
             self._store.journal.carry_out([], files, what=f"stop in session {name}")
 
@@ -213,10 +243,7 @@ class Hook:
         fresh = [path for path in inside if os.fsdecode(session.inside(path)) not in turn.named]
         if fresh or outside:
             session.touch(fresh, after=True, left_out=outside)
-        scan = True if remembered.scans or status != "done" else None  # not all may have been told of a cut-off turn
-        if scan is None and remembered.complete and not inside and not turn.named and not turn.shell:
-            scan = False  # hooks and conversation agree that nothing was written
-        session.end(scan=scan, status=status, **remembered.record)
+        session.end(scan=True if remembered.scans else None, status=status, **remembered.record)
 
     def _remembered(self, turn: OpenTurn) -> Any:
         from snapstore.agents.remembering import Remembered, origin_of, remember
@@ -259,13 +286,16 @@ class Hook:
             name = self._session_name() if self._event.kind == END else self._captured()
             if name is None:
                 return
-            turn = self._store.open_turn(name)
-            if turn is not None and turn.origin.get("session", self._event.session_id) == self._event.session_id:
+            turn = self._own_turn()
+            # One that only begins has no turn to leave: it is told of late, after its first prompt.
+            if turn is not None and not (self._event.kind == START and self._event.source in _OPENED):
                 self._end(self._store.session(name), self._left_status(turn))
 
     def _captured(self) -> str | None:
         """At a start: a new id may be the fork that was asked for (S4-09, S4-10)."""
         from snapstore.agents.joining import join
+        from snapstore.timeline.conversation import last_turn
+        from snapstore.timeline.graph import Graph
 
         known = join(self._store, self._event, invent=False)
         if known is None:
@@ -273,6 +303,8 @@ class Hook:
         state = self._conversations.state(known.session)
         files = self._conversations.known_as(known)
         if state is not None and state.take_up(known):
+            graph = Graph(self._store, known.session)
+            state.stand(last_turn(graph, graph.cursor))
             files |= self._conversations.written(state)
         self._store.journal.carry_out([], files, what=f"session {known.id} of {known.agent}")
         return known.session

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
 class ConversationState:
     """Where a session's conversation stands. `state/conversations/<session>.json`."""
 
-    __slots__ = ("agent", "at", "awaiting", "ended_prompt", "id", "materialized", "pending_fork", "session")
+    __slots__ = (
+        "agent",
+        "at",
+        "awaiting",
+        "ended_prompt",
+        "id",
+        "left",
+        "materialized",
+        "pending_fork",
+        "session",
+        "stopped_prompt",
+    )
 
     def __init__(
         self,
@@ -40,6 +51,8 @@ class ConversationState:
         pending_fork: bool = False,
         awaiting: dict[str, Any] | None = None,
         ended_prompt: str = "",
+        stopped_prompt: str = "",
+        left: dict[str, str] | None = None,
     ) -> None:
         self.session = session
         self.agent = agent
@@ -48,15 +61,19 @@ class ConversationState:
         self.materialized = materialized  # whether it holds anything that is not undone
         self.pending_fork = pending_fork  # whether it holds turns that are undone
         self.awaiting = awaiting  # a fork was asked for; the agent's next new session is it
-        self.ended_prompt = ended_prompt  # the last prompt that was answered
+        self.ended_prompt = ended_prompt  # the prompt of the last turn that is over
+        self.stopped_prompt = stopped_prompt  # one that was said to be answered before it was told of
+        self.left = left or {}  # other sessions of the agent that spoke here, and the last turn that each knows of
 
     def take_up(self, known: AgentSession) -> bool:
         """An agent's session speaks (S4-09). Another id than before is the fork that was pending, or an old line that
         was resumed. Gives whether anything is new."""
         if self.id == known.id and self.agent == known.agent:
             return False
-        self.id, self.agent, self.at = known.id, known.agent, known.fork_commit or ""
-        self.materialized, self.pending_fork, self.awaiting = bool(known.fork_commit), False, None
+        self.left[self.id] = self.at
+        self.id, self.agent, self.at = known.id, known.agent, self.left.pop(known.id, "") or known.fork_commit or ""
+        self.materialized, self.pending_fork, self.awaiting = bool(self.at), False, None
+        self.ended_prompt = self.stopped_prompt = ""
         return True
 
     def prompted(self) -> None:

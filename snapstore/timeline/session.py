@@ -41,8 +41,6 @@ class Session:
         hold: bool = False,
         known: AgentSession | None = None,
         origin: dict[str, str] | None = None,
-        left_status: str = INTERRUPTED,
-        left_record: dict[str, Any] | None = None,
     ) -> Turn:
         """Opens a turn: what other hands changed since the last one becomes a commit of its own.
 
@@ -58,7 +56,7 @@ class Session:
             with Step(store, self.name) as step:
                 disk = step.scan(left)
                 if left is not None:
-                    step.record_turn(left, SCANNED, left_status, left_record or {})
+                    step.record_turn(left, SCANNED, INTERRUPTED, {})
                 step.record_edits(disk)
                 turn = OpenTurn(
                     session=self.name,
@@ -76,7 +74,7 @@ class Session:
                     step.take_up(known)
                 step.commit(f"begin of a turn in session {self.name}", turn)
             if left is not None:
-                store.say(f"closed the turn left open in session {self.name} as {left_status}")
+                store.say(f"closed the turn left open in session {self.name} as {INTERRUPTED}")
         return Turn(self)
 
     def take_baseline(self) -> None:
@@ -123,7 +121,7 @@ class Session:
             turn = self._mine()
             with Step(self.store, self.name) as step:
                 found_by = NAMED
-                if scan if scan is not None else turn.shell or not turn.named:
+                if scan if scan is not None else _is_to_scan(turn, status):
                     step.scan(turn)
                     found_by = SCANNED
                 oid = step.record_turn(turn, found_by, status, record)
@@ -164,9 +162,10 @@ class Session:
 
     def close_open_turn(self, **record: Any) -> bytes | None:
         """Closes a turn left open as interrupted, with what it changed; gives its commit."""
-        if self.store.open_turn(self.name) is None:
+        turn = self.store.open_turn(self.name)
+        if turn is None:
             return None
-        return self.end(scan=True, status=INTERRUPTED, **record)
+        return self.end(scan=None if turn.origin else True, status=INTERRUPTED, **record)
 
     # Moves: a plan first, then its carrying out. Every surface uses these two.
 
@@ -298,6 +297,16 @@ class Turn:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._open:
             self.end(status=DONE if error is None else INTERRUPTED)
+
+
+def _is_to_scan(turn: OpenTurn, status: str) -> bool:
+    """Whether more may have changed than was named. An agent that tells of every tool before it runs has told of all:
+    what users edit while it only talks, or after they interrupted it, is not the turn's."""
+    if turn.shell:
+        return True
+    if turn.origin:
+        return turn.origin.get("tells") != "before" and (status != DONE or not turn.named)
+    return not turn.named
 
 
 def _held(turn: OpenTurn) -> bool:
