@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from snapstore import Store
-from snapstore.records import (
+from snapstore.records.base import Record
+from snapstore.records.nodes import (
     CheckRecord,
     DiffRecord,
     InitRecord,
     LogRecord,
     NodeRecord,
     OpenTurnRecord,
-    Record,
     ShowRecord,
     StatusRecord,
 )

@@ -17,7 +17,7 @@ from snapstore.cli.drawing import cells, clip
 from snapstore.git import commits
 from snapstore.git.objects import COMMIT
 from snapstore.git.shadow import SNAPSTORE
-from snapstore.records import TreeRecord, UndolistRecord
+from snapstore.records.branches import TreeRecord, UndolistRecord
 from snapstore.timeline.graph import Graph
 
 

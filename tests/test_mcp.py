@@ -18,7 +18,9 @@ from mcp import Client, StdioServerParameters
 from test_cli import PROGRAM, assert_record, snap_json
 
 from snapstore import Store
-from snapstore.records import DiffRecord, ErrorRecord, LogRecord, MoveRecord, Record, StatusRecord
+from snapstore.records.base import ErrorRecord, Record
+from snapstore.records.moves import MoveRecord
+from snapstore.records.nodes import DiffRecord, LogRecord, StatusRecord
 
 LOOKS, MOVES = {"status", "list", "diff", "preview"}, {"undo", "redo", "restore"}
 

@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from snapstore import Store
-from snapstore.records import CheckRecord, ErrorRecord, LeftOutRecord, LogRecord, NodeRecord, StatusRecord, dump
+from snapstore.records.base import ErrorRecord, dump
+from snapstore.records.nodes import CheckRecord, LeftOutRecord, LogRecord, NodeRecord, StatusRecord
 from snapstore.timeline.check import Check
 from snapstore.timeline.history import History
 from snapstore.timeline.status import read_status

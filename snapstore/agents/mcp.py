@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from mcp.server.mcpserver import Context
 
-    from snapstore.records import Record
+    from snapstore.records.base import Record
     from snapstore.timeline.nodes import FileChange
     from snapstore.timeline.plan import Plan
     from snapstore.timeline.session import Session
@@ -99,7 +99,7 @@ class Tools:
     def status(self) -> str:
         """Where the project stands: session, branch, current turn, undone turns, open turns, files changed since.
         Changes nothing."""
-        from snapstore.records import StatusRecord
+        from snapstore.records.nodes import StatusRecord
 
         with self._session() as session:
             return _text(session, StatusRecord, read_status(session, session.store.recovered).as_json())
@@ -110,7 +110,7 @@ class Tools:
     ) -> str:
         """The recorded turns with prompts and changed files, oldest first; between them, edits by other hands. Changes
         nothing."""
-        from snapstore.records import LogRecord
+        from snapstore.records.nodes import LogRecord
 
         with self._session() as session:
             history = History(session)
@@ -119,7 +119,7 @@ class Tools:
 
     def diff(self, since: Address = "@", until: Address | None = None, paths: Paths = []) -> str:  # noqa: B006
         """Differences as a patch: from an address to the files on disk, or to another address. Changes nothing."""
-        from snapstore.records import DiffRecord
+        from snapstore.records.nodes import DiffRecord
 
         with self._session() as session:
             history = History(session)
@@ -185,7 +185,7 @@ class Tools:
         carry_out: bool = False,
         close_turn: bool = False,
     ) -> str:
-        from snapstore.records import MoveRecord
+        from snapstore.records.moves import MoveRecord
 
         with self._session() as session:
             if close_turn:
@@ -307,7 +307,7 @@ def _refusal(error: ToolError) -> SnapstoreError:
 
 
 def _text(session: Session, kind: type[Record], document: dict[str, Any]) -> str:
-    from snapstore.records import dump
+    from snapstore.records.base import dump
 
     document = dump(kind, document)
     if session.store.recovered is not None:

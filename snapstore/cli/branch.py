@@ -62,7 +62,8 @@ def _delete(
 
     now = session.store.clock()
     if context.json and preview:
-        from snapstore.records import DeletePreviewRecord, dump
+        from snapstore.records.base import dump
+        from snapstore.records.branches import DeletePreviewRecord
 
         document = {
             "session": session.name,

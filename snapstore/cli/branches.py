@@ -29,7 +29,8 @@ def branches(context: Context, *, all: bool) -> int:
         listed, limit, now = len(everything) - archived, store.header.max_branches, store.clock()
         shown = everything if all else everything[:listed]
         if context.json:
-            from snapstore.records import BranchesRecord, dump
+            from snapstore.records.base import dump
+            from snapstore.records.branches import BranchesRecord
 
             document = {
                 "session": session.name,

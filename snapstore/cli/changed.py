@@ -17,7 +17,8 @@ def tell(context: Context, session: Session, operation: Operation | None, text: 
 
     graph = Graph(session.store, session.name)
     if context.json:
-        from snapstore.records import ChangeRecord, dump
+        from snapstore.records.base import dump
+        from snapstore.records.branches import ChangeRecord
 
         document = {
             "session": session.name,

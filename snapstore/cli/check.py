@@ -21,7 +21,8 @@ def check(context: Context, *, read_data: bool) -> int:
     problems = report.problems
     verdict = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     if context.json:
-        from snapstore.records import CheckRecord, dump
+        from snapstore.records.base import dump
+        from snapstore.records.nodes import CheckRecord
 
         document = {"ok": not problems, **report.as_json()}
         if problems:

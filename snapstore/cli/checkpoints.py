@@ -26,7 +26,8 @@ def checkpoints(context: Context) -> int:
         pinned = {name: Leaf(graph, oid) for name, oid in graph.checkpoints.items()}
         names = sorted(pinned, key=lambda name: (pinned[name].seq, name))
         if context.json:
-            from snapstore.records import CheckpointsRecord, dump
+            from snapstore.records.base import dump
+            from snapstore.records.branches import CheckpointsRecord
 
             document = {
                 "session": session.name,

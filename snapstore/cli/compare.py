@@ -37,7 +37,8 @@ def compare(context: Context, *, a: str, b: str, stat: bool, patch: bool) -> int
             if not context.json:
                 print_patch(context.out, lines)
                 return 0
-            from snapstore.records import CompareRecord, dump
+            from snapstore.records.base import dump
+            from snapstore.records.branches import CompareRecord
 
             document = {**found.as_json(), **(patch_json(lines) if patch else {})}
             context.document(dump(CompareRecord, document))

@@ -100,7 +100,8 @@ def told(context: Context, plan: Plan, *, dry_run: bool, after: str) -> bool:
     lines = unified(plan.changes)
     if context.json:
         from snapstore.agents.placing import BACKUP
-        from snapstore.records import ConnectRecord, dump
+        from snapstore.records.agents import ConnectRecord
+        from snapstore.records.base import dump
         from snapstore.timeline.nodes import path_json
 
         files = [
@@ -149,7 +150,8 @@ def _list(context: Context, found: list[Connection], agent: str | None) -> int:
 
     found = [connection for connection in found if agent in (None, connection.agent)]
     if context.json:
-        from snapstore.records import ConnectionsRecord, dump
+        from snapstore.records.agents import ConnectionsRecord
+        from snapstore.records.base import dump
 
         context.document(dump(ConnectionsRecord, {"agents": [_document(connection) for connection in found]}))
         return 0

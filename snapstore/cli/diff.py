@@ -32,7 +32,8 @@ def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ..
             changes = [change for change in changes if _named(change.path, wanted)]
         files, patch = patched(history, changes)
         if context.json:
-            from snapstore.records import DiffRecord, dump
+            from snapstore.records.base import dump
+            from snapstore.records.nodes import DiffRecord
 
             document = {"session": session.name, "from": old, "to": new, "files": [file.as_json() for file in files]}
             context.document(dump(DiffRecord, {**document, **patch_json(patch)}))

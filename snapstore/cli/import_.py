@@ -45,7 +45,8 @@ def import_(context: Context, *, transcript: str, agent: str | None, dry_run: bo
                     imported = found.carry_out(store, name)
                     commits, verified, moved_on = imported.commits, imported.verified, imported.moved_on
     if context.json:
-        from snapstore.records import ImportRecord, dump
+        from snapstore.records.agents import ImportRecord
+        from snapstore.records.base import dump
 
         context.document(dump(ImportRecord, _document(found, name, commits, verified, moved_on, dry_run)))
         return 0

@@ -74,7 +74,8 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
     left_out = [{**path_json(path), "why": why} for path, (why, _) in sorted(left.items())]
     files = sum(1 for _ in store.shadow.trees.walk(store.shadow.commit(oid).tree)) if oid else 0
     if context.json:
-        from snapstore.records import InitRecord, dump
+        from snapstore.records.base import dump
+        from snapstore.records.nodes import InitRecord
 
         document = {
             "root": os.fsdecode(store.root),

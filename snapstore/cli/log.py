@@ -23,7 +23,8 @@ def log(context: Context, *, number: int | None, stat: bool) -> int:
             limit = max(10, out.size()[1] - 4)  # newest first: what does not fit would push the newest out of sight
         nodes = history.nodes(limit, counts=stat)
         if context.json:
-            from snapstore.records import LogRecord, dump
+            from snapstore.records.base import dump
+            from snapstore.records.nodes import LogRecord
 
             document = {"session": session.name, "branch": history.branch, "nodes": [node.as_json() for node in nodes]}
             context.document(dump(LogRecord, document))

@@ -176,7 +176,8 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
 
 
 def _document(context: Context, document: dict[str, Any]) -> None:
-    from snapstore.records import MoveRecord, dump
+    from snapstore.records.base import dump
+    from snapstore.records.moves import MoveRecord
 
     context.document(dump(MoveRecord, document))
 

@@ -34,7 +34,8 @@ def listed(context: Context, *, number: int | None) -> int:
         if one.number not in undone:  # what was taken back itself takes nothing back any more
             undone.update(dict.fromkeys(one.undoes, one.number))
     if context.json:
-        from snapstore.records import OperationsRecord, dump
+        from snapstore.records.base import dump
+        from snapstore.records.moves import OperationsRecord
 
         rows = [{**one.as_json(), "undone_by": undone.get(one.number)} for one in operations]
         context.document(dump(OperationsRecord, {"operations": rows}))

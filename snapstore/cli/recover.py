@@ -33,7 +33,8 @@ def recover(context: Context, *, finish: bool, back: bool) -> int:
         obstacles = _obstacles(store, pending) if pending else []
         ended = store.recover(back=back) if pending and (finish or back) else None
     if context.json:
-        from snapstore.records import RecoveryRecord, dump
+        from snapstore.records.base import dump
+        from snapstore.records.moves import RecoveryRecord
 
         context.document(dump(RecoveryRecord, _document(pending, obstacles, ended)))
     elif pending is None:

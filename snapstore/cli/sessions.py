@@ -20,7 +20,8 @@ def sessions(context: Context) -> int:
         active = store.active_session()
         found = read_sessions(store)
         if context.json:
-            from snapstore.records import SessionsRecord, dump
+            from snapstore.records.agents import SessionsRecord
+            from snapstore.records.base import dump
 
             context.document(dump(SessionsRecord, {"sessions": [line.as_json(active) for line in found]}))
             return 0

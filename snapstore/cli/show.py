@@ -43,7 +43,8 @@ def show(context: Context, *, turn: str | None) -> int:
         node = history.node(history.resolve("@" if turn is None else turn))
         node.files, patch = patched(history, node.files)
         if context.json:
-            from snapstore.records import ShowRecord, dump
+            from snapstore.records.base import dump
+            from snapstore.records.nodes import ShowRecord
 
             names = ("replies", "thinking", "tool_calls", "lines", "unknown")
             conversation: dict[str, Any] = {name: _list(node, name) for name in names}

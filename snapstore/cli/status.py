@@ -39,7 +39,8 @@ def status(context: Context) -> int:
     with session.store as store:
         found = read_status(session, store.recovered)
         if context.json:
-            from snapstore.records import StatusRecord, dump
+            from snapstore.records.base import dump
+            from snapstore.records.nodes import StatusRecord
 
             context.document(dump(StatusRecord, found.as_json()))
         else:

@@ -31,7 +31,8 @@ def undolist(context: Context) -> int:
         leaves = [Leaf(graph, node.oid) for node in graph.by_seq() if node.oid not in graph.children]
         found = [{**leaf.as_json(now), **_place(graph, leaf, listed=leaf.tip in listed)} for leaf in leaves]
         if context.json:
-            from snapstore.records import UndolistRecord, dump
+            from snapstore.records.base import dump
+            from snapstore.records.branches import UndolistRecord
 
             document = {"session": session.name, "cursor": graph.cursor.hex(), "leaves": found}
             context.document(dump(UndolistRecord, document))
