@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -158,9 +159,9 @@ sys.exit(status)
 """
 
 
-def loaded(root: Path, *arguments: str) -> str:
+def loaded(root: Path, *arguments: str, feed: str = "") -> str:
     command = [sys.executable, "-c", LOADED, *arguments]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True, input=feed)
     return done.stderr.splitlines()[-1] if done.stderr else ""
 
 
@@ -174,6 +175,21 @@ def test_a_hook_loads_nothing_that_a_turn_does_not_need(root: Path) -> None:
     assert loaded(root, "turn", "end", "--scan") == ""
     assert loaded(root, "run", "-q", "--", "true") == ""
     assert loaded(root, "run", "--json", "--", "true") == ""
+
+
+def test_an_agents_hook_loads_as_little(root: Path) -> None:
+    def say(event: str, **fields: object) -> str:
+        payload = {"session_id": "s1", "cwd": str(root), "hook_event_name": event, "prompt_id": "p1", **fields}
+        return loaded(root, "hook", "claude", feed=json.dumps(payload))
+
+    edit = {"tool_name": "Edit", "tool_input": {"file_path": str(root / "a")}}
+    snap(root, "init")
+    assert say("PreToolUse", tool_name="Read", tool_input={"file_path": str(root / "a")}) == ""
+    assert say("SessionStart", source="startup") == ""
+    assert say("UserPromptSubmit", prompt="Go") == ""
+    assert say("PreToolUse", **edit) == ""
+    assert say("PostToolUse", **edit) == ""
+    assert say("Stop") == ""
 
 
 def test_click_loads_only_the_command_that_is_asked_for(root: Path) -> None:
