@@ -1,9 +1,9 @@
 """An agent's conversation beside its turns: recorded with them, undone with them, forked from them (S4).
 
-S4-23, the tests that the seed asks for, and where they stand here: undo sets the pending fork, splices no message, keeps
-the old line's checkpoints and moves its boundary back (`test_undo_waits_for_a_fork…`); the next prompt goes into a fork,
-uses the note up, starts from the fork's messages and captures the new id (`test_a_fork_goes_on…`); the first prompt
-undone sets none (`test_the_first_prompt_undone…`); no transcript is ever cut (`test_nothing_that_an_agent_owns…`).
+S4-23, the tests that the seed asks for, and where they stand here: undo sets the pending fork, splices no message,
+keeps the old line's checkpoints and moves its boundary back (`test_undo_waits_for_a_fork…`); the next prompt goes into
+a fork, uses the note up, starts from the fork's messages and captures the new id (`test_a_fork_goes_on…`); the first
+prompt undone sets none (`test_the_first_prompt_undone…`); no transcript is cut (`test_nothing_that_an_agent_owns…`).
 """
 
 from __future__ import annotations
