@@ -686,6 +686,19 @@ def test_many_files(place: Place, monkeypatch: pytest.MonkeyPatch, syncfs: bool)
     assert len(synced) < 30 if syncfs else len(synced) > count
 
 
+def test_many_files_with_few_descriptors(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a sync of the whole file system files wait for theirs in batches: a process may have 256 descriptors."""
+    monkeypatch.setattr(beside, "file_system_sync", lambda: None)
+    new: Files = {b"d/f%d" % n: (FILE, b"new %d" % n) for n in range(300)}
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(len(os.listdir("/dev/fd")) + 150, hard), hard))
+    try:
+        place.go({}, new)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    place.assert_is(new)
+
+
 def test_a_large_file_in_bounded_memory(place: Place) -> None:
     """G-40: written from the store and compared with it in pieces."""
     code = """

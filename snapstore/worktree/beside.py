@@ -70,7 +70,7 @@ class Beside:
         new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
         sync = _whole_sync(len(new))
         ready: list[Ready] = []
-        waiting: list[int] | None = [] if sync is None else None  # few enough to stay open until they are synced
+        waiting: list[int] | None = [] if sync is None else None  # stay open until they are synced
         try:
             for path, present, wanted in new:
                 beside = self._folders.nearest(above(path))
@@ -79,8 +79,10 @@ class Beside:
                 folder = self._folders.enter(beside)
                 st = self._write(temporary, folder, wanted, was.get(path), modes.get(path), waiting)
                 ready.append((path, present, beside, temporary, st))
-            for fd in waiting or ():
-                os.fsync(fd)
+                if waiting is not None and len(waiting) > MANY:  # a process may have few descriptors
+                    _sync_and_close(waiting)
+            if waiting:
+                _sync_and_close(waiting)
         finally:
             for fd in waiting or ():
                 os.close(fd)
@@ -122,6 +124,13 @@ class Beside:
             return os.fstat(fd)
         finally:
             os.close(fd)
+
+
+def _sync_and_close(waiting: list[int]) -> None:
+    for fd in waiting:
+        os.fsync(fd)
+    while waiting:
+        os.close(waiting.pop())
 
 
 def sync_all(folders: Iterable[int], number: int) -> None:
