@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import resource
 import signal
 import stat
 from collections.abc import Callable, Iterable, Iterator
