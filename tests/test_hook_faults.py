@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agents import OTHER_ID, Agent, Claude, Codex, Copilot, Cursor
 from helpers import assert_whole, line, on_disk, touched
+from test_conversations import Talking
 
 from snapstore import Store
+from snapstore.agents.forking import Forking
 from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.status import read_status
 
 
 def files_of(root: Path, agent: Agent) -> list[set[bytes]]:
@@ -241,3 +248,99 @@ def test_ids_that_begin_alike_or_differ_in_case_only(root: Path) -> None:
         assert len(store.sessions()) == len(ids)
         assert len({name.lower() for name in store.sessions()}) >= len(ids) - 1
         assert_whole(store)
+
+
+def test_the_turn_of_an_agent_that_was_killed_is_closed_by_the_next_prompt_of_any(root: Path) -> None:
+    """It would hold on for ever to the files that it named, whatever another turn's programs do to them."""
+    (root / "x").write_text("0\n")
+    payload = {"session_id": OTHER_ID, "cwd": str(root), "hook_event_name": "UserPromptSubmit", "prompt": "Killed"}
+    call = {"hook_event_name": "PreToolUse", "tool_name": "Write", "tool_input": {"file_path": str(root / "x")}}
+    # An agent of its own that ends without a word: an interpreter between us and its hooks.
+    code = (
+        "import subprocess, sys\n"
+        "for data in sys.argv[1:]:\n"
+        "    subprocess.run([sys.executable, '-m', 'snapstore', 'hook', 'claude'], input=data.encode(), check=True)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, json.dumps(payload), json.dumps({**payload, **call})], check=True)
+    with Store.open(root) as store:
+        assert [turn.prompt for turn in store.open_turns()] == ["Killed"]
+    agent = Codex(root)
+    agent.prompt("Run")
+    with Store.open(root) as store:
+        assert [turn.prompt for turn in store.open_turns()] == ["Run"]
+    agent.run("sed", lambda: (root / "x").write_text("1\n"))
+    agent.stop()
+    assert files_of(root, agent) == [{b"x"}]
+    undo(root, agent)
+    assert (root / "x").read_text() == "0\n"
+
+
+def test_the_same_prompt_again_with_a_transcript_that_lags_gets_no_record_of_the_turn_before(
+    root: Path, nobodys_home: Path
+) -> None:
+    """Agents that number no prompts, and "continue" as often as you like."""
+    agent = Unnumbered(root, nobodys_home)
+    agent.whole_turn("continue", [("a.txt", "1\n")], "First reply")
+    agent.whole_turn("continue", [("b.txt", "2\n")], "Second reply")
+    Claude.prompt(agent, "continue")
+    Claude.write(agent, "c.txt", "3\n")
+    Claude.stop(agent, "Third reply")
+    with Store.open(root) as store:
+        records = [node["record"] for node in line(store, agent.session)[1:]]
+        assert [kept["replies"] for kept in records] == [["First reply"], ["Second reply"], ["Third reply"]]
+        assert records[2]["lines"] == []
+    assert files_of(root, agent) == [{b"a.txt"}, {b"b.txt"}, {b"c.txt"}]
+
+
+def test_a_conversation_left_and_resumed_still_holds_what_was_undone(root: Path, nobodys_home: Path) -> None:
+    """S4-08: the note is used up by a prompt, not by looking into the fork and coming back."""
+    agent = Talking(root, nobodys_home)
+    for number in (1, 2, 3):
+        agent.whole_turn(f"Prompt {number}", [(f"f{number}.txt", "x\n")])
+    undo(root, agent)
+    with Store.open(root) as store:
+        forked = Forking(store.session(agent.session)).run()
+    agent.resumed(forked, nobodys_home).end()
+    agent.start("resume")
+    with Store.open(root) as store:
+        found = read_status(store.session(agent.session)).conversation
+        assert found is not None and (found["id"], found["pending_fork"]) == (agent.id, True)
+    agent.whole_turn("Prompt 4", [("f4.txt", "x\n")])
+    with Store.open(root) as store:
+        found = read_status(store.session(agent.session)).conversation
+        assert found is not None and (found["id"], found["pending_fork"]) == (agent.id, False)
+
+
+class Unnumbered(Talking):
+    """A version that gives its prompts no ids."""
+
+    def event(self, name: str, **fields: Any) -> None:
+        turn, self.turn = self.turn, 0
+        super().event(name, **fields)
+        self.turn = turn
+
+
+# A store in use, and a process without its standard streams.
+
+
+def test_a_store_that_hangs_holds_the_agent_up_for_seconds_only(root: Path) -> None:
+    """Another process holds the lock, and was stopped. What could not be recorded is in the log."""
+    agent = Claude(root)
+    agent.whole_turn("Fine", [("a.txt", "1\n")])
+    with Store.open(root) as store, store.lock:
+        start = time.monotonic()
+        agent.prompt("Cannot be recorded")
+        assert time.monotonic() - start < 15
+        [error] = read_status(store.session(agent.session)).hook_errors
+        assert "in use by" in error
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full >&2"])
+@pytest.mark.parametrize("agent", ["claude", "gemini"])
+def test_streams_that_are_closed_or_full_disturb_nobody(closed: str, agent: str, root: Path) -> None:
+    event = "UserPromptSubmit" if agent == "claude" else "BeforeAgent"
+    payload = {"session_id": OTHER_ID, "cwd": str(root), "hook_event_name": event, "prompt": "Go"}
+    command = f"exec '{sys.executable}' -m snapstore hook {agent} {closed}"
+    done = subprocess.run(["sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.strip() in (b"", b"{}")

@@ -36,12 +36,13 @@ class Remembered:
         self.scans = False
 
 
-def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "") -> Remembered:
-    """What the transcript holds of the turn that began with a prompt. Never fails: a hook must not."""
+def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "", after: str = "") -> Remembered:
+    """What the transcript holds of the turn that began with a prompt, after the one whose first message is `after`.
+    Never fails: a hook must not."""
     found = Remembered()
     turn = None
     try:
-        turn = _find(agent, origin, prompt)
+        turn = _find(agent, origin, prompt, after)
     except (SnapstoreError, OSError, ValueError, RecursionError, MemoryError) as error:
         found.record["transcript_error"] = str(error)[:500]
     about: dict[str, Any] = {"agent_session": origin.get("session", ""), "prompt_id": origin.get("prompt_id", "")}
@@ -93,7 +94,7 @@ def _bounded(call: dict[str, Any]) -> dict[str, Any]:
     return call
 
 
-def _find(agent: str, origin: dict[str, str], prompt: str) -> ConversationTurn | None:
+def _find(agent: str, origin: dict[str, str], prompt: str, after: str) -> ConversationTurn | None:
     from snapstore.transcripts.reading import AGENTS, last_turns
 
     if agent not in AGENTS:
@@ -101,7 +102,9 @@ def _find(agent: str, origin: dict[str, str], prompt: str) -> ConversationTurn |
     path = transcript_of(agent, origin)
     if path is None:
         return None
-    turns = last_turns(path, agent, _LOOK_BACK, origin.get("session"))
+    found = last_turns(path, agent, _LOOK_BACK, origin.get("session"))
+    old = [at for at, turn in enumerate(found, 1) if after and turn.messages and turn.messages[0].id == after]
+    turns = found[old[-1] :] if old else found
     wanted = origin.get("prompt_id")
     if wanted:
         for turn in reversed(turns):

@@ -104,6 +104,7 @@ class Hook:
         left = self._store.open_turn(session.name)
         if left is not None:
             self._end(session, self._left_status(left))
+        self._end_abandoned(session)
         session.begin(
             event.prompt[:_LONGEST_PROMPT],
             agent=event.agent,
@@ -116,6 +117,19 @@ class Hook:
                 "tells": "afterwards" if event.agent in _TELL_AFTERWARDS else "before",
             },
         )
+
+    def _end_abandoned(self, mine: Session) -> None:
+        """Turns of other sessions whose agent was killed: nobody else would close them, and as long as they are open
+        the files that they named are theirs."""
+        for turn in self._store.open_turns(besides=mine.name):
+            if turn.owner is None and self._is_gone(turn.origin.get("session", "")):
+                try:
+                    self._end(self._store.session(turn.session), self._left_status(turn))
+                except SnapstoreError as error:
+                    self._store.log(f"a turn of session {turn.session} stays open: {error.message}")
+
+    def _is_gone(self, id: str) -> bool:
+        return bool(id) and self._conversations.is_gone(id)
 
     def _left_status(self, left: OpenTurn) -> str:
         """How a turn that is still open ended: a shell that shows its prompt again is done with the command before,
@@ -150,7 +164,7 @@ class Hook:
             turn = self._own_turn()
             session = self._store.session(turn.session) if turn is not None else self._opened()
             if session is not None:
-                inside, outside = self._sorted(session, event.paths)
+                inside, outside = self._sorted(session, event.paths, event.base)
                 session.touch(inside, after=event.kind == AFTER, shell=event.kind == SHELL, left_out=outside)
 
     def _own_turn(self) -> OpenTurn | None:
@@ -178,23 +192,24 @@ class Hook:
             return turn.shell
         named = {*turn.named, *turn.left_out}
         root = os.fsdecode(self._store.root)
-        return all(os.path.relpath(path, root) in named or path in named for path in self._full(self._event.paths))
+        full = self._full(self._event.paths, self._event.base)
+        return all(os.path.relpath(path, root) in named or path in named for path in full)
 
-    def _full(self, paths: Any) -> list[str]:
+    def _full(self, paths: Any, base: str) -> list[str]:
         """Each with the folders above it; of a link also the file that is written through it."""
         found = []
         for path in paths:
             if "\0" not in path:
                 home = path.startswith("~/")
-                full = os.path.join(self._event.base, os.path.expanduser(path) if home else path)
+                full = os.path.join(base, os.path.expanduser(path) if home else path)
                 found += [full, os.path.realpath(full)] if os.path.islink(full) else [full]
         return found
 
-    def _sorted(self, session: Session, paths: Any) -> tuple[list[str], dict[str, str]]:
+    def _sorted(self, session: Session, paths: Any, base: str) -> tuple[list[str], dict[str, str]]:
         """Files of the root, and others. Those cannot be taken back, and the turn says so."""
         inside: list[str] = []
         outside: dict[str, str] = {}
-        for path in self._full(paths):
+        for path in self._full(paths, base):
             try:
                 session.inside(path)
                 inside.append(path)
@@ -235,11 +250,11 @@ class Hook:
     def _end(self, session: Session, status: str) -> None:
         turn = self._store.open_turn(session.name)
         assert turn is not None
-        if self._event.agent == PERSON:  # most commands only look: those are no turns
+        if turn.agent == PERSON:  # most commands only look: those are no turns
             session.end_if_changed(exit_status=_number(self._event.reply))
             return
         remembered = self._remembered(turn)
-        inside, outside = self._sorted(session, remembered.paths)
+        inside, outside = self._sorted(session, remembered.paths, turn.origin.get("cwd") or self._event.base)
         fresh = [path for path in inside if os.fsdecode(session.inside(path)) not in turn.named]
         if fresh or outside:
             session.touch(fresh, after=True, left_out=outside)
@@ -249,10 +264,17 @@ class Hook:
         from snapstore.agents.remembering import Remembered, origin_of, remember
 
         event = self._event
-        if event.agent == PERSON:
+        if turn.agent == PERSON:
             return Remembered()
-        mine = event.kind == STOP and _is_about(turn, event.prompt_id)
-        return remember(turn.agent, origin_of(turn), turn.prompt, event.reply if mine else "")
+        own = turn.origin.get("session") == event.session_id
+        reply = event.reply if event.kind == STOP and own and _is_about(turn, event.prompt_id) else ""
+        return remember(turn.agent, origin_of(turn), turn.prompt, reply, after=self._last_message(turn))
+
+    def _last_message(self, turn: OpenTurn) -> str:
+        """Where prompts have no ids: the first message of the turn before, which may have been asked the same."""
+        state = self._conversations.state(turn.session) if not turn.origin.get("prompt_id") else None
+        about = self._record(state.at).get("conversation") if state is not None and state.at else None
+        return str(about.get("message_id") or "") if isinstance(about, dict) else ""
 
     def _complete(self, session: Session, commit: str) -> None:
         """The last turn's record, where the transcript was behind when it ended."""
@@ -264,7 +286,10 @@ class Hook:
         if not is_incomplete(record):
             return
         about = record["conversation"]
-        origin = {"session": str(about.get("agent_session", "")), "prompt_id": str(about.get("prompt_id", ""))}
+        prompt_id = str(about.get("prompt_id") or about.get("message_id") or "")
+        if not prompt_id and record.get("prompt") == self._event.prompt:
+            return  # the transcript may hold the new prompt already, and nothing tells them apart
+        origin = {"session": str(about.get("agent_session", "")), "prompt_id": prompt_id}
         origin |= {"transcript": self._event.transcript, "cwd": self._event.cwd}
         found = remember(str(record.get("agent", "")), origin, str(record.get("prompt", "")))
         if len(found.record.get("lines", [])) > len(record.get("lines", [])):

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from snapstore.cli.context import Context
 
 _LARGEST = 64 << 20  # bytes of a payload: a tool's answer may be long
+_PATIENCE = "8"  # seconds that an agent waits for a store in use: it is held for milliseconds, or by one that hangs
 
 
 def hook(context: Context, *, words: tuple[str, ...]) -> int:
+    import os
+
+    os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
     agent = words[0] if words else ""
     told: list[str] = []
     try:
@@ -29,11 +33,19 @@ def hook(context: Context, *, words: tuple[str, ...]) -> int:
         _note(agent, error)
         if "--debug" in words:
             raise
-    answer = _answer(agent, "\n".join(filter(None, told)) if "--tell" in words else "")
-    if answer:
-        context.out.line(answer)
-        context.out.flush()
+    _say(_answer(agent, "\n".join(filter(None, told)) if "--tell" in words else ""))
     return 0
+
+
+def _say(answer: str) -> None:
+    """Past the buffers: what cannot be written, because nobody listens or a disk is full, is not said."""
+    import os
+
+    if answer and sys.stdout is not None:  # closed, its number may be another file's by now
+        try:
+            os.write(sys.stdout.fileno(), f"{answer}\n".encode())
+        except (OSError, ValueError):
+            pass
 
 
 def _answer(agent: str, told: str) -> str:

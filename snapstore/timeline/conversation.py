@@ -173,6 +173,13 @@ class Conversations:
         pid, started = known.process
         return started is not None and platform.process_started(int(pid)) == started
 
+    def is_gone(self, id: str) -> bool:
+        """Whether the agent that last spoke in one of its sessions is known to be there no more."""
+        known = self.agent_session(id)
+        if known is None or not known.process or known.process[1] is None:
+            return False
+        return not self.is_running(known)
+
     def waiting(self, agent: str) -> Iterator[ConversationState]:
         """Conversations for which a fork was asked for whose id only the agent will know."""
         for name in _names(f"{self._store.state}/conversations"):
