@@ -589,7 +589,7 @@ def test_nothing_that_an_agent_owns_is_ever_written(agent: Talking, root: Path, 
 
 
 def test_an_imported_conversation_can_be_gone_on_with(root: Path, home: Path) -> None:
-    """Hooks and forks find it: the agent's id belongs to the session that was made of its transcript."""
+    """S1-13, S1-15; hooks and forks find it: the agent's id belongs to the session that was made of its transcript."""
     agent = Talking(root, home)
     for number in (1, 2):
         (root / f"f{number}.txt").write_text(f"{number}\n")
@@ -598,7 +598,10 @@ def test_an_imported_conversation_can_be_gone_on_with(root: Path, home: Path) ->
         agent.lines.answer(f"t{number}", "ok")
         agent.lines.reply(f"Reply {number}")
     agent.put_down()
-    snapstore(root, "import", str(agent.file))
+    [kept] = json.loads(snapstore(root, "import", "--list", "--json"))["conversations"]
+    assert (kept["sessionId"], kept["firstPrompt"], kept["session"]) == (ID, "Prompt 1", None)
+    snapstore(root, "import", ID)
+    assert f"recorded as {agent.session}" in snapstore(root, "import", "--list")
     with Store.open(root) as store:
         session = store.session(agent.session)
         assert talk(store, agent.session)["id"] == ID

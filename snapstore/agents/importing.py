@@ -10,14 +10,14 @@ import re
 from contextlib import contextmanager
 
 from snapstore.agents.remembering import conversation_fields
-from snapstore.errors import Corrupt, Unknown, Unsafe
+from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe
 from snapstore.timeline.conversation import AgentSession, Conversations
 from snapstore.timeline.documents import check_name, timestamp
 from snapstore.timeline.importing import REPLAYED, ImportedTurn, import_session, read_files
 from snapstore.timeline.session import LONGEST_PATH
-from snapstore.transcripts.find import find_transcript
+from snapstore.transcripts.find import claude_sessions, find_transcript
 from snapstore.transcripts.lines import Source, lines, opened, parse
-from snapstore.transcripts.reading import AGENTS, described, filled, outlined
+from snapstore.transcripts.reading import AGENTS, described, filled, first_prompt, outlined
 from snapstore.transcripts.replay import OUTSIDE, Replay
 from snapstore.worktree.names import unsafe_parts
 
@@ -178,6 +178,31 @@ def prepare(
                 "Give the agent's own transcript, and say whose it is with `--agent NAME`.",
             )
         yield Import(os.fspath(path), source, outline, conversation, root, home)
+
+
+def importable(store: Store | None, cwd: str) -> list[dict[str, Any]]:
+    """The conversations that Claude Code has kept for a project, newest first, with what its index knows of them
+    (S1-13, S1-15), and the session that has recorded each, if one has."""
+    conversations = Conversations(store) if store is not None else None
+    found = []
+    for entry in claude_sessions(cwd):
+        path = entry["fullPath"]
+        try:
+            changed = os.stat(path).st_mtime
+            prompt = entry.get("firstPrompt") or first_prompt(path, "claude")
+        except (OSError, SnapstoreError):
+            continue  # gone meanwhile, or no transcript
+        found.append(
+            {
+                "sessionId": entry["sessionId"],
+                "fullPath": path,
+                "firstPrompt": str(prompt),
+                "modified": timestamp(changed),
+                "messageCount": entry.get("messageCount") if isinstance(entry.get("messageCount"), int) else None,
+                "session": conversations.session_of(entry["sessionId"]) if conversations is not None else None,
+            }
+        )
+    return sorted(found, key=lambda entry: str(entry["modified"]), reverse=True)
 
 
 # Which file, and whose.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from snapstore.cli.options import Command, Operand, Option
-from snapstore.cli.output import BOLD, DIM, YELLOW, files_text, first_line, path_text, safe, shorten
+from snapstore.cli.output import BOLD, DIM, YELLOW, ago, files_text, first_line, path_text, safe, shorten
+from snapstore.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ _PROMPT = 50  # columns
 _NAMED = 4  # unknown things of a turn before "… and N more"
 
 
-def import_(context: Context, *, transcript: str, agent: str | None, dry_run: bool) -> int:
+def import_(context: Context, *, transcript: str | None, agent: str | None, dry_run: bool, listed: bool) -> int:
+    if listed:
+        return _list(context)
+    if transcript is None:
+        raise Usage("which conversation?", "Give a transcript or a session's id; `snapstore import --list` shows them.")
     from snapstore.agents.importing import locate, prepare
     from snapstore.timeline import places
     from snapstore.timeline.documents import check_name
@@ -54,6 +59,37 @@ def import_(context: Context, *, transcript: str, agent: str | None, dry_run: bo
     for number, turn in enumerate(found.turns, 1):
         _row(out, number, turn)
     _summary(out, found, name, verified, moved_on, dry_run)
+    return 0
+
+
+def _list(context: Context) -> int:
+    """`6f1c2a34-…  2h ago  Add a login form`, and where it is recorded already."""
+    import time
+
+    from snapstore.agents.importing import importable
+    from snapstore.timeline import places
+    from snapstore.timeline.store import Store
+
+    root = places.find(places.home_folder(), ".")
+    if root is None:
+        found = importable(None, os.getcwd())
+    else:
+        with Store.open(".", say=context.say) as store:
+            found = importable(store, os.getcwd())
+    if context.json:
+        from snapstore.records.agents import ImportableRecord
+        from snapstore.records.base import dump
+
+        context.document(dump(ImportableRecord, {"conversations": found}))
+        return 0
+    out, now = context.out, time.time()
+    for entry in found:
+        prompt = first_line(entry["firstPrompt"]) or "(no prompt)"
+        where = f"  {out.paint('recorded as ' + safe(entry['session']), DIM)}" if entry["session"] else ""
+        when = out.paint(f"{ago(entry['modified'], now):>9}", DIM)
+        out.line(f"{safe(entry['sessionId'])}  {when}  {shorten(prompt, _PROMPT)}{where}")
+    if not found:
+        out.line("Claude Code has kept no conversation of this folder.")
     return 0
 
 
@@ -133,12 +169,13 @@ def _summary(
 COMMAND = Command(
     "import",
     import_,
-    "Make a session of a conversation that was not recorded: TRANSCRIPT is an agent's file, or the id of its session. "
+    "Make a session of a conversation. TRANSCRIPT is an agent's file, or the id of its session. "
     "Files come in where the transcript and the disk tell what they were before and after; what is not known is said, "
     "turn by turn. Changes no file. Makes the store when there is none.",
     options=(
         Option("agent", "--agent", "Whose transcript it is, when that cannot be told.", metavar="NAME"),
         Option("dry_run", "--dry-run", "Only say what would be imported."),
+        Option("listed", "--list", "The conversations that Claude Code has kept for this project."),
     ),
-    operands=(Operand("transcript", "TRANSCRIPT", required=True, complete="file"),),
+    operands=(Operand("transcript", "[TRANSCRIPT]", complete="file"),),
 )

@@ -41,6 +41,21 @@ class ImportRecord(Record):
     preview: bool
 
 
+class KeptConversationRecord(Record):
+    """A conversation that an agent has kept, and the session that has recorded it."""
+
+    sessionId: Text
+    fullPath: Text
+    firstPrompt: Text
+    modified: Text
+    messageCount: int | None
+    session: Text | None
+
+
+class ImportableRecord(Record):
+    conversations: list[KeptConversationRecord]
+
+
 class ConnectedFileRecord(PathRecord):
     change: Literal["A", "M", "D"]
     backup: Text | None

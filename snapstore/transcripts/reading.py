@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode")
 _FIRST_TAIL = 1 << 20
-_FIRST_LINES = 50
+_FIRST_LINES = 100
 _ROOM = 4 << 20  # bytes of lines kept between the passes where memory is to stay small
 _ROOM_FOR_ALL = 256 << 20  # where the caller wants everything in memory anyway
 _SQLITE = b"SQLite format 3\0"
@@ -77,14 +77,27 @@ def forked_from(path: str | os.PathLike[str], agent: str) -> str | None:
     if agent == "opencode":
         return None
     with opened(path) as file:
-        outline = new_outline(agent)
-        for number, (ref, raw) in enumerate(lines(file)):
-            record = parse(raw)
-            if record is not None:
-                outline.feed(ref, record)
-            if outline.forked_from is not None or number >= _FIRST_LINES:
-                break
-        return outline.forked_from
+        return _opening(Source(file), agent).forked_from
+
+
+def first_prompt(path: str | os.PathLike[str], agent: str) -> str:
+    """What a conversation began with, as far as its first lines tell."""
+    with opened(path) as file:
+        source = Source(file)
+        outline = _opening(source, agent)
+        span = next((span for span in outline.line() if span.prompted), None)
+        return (filled(source, outline, span, 1).prompt or "") if span is not None else ""
+
+
+def _opening(source: Source, agent: str) -> Outline:
+    outline = new_outline(agent)
+    for number, (ref, raw) in enumerate(lines(source.file)):
+        record = parse(raw)
+        if record is not None:
+            outline.feed(ref, record)
+        if number >= _FIRST_LINES:
+            break
+    return outline
 
 
 # The two passes.
