@@ -31,7 +31,8 @@ def compare(context: Context, *, a: str, b: str, stat: bool, patch: bool) -> int
         history = History(session)
         found = Comparison(history, a, b)
         if patch or context.json:
-            from snapstore.cli.patches import patch_json, patched, print_patch
+            from snapstore.cli.patches import print_patch
+            from snapstore.timeline.patches import patch_json, patched
 
             lines = patched(history, found.differing())[1] if patch else []
             if not context.json:

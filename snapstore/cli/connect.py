@@ -91,7 +91,8 @@ def plan_folder(plugin: str) -> str:
 
 def told(context: Context, plan: Plan, *, dry_run: bool, after: str) -> bool:
     """Answers a program, or somebody who only asked what would change; False when there is more to say."""
-    from snapstore.cli.patches import patch_json, print_patch
+    from snapstore.cli.patches import print_patch
+    from snapstore.timeline.patches import patch_json
 
     if not context.json and not dry_run:
         return False

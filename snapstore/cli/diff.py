@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ...]) -> int:
-    from snapstore.cli.patches import patch_json, patched, print_patch
+    from snapstore.cli.patches import print_patch
     from snapstore.timeline.history import History
     from snapstore.timeline.nodes import file_changes
+    from snapstore.timeline.patches import patch_json, patched
 
     session = context.reading()
     with session.store as store:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 
 from snapstore.cli.output import duration_text, safe
-from snapstore.timeline.documents import timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,21 +150,6 @@ def clip(text: str, width: int, more: str = "…") -> str:
     while cells(kept) > room:
         kept = kept[: -max(1, (cells(kept) - room) // 2)]
     return kept.rstrip() + more
-
-
-# Moments. Ten thousand of them at a time: the ways over text that one row can afford took half of the whole drawing.
-
-
-class Stamps(dict[int, str]):
-    """Time stamps as in every document; of each day only the first is worked out."""
-
-    def __missing__(self, day: int) -> str:
-        self[day] = found = timestamp(day * 86400)[:11]
-        return found
-
-    def of(self, seconds: int) -> str:
-        day, rest = divmod(seconds, 86400)
-        return f"{self[day]}{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}.000Z"
 
 
 def age(seconds: float, now: float) -> str:

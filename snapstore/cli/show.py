@@ -34,8 +34,9 @@ FOUND_BY["replayed"] = "as the conversation tells"
 
 
 def show(context: Context, *, turn: str | None) -> int:
-    from snapstore.cli.patches import patch_json, patched, print_patch
+    from snapstore.cli.patches import print_patch
     from snapstore.timeline.history import History
+    from snapstore.timeline.patches import patch_json, patched
 
     session = context.reading()
     with session.store as store:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from json.encoder import encode_basestring_ascii as quote
 
-from snapstore.cli.drawing import NARROW, Glyphs, Row, Stamps, age, called, cells, clip, listed, rows
+from snapstore.cli.drawing import NARROW, Glyphs, Row, age, called, cells, clip, listed, rows
 from snapstore.cli.options import Command, Option
 from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output, first_line, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from snapstore.cli.context import Context
     from snapstore.timeline.graph import Graph, GraphNode
 
@@ -27,7 +23,10 @@ def tree(context: Context, *, all: bool, ascii: bool) -> int:
     with session.store as store:
         graph = Graph(store, session.name)
         if context.json:
-            _print_document(context.out, graph, store.clock(), everything=all)
+            from snapstore.timeline.treedocument import tree_document
+
+            shown_nodes = None if all else listed(graph)
+            context.out.raw(tree_document(graph, store.clock(), shown_nodes))
             return 0
         ascii = ascii or not _can_draw(sys.stdout.encoding)
         drawn = rows(graph, everything=all)
@@ -156,51 +155,6 @@ class Painter:
         if edits:
             parts.append("1 edit" if edits == 1 else f"{edits:,} edits")
         return f"{glyphs.more} {' and '.join(parts)}"
-
-
-# For programs.
-
-
-def _print_document(out: Output, graph: Graph, now: float, *, everything: bool) -> None:
-    """The document of TreeRecord, a node a line. Written as text at once: as objects, checked and then encoded, ten
-    thousand nodes would take longer than all the rest. Tests hold it to the record."""
-    from snapstore.timeline.branch import ARCHIVED, CURRENT, LISTED, Branch
-
-    nodes = graph.by_seq()
-    if not everything:
-        shown = listed(graph)
-        nodes = [node for node in nodes if node.oid in shown]
-    branches = [
-        Branch(graph, name, tip, CURRENT if name == graph.branch else LISTED) for name, tip in graph.branches.items()
-    ]
-    if everything:
-        branches += [Branch(graph, name, tip, ARCHIVED) for name, tip in graph.archived.items()]
-    rows = json.dumps([branch.as_json(now) for branch in branches])
-    head = {"session": graph.session, "cursor": graph.cursor.hex(), "branch": graph.branch}
-    body = ",\n".join(_encoded(graph, nodes))
-    out.raw(f'{json.dumps(head)[:-1]}, "nodes": [\n{body}\n], "branches": {rows}}}\n'.encode("ascii"))
-
-
-def _encoded(graph: Graph, nodes: list[GraphNode]) -> Iterator[str]:
-    undone, pinned, stamps = set(graph.undone()), graph.pinned, Stamps()
-    session = quote(graph.session)
-    names: dict[str | None, str] = {name: quote(name) for name in (*graph.branches, *graph.archived)}
-    names[None] = '""'
-    for node in nodes:
-        turn = node.turn
-        what = (
-            f'"label": "Turn {turn}", "prompt": {quote(node.subject)}'
-            if turn is not None
-            else f'"label": {quote(node.kind.capitalize())}, "prompt": ""'
-        )
-        parent = f'"{node.parent.hex()}"' if node.parent else "null"
-        yield (
-            f'{{"seq": {node.seq}, "turn": {"null" if turn is None else turn}, "commit": "{node.oid.hex()}", '
-            f'"tree": "{node.tree.hex()}", "parent": {parent}, "kind": {quote(node.kind)}, "session": {session}, '
-            f'"branch": {names[graph.branch_of(node.oid)]}, {what}, "agent": {quote(node.agent)}, '
-            f'"ended_at": "{stamps.of(node.seconds)}", "undone": {"true" if node.oid in undone else "false"}, '
-            f'"checkpoints": {json.dumps(pinned[node.oid]) if node.oid in pinned else "[]"}}}'
-        )
 
 
 COMMAND = Command(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from _thread import get_ident
 
 from xxhash import xxh3_64_digest
 
@@ -55,7 +56,7 @@ class CommitCache:
             return
         rows = [self._fresh.get(oid) or self.rows[oid] for oid in oids]
         body = marshal.dumps(rows)
-        temporary = f"{self._path}.{os.getpid()}"
+        temporary = f"{self._path}.{os.getpid()}.{get_ident()}"  # a server reads on several threads
         try:
             with open(temporary, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
                 file.write(_MAGIC + xxh3_64_digest(body) + body)

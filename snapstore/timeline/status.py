@@ -77,13 +77,14 @@ class Status:
         }
 
 
-def read_status(session: Session, recovery: str | None = None) -> Status:
+def read_status(session: Session, recovery: str | None = None, *, edits: bool = True) -> Status:
+    """Without `edits` nobody looks at the disk: what changed since, and what was left out, is not told."""
     store = session.store
     history = History(session)
     graph = history.graph
     last = next((node for node in graph.upwards(history.cursor) if node.turn is not None), None)
     cursor, tip = history.node(history.cursor), history.node(history.tip)
-    edits = history.edits()
+    changed = history.edits() if edits else []
     coverage = store.cache.coverage or {}
     left: dict[bytes, tuple[str, object]] = coverage.get("left_out", {})  # type: ignore[assignment]
     heads = store.shadow.refs.list(f"refs/heads/{session.name}/")
@@ -100,7 +101,7 @@ def read_status(session: Session, recovery: str | None = None) -> Status:
         prompt=last.subject if last else "",
         undone_turns=sum(graph.node(oid).turn is not None for oid in graph.undone()),
         open_turns=store.open_turns(),
-        edits=edits,
+        edits=changed,
         left_out=[{**path_json(path), "why": why} for path, (why, _) in sorted(left.items())],
         branches=sorted(name.rpartition("/")[2] for name in heads),
         sessions=store.sessions(),

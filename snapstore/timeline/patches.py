@@ -1,0 +1,42 @@
+"""Patches of what changed: counted, and as text for documents."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.timeline.nodes import FileChange
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.timeline.history import History
+
+
+def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChange], list[bytes]]:
+    """The changes with their counts, and their patch line by line. Each file is compared once for both."""
+    counted: list[FileChange] = []
+    lines: list[bytes] = []
+    for change in changes:
+        added = removed = 0
+        binary = inside = False
+        for line in history.patch([change]):
+            lines.append(line)
+            if line.startswith((b"@@", b"diff ")):
+                inside = line.startswith(b"@@")
+            elif line.startswith(b"Binary files "):
+                binary = True
+            elif inside:
+                added += line.startswith(b"+")
+                removed += line.startswith(b"-")
+        counts = (None, None, True) if binary else (added, removed, False)
+        counted.append(FileChange(change.path, change.change, change.old, change.new, *counts))
+    return counted, lines
+
+
+def patch_json(lines: list[bytes]) -> dict[str, str]:
+    patch = b"".join(lines)
+    try:
+        return {"patch": patch.decode("utf-8")}
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {"patch": os.fsdecode(patch), "patch_b64": b64encode(patch).decode()}
