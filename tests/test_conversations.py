@@ -198,6 +198,21 @@ def test_a_transcript_named_by_a_hostile_payload_is_not_read(root: Path, home: P
         assert record(store, line(store, agent.session)[1]["commit"])["lines"] == []
 
 
+def test_a_turn_that_was_cut_off_does_not_stand_in_the_way(agent: Talking, root: Path) -> None:
+    """G-37: Esc tells no hook. The transcript's last line does, and undo closes the turn by itself; one that is still
+    at work is refused."""
+    agent.prompt("Cut off")
+    agent.write("half.txt", "1\n")
+    snapstore(root, "undo", "-y", status=11)
+    agent.lines.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    agent.put_down()
+    assert "Undone prompt: Cut off" in snapstore(root, "undo", "-y")
+    assert not (root / "half.txt").exists()
+    with Store.open(root) as store:
+        whole = git(store.shadow.git_dir, "rev-list", f"refs/heads/{agent.session}/main").split()
+        assert record(store, whole[0].decode())["status"] == "interrupted"
+
+
 # The state machine of forks.
 
 

@@ -27,11 +27,12 @@ _LOOK_BACK = 3  # turns: a hook may be late
 class Remembered:
     """The fields for the turn's record, and what the calls in it say about files."""
 
-    __slots__ = ("complete", "paths", "record", "scans")
+    __slots__ = ("complete", "interrupted", "paths", "record", "scans")
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
         self.complete = False
+        self.interrupted = False  # whether the transcript says that the user cut it off
         self.paths: list[str] = []
         self.scans = False
 
@@ -57,6 +58,7 @@ def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "", a
                 found.paths += touched.paths
                 # What a helper did is not in this file.
                 found.scans |= touched.scans or call.name.lower() in ("agent", "task")
+        found.interrupted = turn.interrupted
         found.complete = turn.replies[-1:] == [reply] if reply else bool(turn.replies)
     if reply and reply not in found.record.get("replies", []):
         found.record["replies"] = [*found.record.get("replies", []), reply]

@@ -311,6 +311,9 @@ class Hook:
             name = self._session_name() if self._event.kind == END else self._captured()
             if name is None:
                 return
+            state = self._conversations.state(name)
+            if state is not None:
+                self._complete(self._store.session(name), state.at)
             turn = self._own_turn()
             # One that only begins has no turn to leave: it is told of late, after its first prompt.
             if turn is not None and not (self._event.kind == START and self._event.source in _OPENED):

@@ -128,8 +128,8 @@ def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
             move.root = session.store.root
             _repeat(session, move, options)
             how = _how(session, options, default)
-            if move.cancel:
-                session.close_open_turn()
+            if not move.preview:
+                _close_open_turn(context, session, move)
             plan = move.plan(session, how)
             _all_known(plan, options, how["policy"])
             return _go(context, session, move, plan)
@@ -141,6 +141,17 @@ def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
         why = error.strerror if isinstance(error, OSError) else str(error).removeprefix(UNWRITTEN)
         hint = "Do not repeat it: `snapstore ops` shows that it happened, `snapstore status` where you are."
         raise Failed(f"{move.verb} was done, but telling about it failed: {why}", hint) from error
+
+
+def _close_open_turn(context: Context, session: Session, move: Move) -> None:
+    """Where the user wants it, or where nobody works on it any more."""
+    if move.cancel:
+        session.close_open_turn()
+    elif session.store.open_turn(session.name) is not None:
+        from snapstore.agents.closing import close_interrupted
+
+        if close_interrupted(session):
+            context.say(f"closed the interrupted turn of session {session.name}")
 
 
 def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from snapstore.errors import Corrupt, NoStore, SnapstoreError
 from snapstore.git.commits import Identity
 from snapstore.git.shadow import Shadow
-from snapstore.timeline import places
+from snapstore.timeline import logbook, places
 from snapstore.timeline.documents import Documents, Header, OpenTurn, check_name, encode
 from snapstore.worktree import durable, usergit
 from snapstore.worktree.journal import Journal
@@ -174,8 +174,6 @@ class Store:
 
     def log(self, text: str) -> None:
         """Notes what could not be said aloud; `status` shows it."""
-        from snapstore.timeline import logbook
-
         logbook.note(f"{self.folder}/log", text, self.clock())
 
     def user_repo(self) -> usergit.UserRepo | None:
