@@ -171,6 +171,7 @@ PLACES = {
     "hook": "snapstore.cli.hook",
     "git": "snapstore.cli.git",
     "completion": "snapstore.cli.completion",
+    "ui": "snapstore.cli.ui",
 }
 
 ALIASES = {"rewind": "goto"}

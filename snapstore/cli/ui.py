@@ -1,0 +1,73 @@
+"""`snapstore ui`: the page, in a browser on this machine."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.cli.options import Command, Option
+from snapstore.cli.output import BOLD, DIM
+from snapstore.errors import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+
+_PATIENCE = "5"  # seconds: a person at a page is told soon that the store is in use
+
+
+def ui(context: Context, *, port: int | None, no_open: bool) -> int:
+    try:
+        from snapstore.web.server import Server
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn", "starlette"):
+            raise
+        hint = "Install them with `pip install 'snapstore[ui]'`."
+        raise Usage("the packages of the page are missing", hint) from None
+    os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
+    server = Server(".", port=port or 0)
+    if context.json:
+        context.document({"url": server.url, "port": server.port})
+    else:
+        context.out.line(context.out.paint(server.url, BOLD))
+        context.out.line("For this browser only, and once: whoever opens it first. Ctrl-C ends it.", DIM)
+    context.out.flush()
+    opened = None if no_open else _open(server.url)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if opened is not None:
+            os.unlink(opened)
+    return 0
+
+
+def _open(url: str) -> str:
+    """Opens the browser with a file that leads there: everyone on the machine can read the words of a command, and who
+    reads the address first could use it."""
+    import tempfile
+    import webbrowser
+
+    fd, path = tempfile.mkstemp(prefix="snapstore-", suffix=".html")
+    with open(fd, "w", encoding="ascii") as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><title>snapstore</title>')
+    webbrowser.open(f"file://{path}")
+    return path
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) < 65536:
+        raise ValueError(f"{text!r} is not a port")
+    return int(text)
+
+
+COMMAND = Command(
+    "ui",
+    ui,
+    "Open the page: see the turns as a conversation with its file changes, and undo, redo and branch by hand. For this "
+    "machine and this browser only. Needs the extra: pip install 'snapstore[ui]'.",
+    options=(
+        Option("port", "--port", "Listen on this port; else on a free one.", metavar="N", convert=_port),
+        Option("no_open", "--no-open", "Only print the address."),
+    ),
+)

@@ -1,0 +1,217 @@
+"""What happens in the store, told to the pages as it happens, whoever did it: another page, a command, an agent's hook.
+
+Everything that counts ends with a rename into a folder of refs or state, so a look at the times of a few folders tells
+that something happened; only then is it read what. One watcher serves all pages, and none runs without one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from snapstore.errors import SnapstoreError
+from snapstore.git.notes import REF as NOTES
+from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.ops import Operations
+from snapstore.timeline.store import Store
+from snapstore.web.project import Project
+
+LOOK_EVERY = 0.04  # seconds
+SAY_SOMETHING = 15.0  # so that nobody on the way takes the line for dead
+_QUEUE = 500
+_YOUNG = 50_000_000  # ns: a folder changed so lately may change again without a new time
+_STATE = ("", "open", "conversations", "agents", "sessions", "ops")
+
+Event = tuple[str, dict[str, Any]]
+Stamp = tuple[int, int] | None
+
+
+class Seen:
+    """One session at one moment."""
+
+    __slots__ = ("conversation", "expected", "seq", "signature")
+
+    def __init__(self, store: Store, name: str) -> None:
+        refs = store.shadow.refs
+        cursor = refs.read(f"refs/snapstore/cursor/{name}")
+        self.expected = cursor.hex() if cursor is not None else ""
+        self.seq = (store.shadow.commit(cursor).number("Seq") or 0) if cursor is not None else 0
+        state = Conversations(store).state(name)
+        self.conversation = (state.id if state.materialized else "") if state is not None else ""
+        places = ("refs/heads", "refs/tags", "refs/snapstore/archive")
+        held = [(ref, oid) for place in places for ref, oid in sorted(refs.list(f"{place}/{name}/").items())]
+        talk = state and (state.id, state.pending_fork, state.materialized, state.awaiting is not None)
+        self.signature = (
+            refs.value(f"refs/snapstore/cursor/{name}"),
+            held,
+            talk,
+            _stamp(f"{store.state}/open/{name}.json"),
+        )
+
+
+class Watch:
+    """Looks, on a thread of its own, at one store."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._stamps: dict[str, Stamp] = {}
+        self._again = True
+        self._sessions: dict[str, Seen] | None = None
+        self._agents: set[str] = set()
+        self._rest: tuple[object, ...] = ()
+
+    def state(self) -> dict[str, Any]:
+        """What a page that has just come must know: where each session stands."""
+        sessions = (self._sessions or {}).items()
+        return {"sessions": {name: {"expected": seen.expected, "seq": seen.seq} for name, seen in sessions}}
+
+    def look(self) -> list[Event]:
+        stamps = {folder: _stamp(folder) for folder in self._stamps}
+        if stamps == self._stamps and not self._again and stamps:
+            return []
+        young = time.time_ns() - _YOUNG
+        self._again = any(stamp is not None and stamp[0] > young for stamp in stamps.values()) or not stamps
+        try:
+            folders = self._folders()
+            self._stamps = {folder: stamps[folder] if folder in stamps else _stamp(folder) for folder in folders}
+            with self._project.store(recover=False) as store:
+                return self._differences(store)
+        except (SnapstoreError, OSError):  # gone, or in the middle of something: the next look tells
+            lost = self._sessions is not None and not os.path.isdir(self._project.folder)
+            self._again = True
+            if lost:
+                self._sessions = None
+            return [("store_lost", {})] if lost else []
+
+    def forget(self) -> None:
+        """Nobody listens: what happens until somebody does is not news."""
+        self._stamps, self._sessions, self._again = {}, None, True
+
+    def _folders(self) -> list[str]:
+        git_dir = f"{self._project.folder}/store.git"
+        state = [f"{self._project.folder}/state/{name}" for name in _STATE]
+        state += [entry.path for entry in os.scandir(state[-1]) if entry.is_dir()] if os.path.isdir(state[-1]) else []
+        return [git_dir, *(folder for folder, _, _ in os.walk(f"{git_dir}/refs")), *state]
+
+    def _differences(self, store: Store) -> list[Event]:
+        before, known = self._sessions, self._agents
+        now = {name: Seen(store, name) for name in store.sessions()}
+        agents = _agents(store)
+        rest = (store.shadow.refs.read(NOTES), Operations(store).next_number(), store.active_session())
+        told: list[Event] = []
+        if before is not None:
+            told = [("session_created", {"session": name, "id": None}) for name in now if name not in before]
+            told += [("session_created", _created(store, id)) for id in sorted(agents - known)]
+            changed = [name for name in now if name not in before or now[name].signature != before[name].signature]
+            if not changed and rest != self._rest:  # a record was completed: it does not say whose
+                changed = list(now)
+            for name in changed:
+                old = before[name].conversation if name in before else ""
+                if now[name].conversation and now[name].conversation != old:
+                    told.append(("session.materialized", {"session": name, "id": now[name].conversation}))
+                seen = now[name]
+                told.append(("session.updated", {"session": name, "expected": seen.expected, "seq": seen.seq}))
+        self._sessions, self._agents, self._rest = now, agents, rest
+        return told
+
+
+class Channel:
+    """The pages that listen, and the watcher while there are some."""
+
+    def __init__(self, project: Project) -> None:
+        self._watch = Watch(project)
+        self._pages: set[asyncio.Queue[Event | None]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._first: asyncio.Future[None] | None = None
+
+    async def listen(self) -> AsyncIterator[str]:
+        """One page's stream, until it goes or the server stops."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUE)
+        try:
+            if self._task is None:
+                self._first = asyncio.get_running_loop().create_future()
+                self._task = asyncio.create_task(self._run(self._first))
+            assert self._first is not None
+            await asyncio.shield(self._first)
+            self._pages.add(queue)
+            yield _spelled(("hello", self._watch.state()))
+            while True:
+                try:
+                    event = await asyncio.wait_for(queue.get(), SAY_SOMETHING)
+                except TimeoutError:
+                    yield ": still here\n\n"
+                    continue
+                if event is None:
+                    return
+                yield _spelled(event)
+        finally:
+            self._pages.discard(queue)
+            if not self._pages and self._task is not None:
+                self._task.cancel()
+                self._task = None
+                self._watch.forget()
+
+    def close(self) -> None:
+        for queue in self._pages:
+            _end(queue)
+
+    async def _run(self, first: asyncio.Future[None]) -> None:
+        try:
+            while True:
+                for event in await asyncio.to_thread(self._watch.look):
+                    for queue in self._pages:
+                        if queue.full():  # a page that does not read: it asks anew when it comes again
+                            _end(queue)
+                        else:
+                            queue.put_nowait(event)
+                if not first.done():
+                    first.set_result(None)
+                await asyncio.sleep(LOOK_EVERY)
+        finally:
+            if not first.done():
+                first.cancel()
+
+
+def _end(queue: asyncio.Queue[Event | None]) -> None:
+    while not queue.empty():
+        queue.get_nowait()
+    queue.put_nowait(None)
+
+
+def _spelled(event: Event) -> str:
+    """JSON in ASCII has no line ends: nothing in it can end the field."""
+    return f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        st = os.stat(path)
+    except OSError:
+        return None
+    return st.st_mtime_ns, st.st_ino
+
+
+def _agents(store: Store) -> set[str]:
+    try:
+        return {name[:-5] for name in os.listdir(f"{store.state}/agents") if name.endswith(".json")}
+    except FileNotFoundError:
+        return set()
+
+
+def _created(store: Store, id: str) -> dict[str, Any]:
+    """A session of an agent, as `session_created` tells of it (S1-29)."""
+    known = Conversations(store).agent_session(id)
+    if known is None:
+        return {"session": None, "id": id}
+    return {
+        "session": known.session,
+        "id": known.id,
+        "agent": known.agent,
+        "title": known.title,
+        "parentSessionId": known.parent,
+        "rewindFromTurn": known.fork_turn,
+    }

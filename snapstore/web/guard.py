@@ -1,0 +1,174 @@
+"""Who may speak to the server: the browser that was opened with the token, from the page itself, and nobody else.
+
+A server on the loopback address is in reach of every page that the person has open and of everyone on the machine.
+So: only requests for our own name (a page that rebinds its name to 127.0.0.1 gives another), only from our own page
+(Origin, Sec-Fetch-Site), only with the cookie that the one-time token bought. A body is read here, bounded in size
+and time, before anything else of the server sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from hmac import compare_digest
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import Response
+from fastapi.responses import HTMLResponse, PlainTextResponse
+
+from snapstore.errors import SnapstoreError, Unsafe, Usage
+from snapstore.web.answers import refusal
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LARGEST_BODY = 8 << 20
+BODY_SECONDS = 20.0
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_READING = ("GET", "HEAD")
+# No redirect: a browser that another place led here would follow one without the cookie, which is for our pages only.
+_WELCOME = '<!doctype html><meta http-equiv="refresh" content="0;url=/"><title>snapstore</title>'
+
+
+class Guard:
+    """Around the whole application."""
+
+    def __init__(self, app: App, port: int, token: str) -> None:
+        self._app = app
+        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self._token = token
+        self._used = False
+        self._secret = secrets.token_urlsafe(32)
+        self._cookie = f"snapstore-{port}"  # cookies know no ports: two servers would take each other's
+        self.exchanged = asyncio.Event()
+        self.body_seconds = BODY_SECONDS
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # no websockets, foreign or not
+            return
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                _add_headers(message, scope["path"])
+            await send(message)
+
+        try:
+            answer = self._refused(scope) or await self._admitted(scope, receive, sending)
+        except Exception as error:  # a mistake of ours: told, but not where in the program
+            if started:
+                raise
+            failure = SnapstoreError(f"unexpected: {type(error).__name__}: {error}", "`snapstore status` may say more.")
+            answer = refusal(failure)
+        if answer is not None:
+            await answer(scope, receive, sending)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        headers = _headers(scope)
+        method, path = scope["method"], scope["path"]
+        hosts = headers.get("host", [])
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return _no("this server goes by another name")
+        if any(origin != f"http://{hosts[0].lower()}" for origin in headers.get("origin", [])):
+            return _no("the request comes from another page")
+        if method == "GET" and path == "/" and b"token=" in scope["query_string"]:
+            return self._exchange(scope, headers)
+        for site in headers.get("sec-fetch-site", []):
+            typed = site == "none" and method in _READING
+            if site != "same-origin" and not (typed and headers.get("sec-fetch-dest", ["document"]) == ["document"]):
+                return _no("the request comes from another page")
+        if not self._has_cookie(headers):
+            error = Unsafe("this browser is not known here", "Open the address that `snapstore ui` prints.")
+            if path.startswith("/api/") or method not in _READING:
+                return refusal(error, 401)
+            return PlainTextResponse(f"snapstore: {error.message}. {error.hint}\n", 401)
+        if method not in _READING:
+            kinds = [kind.partition(";")[0].strip().lower() for kind in headers.get("content-type", [])]
+            if kinds != ["application/json"]:
+                return refusal(Usage("a change is asked for in JSON", "Send it as application/json."), 415)
+        return None
+
+    def _exchange(self, scope: Scope, headers: dict[str, list[str]]) -> Response:
+        """The token, which is worth one cookie."""
+        if self._has_cookie(headers):  # the address opened again
+            return HTMLResponse(_WELCOME)
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        fits = compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+        if self._used or not fits:
+            what = "this address was used already" if fits else "this is not the address that was printed"
+            text = f"snapstore: {what}. Run `snapstore ui` again for another.\n"
+            return PlainTextResponse(text, 403)
+        self._used = True
+        self.exchanged.set()
+        answer = HTMLResponse(_WELCOME)
+        answer.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict", path="/")
+        return answer
+
+    def _has_cookie(self, headers: dict[str, list[str]]) -> bool:
+        pairs = [pair.strip().partition("=") for line in headers.get("cookie", []) for pair in line.split(";")]
+        given = [value for name, _, value in pairs if name == self._cookie]
+        return any(compare_digest(value.encode("latin-1"), self._secret.encode()) for value in given)
+
+    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        if scope["method"] in _READING:
+            await self._app(scope, receive, send)
+            return None
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.body_seconds):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > LARGEST_BODY:
+                        return refusal(Usage(f"more than {LARGEST_BODY >> 20} MiB", "Ask for less at once."), 413)
+        except TimeoutError:
+            return refusal(Usage("the request took too long to arrive", "Send it again."), 408)
+        await self._app(scope, _replay(bytes(body), receive), send)
+        return None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    pending = [body]
+
+    async def again() -> Message:
+        if pending:
+            return {"type": "http.request", "body": pending.pop(), "more_body": False}
+        return await receive()
+
+    return again
+
+
+def _headers(scope: Scope) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return found
+
+
+def _add_headers(message: Message, path: str) -> None:
+    known = {name.lower() for name, _ in message["headers"]}
+    added = {**HEADERS, "cache-control": "no-store" if path.startswith("/api") or path == "/" else "no-cache"}
+    extra = [(name.encode(), value.encode()) for name, value in added.items() if name.encode() not in known]
+    message["headers"] = [*message["headers"], *extra]
+
+
+def _no(why: str) -> Response:
+    return refusal(Unsafe(why, "Open the address that `snapstore ui` prints."), 403)

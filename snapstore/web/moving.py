@@ -1,0 +1,95 @@
+"""Moves: the same plans as on the command line, previewed or carried out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from snapstore.errors import Usage
+from snapstore.records.base import ErrorRecord
+from snapstore.records.moves import MoveRecord
+from snapstore.records.web import MoveRequest
+from snapstore.timeline.plan import Plan, Policy
+from snapstore.timeline.session import Session
+from snapstore.web.project import Project, below, document, stale
+
+_TRAVELS = ("undo", "redo", "goto", "switch")
+_COUNTED = ("undo", "redo")
+
+
+def routes(project: Project) -> APIRouter:
+    api = APIRouter(responses={409: {"model": ErrorRecord}, 404: {"model": ErrorRecord}, 423: {"model": ErrorRecord}})
+
+    @api.post("/api/sessions/{name}/preview", response_model=MoveRecord)
+    def preview(name: str, request: MoveRequest) -> Response:
+        with project.session(name) as session:
+            return document(MoveRecord, session.preview(plan(session, request)))
+
+    @api.post("/api/sessions/{name}/move", response_model=MoveRecord)
+    def move(name: str, request: MoveRequest) -> Response:
+        if request.expected is None:
+            raise Usage("where the session was last seen is missing", "Send `expected`: the tree has it.")
+        with project.session(name) as session, project.counting_refusals():
+            return document(MoveRecord, session.move(plan(session, request)).as_json())
+
+    return api
+
+
+def plan(session: Session, request: MoveRequest) -> Plan:
+    """The plan that is asked for. A plan keeps where the session stood, and a move refuses one that is stale: so it is
+    enough to compare that with what the page saw."""
+    _fits(request)
+    how: dict[str, Any] = {"policy": Policy(request.on_conflict, map(below, request.ours), map(below, request.theirs))}
+    if request.move in _TRAVELS:
+        how |= {"scope": request.scope, "exact": request.exact}
+    made = _made(session, request, how)
+    if request.expected is not None and made.start.hex() != request.expected:
+        raise stale(made.start.hex())
+    unknown = (made.policy.ours | made.policy.theirs) - {path.path for path in made.paths}
+    for path in sorted(unknown):
+        raise Usage(f"{path.decode('utf-8', 'replace')!r} has no part in this", "A preview lists the files that have.")
+    return made
+
+
+def _made(session: Session, request: MoveRequest, how: dict[str, Any]) -> Plan:
+    address = request.address or ""
+    if request.move == "undo":
+        return session.plan_undo(request.count or 1, **how)
+    if request.move == "redo":
+        return session.plan_redo(None if request.all else request.count or 1, **how)
+    if request.move == "goto":
+        return session.plan_goto(address, **how)
+    if request.move == "switch":
+        return session.plan_switch(address, **how)
+    if request.move == "revert":
+        return session.plan_revert(address, **how)
+    if request.move == "apply":
+        return session.plan_apply(address, **how)
+    return session.plan_restore(address, [below(path) for path in request.paths], **how)
+
+
+def _fits(request: MoveRequest) -> None:
+    """What is given must have a meaning for this move: left out, it would be another move than the one meant."""
+    wrong = [
+        name
+        for name, given, moves in (
+            ("count", request.count is not None, _COUNTED),
+            ("all", request.all, ("redo",)),
+            ("paths", bool(request.paths), ("restore",)),
+            ("scope", request.scope != "both", _TRAVELS),
+            ("exact", request.exact, _TRAVELS),
+        )
+        if given and request.move not in moves
+    ]
+    if wrong:
+        raise Usage(f"{request.move} takes no {wrong[0]}", "Leave it out.")
+    if (request.move in _COUNTED) == bool(request.address):
+        word = "takes no" if request.address else "needs an"
+        raise Usage(f"{request.move} {word} address", "Undo and redo count turns, the others go by addresses.")
+    if request.move == "restore" and not request.paths:
+        raise Usage("which files?", "Name them in `paths`.")
+    if request.exact and request.scope == "conversation":
+        raise Usage("exact is about files, and the scope leaves them alone", "Choose one of them.")
+    for path in set(request.ours) & set(request.theirs):
+        raise Usage(f"{path!r} is in both ours and theirs", "Choose one of them.")

@@ -1,0 +1,102 @@
+"""The project that a page is about: its store, opened anew for each request.
+
+Stores are not shared between threads, and each opening sees what other processes did meanwhile, a store that is gone
+included. A request that reads never holds the lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from snapstore.errors import Conflict, SnapstoreError, Unknown, Unsafe, Usage
+from snapstore.records.base import Record, dump
+from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.session import Session
+from snapstore.timeline.store import Store
+from snapstore.web.answers import Document
+from snapstore.worktree.names import unsafe_parts
+
+T = TypeVar("T")
+
+
+class Project:
+    def __init__(self, folder: str) -> None:
+        with Store.open(folder) as store:
+            self.root = store.root
+            self.folder = store.folder
+            self.home = store.home
+        self.refused = 0  # moves that conflicts or anything else stood against, since the server started
+
+    @contextmanager
+    def store(self, *, recover: bool = True) -> Iterator[Store]:
+        with Store.open(os.fsdecode(self.root), home=self.home, recover=recover) as store:
+            yield store
+
+    @contextmanager
+    def session(self, name: str) -> Iterator[Session]:
+        """A session by its name, or by the id of an agent's session that belongs to it."""
+        with self.store() as store:
+            yield named(store, name)
+
+    @contextmanager
+    def counting_refusals(self) -> Iterator[None]:
+        """Around a move: how often people meet a refusal says how clear the page is (S1-67)."""
+        try:
+            yield
+        except SnapstoreError:
+            self.refused += 1
+            raise
+
+
+def named(store: Store, name: str) -> Session:
+    session = store.session(name)
+    if store.shadow.refs.value(f"refs/snapstore/cursor/{name}") is None:
+        owner = Conversations(store).session_of(name)
+        if owner is None:
+            known = ", ".join(store.sessions()[:10]) or "none"
+            raise Unknown(f"there is no session {name!r} in this store", f"Sessions here: {known}.", session=name)
+        session = store.session(owner)
+    return session
+
+
+def expect(session: Session, expected: str | None) -> None:
+    """Refuses what was asked for in view of a state that is gone (C15). For a change, call it under the lock."""
+    if expected is None:
+        return
+    cursor = Graph(session.store, session.name).cursor.hex()
+    if cursor != expected:
+        raise stale(cursor)
+
+
+def stale(cursor: str) -> Conflict:
+    return Conflict(
+        "the session has moved since you looked", "Nothing was written. Look again.", stale=True, expected=cursor
+    )
+
+
+def changing(session: Session, expected: str, change: Callable[[], T]) -> T:
+    """A change, made only where the session still stands as expected; the lock is held for both."""
+    with session.store.changing():
+        expect(session, expected)
+        return change()
+
+
+def below(path: str) -> bytes:
+    """A path below the root as a page gives it. Never looked up on disk: plans compare it with what trees hold."""
+    try:
+        raw = os.fsencode(path)
+    except UnicodeEncodeError:
+        raise Usage("not a path", "Give a path below the root.") from None
+    raw = raw.strip(b"/") if raw != b"/" else raw
+    if path.startswith("/") or unsafe_parts(raw):
+        shown = path if len(path) <= 60 else path[:60] + "…"
+        raise Unsafe(f"{shown!r} is not a path below the root", "Only files of the project can be named.")
+    return raw
+
+
+def document(kind: type[Record], found: dict[str, Any]) -> Document:
+    return Document(dump(kind, found))

@@ -1,0 +1,87 @@
+"""What a page reads: sessions, where each stands, its tree and its nodes. Nothing here looks at the disk unasked."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from snapstore.agents.capabilities import capability
+from snapstore.errors import Unknown, Usage
+from snapstore.records.nodes import StatusRecord
+from snapstore.records.web import PageNodeRecord, PageNodesRecord, PageSessionsRecord, PageTreeRecord
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.history import History
+from snapstore.timeline.lineage import read_sessions
+from snapstore.timeline.nodes import Node
+from snapstore.timeline.status import read_status
+from snapstore.timeline.treedocument import tree_document
+from snapstore.web.answers import Document
+from snapstore.web.project import Project, document
+
+MOST_NODES = 50
+_TALK = ("replies", "thinking", "tool_calls", "unknown")
+
+
+def routes(project: Project) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/api/sessions", response_model=PageSessionsRecord)
+    def sessions() -> Response:
+        with project.store() as store:
+            active, found = store.active_session(), read_sessions(store)
+            agents = {line.agent for line in found} | {one["agent"] for line in found for one in line.conversations}
+            return document(
+                PageSessionsRecord,
+                {
+                    "root": os.fsdecode(store.root),
+                    "active": active,
+                    "sessions": [line.as_json(active) for line in found],
+                    "agents": {agent: capability(agent).as_json() for agent in sorted(agents) if agent},
+                },
+            )
+
+    @api.get("/api/sessions/{name}/status", response_model=StatusRecord)
+    def status(name: str, edits: bool = False) -> Response:
+        with project.session(name) as session:
+            return document(StatusRecord, read_status(session, session.store.recovered, edits=edits).as_json())
+
+    @api.get("/api/sessions/{name}/tree", response_model=PageTreeRecord)
+    def tree(name: str) -> Response:
+        with project.session(name) as session:
+            graph = Graph(session.store, session.name)
+            expected, turn = graph.cursor.hex(), graph.turn_of(graph.cursor)
+            return Document(tree_document(graph, session.store.clock(), expected=expected, turn=turn))
+
+    @api.get("/api/sessions/{name}/nodes/{commit}", response_model=PageNodeRecord)
+    def node(name: str, commit: str) -> Response:
+        with project.session(name) as session:
+            history = History(session)
+            return document(PageNodeRecord, _node(history, commit))
+
+    @api.get("/api/sessions/{name}/nodes", response_model=PageNodesRecord)
+    def nodes(name: str, commits: Annotated[str, Query(description=f"up to {MOST_NODES}, with commas")]) -> Response:
+        wanted = commits.split(",")
+        if len(wanted) > MOST_NODES:
+            raise Usage(f"more than {MOST_NODES} nodes at once", "Ask for some of them.")
+        with project.session(name) as session:
+            history = History(session)
+            return document(PageNodesRecord, {"nodes": [_node(history, commit) for commit in wanted]})
+
+    return api
+
+
+def _node(history: History, commit: str) -> dict[str, Any]:
+    node: Node = history.node(own(history, commit), counts=True)
+    about = node.record.get("conversation")
+    talk: dict[str, Any] = {name: found if isinstance(found := node.record.get(name), list) else [] for name in _TALK}
+    return {**node.as_json(), **talk, "conversation": about if isinstance(about, dict) else None}
+
+
+def own(history: History, commit: str) -> bytes:
+    """A node of the session by its whole hash."""
+    oid = bytes.fromhex(commit) if len(commit) == 40 and not set(commit) - set("0123456789abcdef") else b""
+    if oid not in history.graph.nodes:
+        raise Unknown(f"there is no node {commit[:60]!r} in session {history.graph.session}", "Look at the tree again.")
+    return oid

@@ -1,0 +1,130 @@
+"""The server: on the loopback address only, for one project, until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from snapstore.errors import SnapstoreError, Unknown, Usage
+from snapstore.timeline.store import failed
+from snapstore.web import moving, reading
+from snapstore.web.answers import refusal
+from snapstore.web.events import Channel
+from snapstore.web.guard import Guard
+from snapstore.web.project import Project
+
+STATIC = os.path.join(os.path.dirname(__file__), "static")
+ADDRESS = "127.0.0.1"
+_GRACE = 5  # seconds that requests at work get when the server stops
+
+
+class Server(uvicorn.Server):
+    """One page's server. `url` is what the person opens; `run()` serves until it is told to stop."""
+
+    def __init__(self, folder: str, *, port: int = 0) -> None:
+        project = Project(folder)
+        self._socket = _listening(port)
+        self.port: int = self._socket.getsockname()[1]
+        token = secrets.token_urlsafe(32)
+        self.url = f"http://{ADDRESS}:{self.port}/?token={token}"
+        self.channel = Channel(project)
+        self.guard = Guard(application(project, self.channel), self.port, token)
+        super().__init__(
+            uvicorn.Config(
+                self.guard,
+                http="h11",
+                loop="asyncio",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_GRACE,
+            )
+        )
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            super().run([self._socket])
+        finally:
+            self.close()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.channel.close()  # streams have no end of their own
+        await super().shutdown(sockets)
+
+    def stop(self) -> None:
+        self.should_exit = True
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def application(project: Project, channel: Channel) -> FastAPI:
+    app = FastAPI(
+        title="snapstore", openapi_url="/api/openapi.json", docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.add_exception_handler(SnapstoreError, _refuse)
+    app.add_exception_handler(OSError, _refuse)
+    app.add_exception_handler(RequestValidationError, _misunderstood)
+    app.add_exception_handler(HTTPException, _no_such)
+    app.include_router(reading.routes(project))
+    app.include_router(moving.routes(project))
+
+    @app.get("/api/events", include_in_schema=False)
+    async def events() -> Response:
+        return StreamingResponse(channel.listen(), media_type="text/event-stream")
+
+    @app.get("/", include_in_schema=False)
+    def page() -> Response:
+        return FileResponse(os.path.join(STATIC, "index.html"), media_type="text/html; charset=utf-8")
+
+    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False))
+    return app
+
+
+def _listening(port: int) -> socket.socket:
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((ADDRESS, port))
+    except (OSError, OverflowError) as error:
+        found.close()
+        why = error.strerror if isinstance(error, OSError) else "no such port"
+        raise Usage(f"port {port} cannot be used: {why}", "Leave --port out for a free one.") from None
+    return found
+
+
+# Refusals.
+
+
+async def _refuse(request: Any, error: Exception) -> Response:
+    if isinstance(error, OSError):
+        error = failed(error)
+    assert isinstance(error, SnapstoreError)
+    return refusal(error)
+
+
+async def _misunderstood(request: Any, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    wrong = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()[:5]]
+    return refusal(Usage("; ".join(wrong), "/api/openapi.json says what can be asked for."))
+
+
+async def _no_such(request: Any, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return refusal(Unknown("there is nothing at this address", "/api/openapi.json says what there is."))
+    answer = refusal(Usage(str(error.detail), "/api/openapi.json says what can be asked for."), error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
