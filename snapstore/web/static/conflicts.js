@@ -1,0 +1,73 @@
+// Files that changed since: what is to become of each, with the three sides to look at (G-38).
+
+import { merge } from "./api.js";
+import { fill, h, visible } from "./dom.js";
+import { state } from "./state.js";
+import { fold, pathName } from "./turn.js";
+
+const WAYS = [
+  ["mine", "Keep mine", "The file stays as it is on disk."],
+  ["theirs", "Take theirs", "The file becomes what the move wants. Yours is saved first."],
+  ["merge", "Merge", "Both changes in one file, where they do not touch the same lines."],
+  ["markers", "Merge with markers", "What clashes stands between markers, for you to settle."],
+];
+
+export function conflictList(dialog) {
+  return h(
+    "section",
+    { class: "conflicts" },
+    h("h3", null, "Changed since ", h("span", { class: "count" }, dialog.conflicts.length)),
+    h("p", { class: "muted" }, "These files hold something else than the turns left in them. Nothing is written until each is settled."),
+    dialog.conflicts.map((item, number) => conflict(dialog, item, number)),
+  );
+}
+
+function conflict(dialog, item, number) {
+  const chosen = dialog.choices.get(item.path);
+  const open = dialog.plan.conflicts.find((one) => one.path === item.path);
+  const failed = chosen && open?.why ? open.why : "";
+  const offered = WAYS.filter(([way]) => way !== "markers" || failed || chosen === "markers");
+  return h(
+    "fieldset",
+    { class: `conflict ${chosen && !open ? "settled" : ""}` },
+    h("legend", null, pathName(item.path)),
+    h("p", { class: "muted" }, item.changed_by ? `Changed by ${visible(item.changed_by)}` : "Changed since", `. Expected ${state8(item.expected)}, found ${state8(item.found)}, wanted ${state8(item.wanted)}.`),
+    h(
+      "div",
+      { class: "ways", role: "radiogroup", "aria-label": `What becomes of ${visible(item.path)}` },
+      offered.map(([way, label, about]) =>
+        h(
+          "label",
+          { class: "choice", title: about },
+          h("input", { type: "radio", name: `way-${number}`, value: way, checked: chosen === way, dataset: { focus: `way-${number}-${way}` }, onchange: () => dialog.choose(item.path, way) }),
+          label,
+        ),
+      ),
+    ),
+    failed && h("p", { class: "notice bad", role: "alert" }, `Cannot be settled so: ${visible(failed)}.`),
+    fold(`conflict:${item.path}`, { class: "fold" }, "Show the three sides", () => sides(dialog, item)),
+  );
+}
+
+const state8 = (text) => visible(String(text)).replace(/\b([0-9a-f]{8})[0-9a-f]{32}\b/, "$1");
+
+function sides(dialog, item) {
+  const box = h("div", { class: "sides" }, h("p", { class: "muted" }, "Reading…"));
+  merge(state.session, { ...dialog.settled(), path: item.path }).then(
+    (found) => {
+      const pane = (title, text) =>
+        h("figure", null, h("figcaption", null, title), text === null || text === undefined ? h("p", { class: "muted" }, "not there") : h("pre", { class: "block", tabindex: "0" }, against(found.base, text)));
+      fill(box, pane("Before", found.base), pane("Mine, on disk", found.mine), pane("Theirs, wanted", found.theirs), pane("Merged", found.merged ?? "Both changed the same lines."));
+    },
+    (error) => fill(box, h("p", { class: "notice bad" }, `${error.message} ${error.hint}`)),
+  );
+  return box;
+}
+
+/** Lines that the side before does not have are marked. */
+function against(base, text) {
+  const known = new Set(String(base ?? "").split("\n"));
+  return String(text)
+    .split("\n")
+    .map((line) => (known.has(line) ? `${visible(line)}\n` : h("mark", null, `${visible(line)}\n`)));
+}

@@ -1,0 +1,189 @@
+// A patch of one file, opened in place: unified or side by side, images as images.
+
+import { readDiff } from "./api.js";
+import { language, paint } from "./colour.js";
+import { bytes, button, fill, h, visible } from "./dom.js";
+
+const MANY = 400; // rows shown before a person asks for the rest
+const IMAGE = /\.(png|jpe?g|gif|webp)$/i;
+
+let split = remembered();
+
+function remembered() {
+  try {
+    return localStorage.getItem("diff") === "split";
+  } catch {
+    return false;
+  }
+}
+
+/** Rows {kind: "hunk"|"same"|"old"|"new"|"note", text, old, new} of a patch. */
+export function rowsOf(patch) {
+  const rows = [];
+  let old = 0;
+  let now = 0;
+  let inside = false;
+  for (const line of patch.split("\n")) {
+    const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/.exec(line);
+    if (hunk) {
+      inside = true;
+      old = Number(hunk[1]);
+      now = Number(hunk[2]);
+      rows.push({ kind: "hunk", text: line });
+    } else if (line.startsWith("diff --git ")) {
+      inside = false;
+    } else if (!inside) {
+      continue;
+    } else if (line.startsWith("-")) {
+      rows.push({ kind: "old", text: line.slice(1), old: old++ });
+    } else if (line.startsWith("+")) {
+      rows.push({ kind: "new", text: line.slice(1), new: now++ });
+    } else if (line.startsWith(" ")) {
+      rows.push({ kind: "same", text: line.slice(1), old: old++, new: now++ });
+    } else if (line.startsWith("\\")) {
+      rows.push({ kind: "note", text: line.slice(2) });
+    }
+  }
+  return rows;
+}
+
+/** Runs of removed and added lines beside each other: [[old|null, new|null], …]; other rows stand alone. */
+function paired(rows) {
+  const found = [];
+  let at = 0;
+  while (at < rows.length) {
+    if (rows[at].kind !== "old" && rows[at].kind !== "new") {
+      found.push(rows[at].kind === "same" ? [rows[at], rows[at]] : [rows[at]]);
+      at += 1;
+      continue;
+    }
+    const olds = [];
+    const news = [];
+    while (rows[at]?.kind === "old") olds.push(rows[at++]);
+    while (rows[at]?.kind === "new") news.push(rows[at++]);
+    for (let row = 0; row < Math.max(olds.length, news.length); row += 1) {
+      const pair = [olds[row] || null, news[row] || null];
+      if (pair[0] && pair[1]) mark(pair[0], pair[1]);
+      found.push(pair);
+    }
+  }
+  return found;
+}
+
+/** What differs inside two lines that stand for each other, if they have enough in common to say so. */
+function mark(a, b) {
+  const shortest = Math.min(a.text.length, b.text.length);
+  let head = 0;
+  while (head < shortest && a.text[head] === b.text[head]) head += 1;
+  let tail = 0;
+  while (tail < shortest - head && a.text[a.text.length - 1 - tail] === b.text[b.text.length - 1 - tail]) tail += 1;
+  if (head + tail < Math.max(a.text.length, b.text.length) * 0.3) return;
+  a.marked = [head, a.text.length - tail];
+  b.marked = [head, b.text.length - tail];
+}
+
+function cell(row, side, tokens) {
+  const number = row ? row[side] : "";
+  const text = h("td", { class: row ? `code ${row.kind === "same" ? "" : side}` : "code none" });
+  if (row) paint(text, row.text, tokens, row.marked);
+  return [h("td", { class: "line", "data-n": number ?? "" }), text];
+}
+
+function table(rows, path) {
+  const tokens = language(path);
+  const pairs = paired(rows);
+  const body = h("tbody");
+  const unified = (row) => {
+    const text = h("td", { class: `code ${row.kind === "same" ? "" : row.kind}` });
+    paint(text, row.text, tokens, row.marked);
+    const sign = row.kind === "old" ? "−" : row.kind === "new" ? "+" : "";
+    return h(
+      "tr",
+      null,
+      h("td", { class: "line", "data-n": row.old ?? "" }),
+      h("td", { class: "line", "data-n": row.new ?? "" }),
+      h("td", { class: `sign ${row.kind}`, "data-n": sign }, sign && h("span", { class: "for-readers" }, row.kind === "old" ? "removed" : "added")),
+      text,
+    );
+  };
+  const lone = (row) => h("tr", { class: row.kind }, h("td", { colspan: "4" }, visible(row.text)));
+  const makers = [];
+  if (split) {
+    for (const pair of pairs) {
+      makers.push(() => (pair.length === 1 ? lone(pair[0]) : h("tr", null, cell(pair[0], "old", tokens), cell(pair[1], "new", tokens))));
+    }
+  } else {
+    for (const row of rows) makers.push(() => (row.kind === "hunk" || row.kind === "note" ? lone(row) : unified(row)));
+  }
+  const show = (from, to) => body.append(...makers.slice(from, to).map((make) => make()));
+  show(0, MANY);
+  const parts = [h("table", { class: split ? "diff split" : "diff" }, body)];
+  if (makers.length > MANY) {
+    const rest = button(`Show ${(makers.length - MANY).toLocaleString("en")} more lines`, () => {
+      show(MANY, makers.length);
+      rest.remove();
+    }, { kind: "quiet" });
+    parts.push(rest);
+  }
+  return parts;
+}
+
+function picture(side, caption) {
+  if (!side) return h("figure", { class: "picture" }, h("figcaption", null, `${caption}: not there`));
+  return h(
+    "figure",
+    { class: "picture" },
+    h("img", { src: `/api/blobs/${encodeURIComponent(side.oid)}?type=image`, alt: `The image ${caption.toLowerCase()}`, loading: "lazy" }),
+    h("figcaption", null, `${caption}, ${bytes(side.size)}`),
+  );
+}
+
+function shown(found) {
+  if (IMAGE.test(found.path) && found.binary) {
+    return [h("div", { class: "pictures" }, picture(found.old, "Before"), picture(found.new, "After"))];
+  }
+  if (found.binary) {
+    const sizes = [found.old, found.new].map((side) => (side ? bytes(side.size) : "nothing"));
+    return [h("p", { class: "diff-note" }, `Binary: ${sizes[0]} became ${sizes[1]}.`)];
+  }
+  const rows = rowsOf(found.patch || "");
+  if (rows.length) return table(rows, found.path);
+  const modes = /^(old|new|deleted file|new file) mode (\d+)$/gm;
+  const said = [...(found.patch || "").matchAll(modes)].map((match) => `${match[1]} mode ${match[2]}`);
+  return [h("p", { class: "diff-note" }, said.length ? said.join(", ") : "No line differs.")];
+}
+
+/** An element that loads and shows how a file differs between two places. */
+export function diffView(session, a, b, path) {
+  const body = h("div", { class: "diff-body", tabindex: "0", role: "group", "aria-label": `Changes of ${visible(path)}` });
+  const choice = (label, wanted) =>
+    h("button", { type: "button", class: "segment", "aria-pressed": String(split === wanted), onclick: () => choose(wanted) }, label);
+  const bar = h("div", { class: "diff-bar" });
+  const view = h("div", { class: "diff-view" }, bar, body);
+  let found = null;
+  const draw = () => {
+    const text = found && !found.binary;
+    fill(bar, text && h("div", { class: "segments", role: "group", "aria-label": "How to show changes" }, choice("Unified", false), choice("Side by side", true)));
+    bar.hidden = !text;
+    if (found) fill(body, shown(found));
+  };
+  const choose = (wanted) => {
+    split = wanted;
+    try {
+      localStorage.setItem("diff", wanted ? "split" : "unified");
+    } catch {
+      // only not remembered
+    }
+    draw();
+  };
+  fill(body, h("p", { class: "diff-note" }, "Reading…"));
+  bar.hidden = true;
+  readDiff(session, a, b, path).then(
+    (answer) => {
+      found = answer;
+      draw();
+    },
+    (error) => fill(body, h("p", { class: "diff-note bad" }, `${error.message} ${error.hint || ""}`)),
+  );
+  return view;
+}

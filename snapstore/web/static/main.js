@@ -1,0 +1,149 @@
+// The page: state in, views out.
+
+import { branchesPanel } from "./branches.js";
+import { checkpointsPanel } from "./checkpoints.js";
+import { closeMenu, complain } from "./dialogs.js";
+import { byId, fill, icon } from "./dom.js";
+import { Header } from "./header.js";
+import { listen } from "./live.js";
+import { refresh } from "./loading.js";
+import { searchPanel, statsPanel } from "./panels.js";
+import { drawSidebar } from "./sidebar.js";
+import { onChange, state } from "./state.js";
+import { RedoBar, Timeline } from "./timeline.js";
+import { TreeView } from "./tree.js";
+
+const timeline = new Timeline(byId("timeline"));
+const redoBar = new RedoBar(byId("redo-bar"));
+const header = new Header(byId("header"), { show: go, view: setView, find });
+const panel = byId("panel");
+let tree = null;
+let drawn = 0;
+
+/** Shows a node where it stands: in the timeline if it is on the current line, else in the tree. */
+function go(node) {
+  if (state.line.index.has(node.commit)) {
+    setView("timeline");
+    timeline.show(node.commit, "center");
+  } else {
+    setView("tree");
+    tree.choose(node);
+    tree.find(node.commit);
+  }
+}
+
+function setView(view) {
+  state.view = view;
+  if (view !== "search") header.field.value = "";
+  drawView();
+  header.draw();
+  redoBar.draw();
+}
+
+function drawView() {
+  const view = state.view;
+  byId("timeline").hidden = view !== "timeline";
+  panel.hidden = view === "timeline";
+  if (view === "timeline") {
+    timeline.draw();
+  } else if (view === "tree") {
+    tree ||= new TreeView(go);
+    if (tree.element.parentElement !== panel) fill(panel, tree.element);
+    tree.draw();
+  } else if (view === "branches") {
+    fill(panel, branchesPanel(drawView));
+  } else if (view === "checkpoints") {
+    fill(panel, checkpointsPanel(go));
+  } else if (view === "stats") {
+    fill(panel, statsPanel());
+  }
+}
+
+let asking = null;
+let patience = 0;
+
+/** Searches once a person stops typing. */
+function find(text) {
+  const wanted = text.trim();
+  clearTimeout(patience);
+  asking?.abort();
+  if (!wanted) {
+    if (state.view === "search") setView("timeline");
+    return;
+  }
+  patience = setTimeout(async () => {
+    asking = new AbortController();
+    const { signal } = asking;
+    try {
+      const found = await searchPanel(wanted, (commit) => go(state.line.byCommit.get(commit)), signal);
+      if (signal.aborted) return;
+      state.view = "search";
+      drawView();
+      fill(panel, found);
+      header.draw();
+      redoBar.draw();
+    } catch (error) {
+      if (!signal.aborted) complain(error);
+    }
+  }, 150);
+}
+
+/** Many changes in one moment are one drawing. */
+const pending = new Set();
+onChange((what) => {
+  pending.add(what);
+  drawn ||= requestAnimationFrame(() => {
+    drawn = 0;
+    const due = new Set(pending);
+    pending.clear();
+    if (due.has("session")) tree = null;
+    const only = due.size === 1 && due.has("details");
+    if (state.view === "timeline") timeline.draw();
+    else if (!only && state.view !== "search" && state.view !== "stats") drawView();
+    if (only) return;
+    drawSidebar();
+    header.draw();
+    redoBar.draw();
+  });
+});
+
+const THEMES = { auto: "auto", light: "sun", dark: "moon" };
+
+function theme(next) {
+  const root = document.documentElement;
+  if (next === "auto") delete root.dataset.theme;
+  else root.dataset.theme = next;
+  const label = `Theme: ${next}. Switch.`;
+  const control = byId("theme");
+  fill(control, icon(THEMES[next]));
+  control.setAttribute("aria-label", label);
+  control.title = label;
+  control.dataset.theme = next;
+}
+
+theme(document.documentElement.dataset.theme || "auto");
+byId("theme").addEventListener("click", () => {
+  const order = Object.keys(THEMES);
+  const next = order[(order.indexOf(byId("theme").dataset.theme) + 1) % order.length];
+  theme(next);
+  try {
+    localStorage.setItem("theme", next);
+  } catch {
+    // only not remembered
+  }
+});
+
+const shut = () => {
+  document.body.classList.remove("drawer");
+  byId("veil").hidden = true;
+};
+byId("veil").addEventListener("click", shut);
+byId("sidebar").addEventListener("keydown", (event) => {
+  if (event.key === "Escape") shut();
+});
+byId("timeline").addEventListener("scroll", closeMenu, { passive: true });
+
+header.draw();
+await refresh();
+document.body.dataset.ready = "yes";
+listen();

@@ -1,0 +1,85 @@
+// The sessions of this folder, each with the agent's own sessions below it as a tree of forks.
+
+import { bytes, byId, clip, fill, firstLine, h, icon, plural, time, turnsText, visible } from "./dom.js";
+import { select } from "./loading.js";
+import { nameOf, state } from "./state.js";
+
+const closed = new Set(); // groups a person folded
+
+export function drawSidebar() {
+  byId("root").textContent = visible(state.root);
+  byId("root").title = visible(state.root);
+  const seen = state.sessions.filter((one) => one.turns > 0 || one.active || one.session === state.session || one.conversations.length);
+  const focus = document.activeElement?.dataset?.focus;
+  const nav = byId("sessions");
+  fill(nav, h("ul", { class: "sessions" }, seen.map(group)));
+  if (focus) nav.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+  const size = state.status?.size_bytes;
+  fill(byId("foot"), size !== undefined && h("span", null, `Store ${bytes(size)}`), state.status?.hook_errors?.length > 0 && h("span", { class: "bad" }, plural(state.status.hook_errors.length, "hook error")));
+}
+
+function group(session) {
+  const forks = session.conversations.filter((one) => one.parentSessionId);
+  const mine = session.session === state.session;
+  const open = !closed.has(session.session);
+  const branches = mine ? (state.tree?.branches || []).filter((branch) => branch.state === "listed").length : 0;
+  const number = forks.length || branches;
+  const title = clip(firstLine(session.firstPrompt), 80) || session.session;
+  return h(
+    "li",
+    { class: "session-group" },
+    h(
+      "button",
+      { type: "button", class: "session", "aria-current": mine && !state.conversation ? "true" : null, dataset: { focus: `s:${session.session}`, session: session.session }, onclick: () => chosen(session.session) },
+      h("span", { class: "session-title", dir: "auto" }, visible(title)),
+      h("span", { class: "session-about" }, session.agent && h("span", { class: "agent" }, visible(session.agent)), h("span", null, turnsText(session.turns)), time(session.modified)),
+    ),
+    number > 0 &&
+      h(
+        "button",
+        {
+          type: "button",
+          class: "unfold",
+          "aria-expanded": String(open),
+          dataset: { focus: `u:${session.session}` },
+          onclick: () => {
+            if (open) closed.add(session.session);
+            else closed.delete(session.session);
+            drawSidebar();
+          },
+        },
+        icon("down"),
+        plural(number, "branch", "branches"),
+      ),
+    open && forks.length > 0 && h("ul", { class: "forks" }, tops(session).map((one) => fork(session, one, new Set()))),
+  );
+}
+
+/** Forks of what is not itself a fork here. */
+function tops(session) {
+  const forked = new Set(session.conversations.filter((one) => one.parentSessionId).map((one) => one.sessionId));
+  return session.conversations.filter((one) => one.parentSessionId && !forked.has(one.parentSessionId));
+}
+
+function fork(session, one, above) {
+  const below = above.has(one.sessionId) ? [] : session.conversations.filter((other) => other.parentSessionId === one.sessionId);
+  const shown = session.session === state.session && state.conversation === one.sessionId;
+  const known = new Set([...above, one.sessionId]);
+  return h(
+    "li",
+    null,
+    h(
+      "button",
+      { type: "button", class: "session fork", "aria-current": shown ? "true" : null, dataset: { focus: `f:${one.sessionId}`, conversation: one.sessionId }, onclick: () => chosen(session.session, one.sessionId) },
+      h("span", { class: "session-title", dir: "auto" }, h("span", { class: "fork-sign", "aria-hidden": "true" }, "⑂ "), visible(clip(firstLine(nameOf(one)), 70))),
+      h("span", { class: "session-about" }, h("span", null, `Branch from turn ${one.rewindFromTurn ?? 0}`), one.current && h("span", { class: "agent" }, "current"), time(one.modified)),
+    ),
+    below.length > 0 && h("ul", { class: "forks" }, below.map((other) => fork(session, other, known))),
+  );
+}
+
+function chosen(session, conversation) {
+  document.body.classList.remove("drawer");
+  byId("veil").hidden = true;
+  select(session, conversation);
+}

@@ -1,0 +1,73 @@
+// What the page knows, and the few ways in which that changes. Rules live in the server: here is only what to show.
+
+import { Line } from "./line.js";
+
+export const state = {
+  root: "",
+  sessions: [],
+  agents: {},
+  session: null, // the name of the session that is shown
+  conversation: null, // the agent's session that is shown, where it is not the current one
+  tree: null,
+  status: null,
+  line: null, // the turns from the start to the tip of the branch stood on
+  details: new Map(), // commit -> node with replies, files, …
+  opened: new Set(), // what a person unfolded: kept while rows come and go
+  view: "timeline",
+};
+
+const listeners = new Set();
+
+export function onChange(listener) {
+  listeners.add(listener);
+}
+
+export function changed(what) {
+  for (const listener of listeners) listener(what);
+}
+
+/** The transitions of the timeline. A move that was carried out is shown at once; what the server says later wins. */
+export function reduce(tree, action) {
+  switch (action.type) {
+    case "SET_UNDO_STATE":
+      return action.tree;
+    case "UNDO":
+    case "REDO":
+      return { ...tree, cursor: action.cursor, expected: action.cursor };
+    case "BRANCH":
+      return { ...tree, cursor: action.cursor, expected: action.cursor, branch: action.branch };
+    default:
+      throw new Error(`no such transition: ${action.type}`);
+  }
+}
+
+export function dispatch(action) {
+  const tree = reduce(state.tree, action);
+  state.tree = tree;
+  if (action.status) state.status = action.status;
+  state.line = new Line(tree);
+  changed("tree");
+}
+
+export const expected = () => state.tree?.expected || state.tree?.cursor;
+
+export const sessionRecord = () => state.sessions.find((one) => one.session === state.session) || null;
+
+/** The agent's session that the header speaks of. */
+export function conversationRecord() {
+  const known = sessionRecord()?.conversations || [];
+  return known.find((one) => one.sessionId === state.conversation) || known.find((one) => one.current) || null;
+}
+
+export const nameOf = (conversation) =>
+  conversation.title || conversation.firstPrompt || conversation.alias || conversation.sessionId;
+
+/** Why nothing may move now, or "". */
+export function standstill() {
+  const open = (state.status?.open_turns || []).find((turn) => turn.session === state.session && turn.status === "open");
+  if (open) return `A turn is open: ${open.agent || "the agent"} is at work. Moves wait until it ends.`;
+  if (state.status?.recovery) return `A change was cut short: ${state.status.recovery}`;
+  return "";
+}
+
+export const isCompacted = (node) => node?.conversation?.compacted === true;

@@ -1,0 +1,178 @@
+// The whole session, drawn: every branch, every turn. Only what is in sight is in the document.
+
+import { openBranches } from "./branching.js";
+import { openComparison } from "./compare.js";
+import { button, clip, fill, filesText, firstLine, h, svg, time, visible } from "./dom.js";
+import { lanes } from "./lanes.js";
+import { details } from "./loading.js";
+import { propose } from "./moves.js";
+import { standstill, state } from "./state.js";
+import { counts } from "./turn.js";
+
+const SIZES = [3, 5, 8, 12, 18, 26, 34, 44]; // pixels a row
+const READABLE = 18;
+let size = 5;
+
+export class TreeView {
+  constructor(go) {
+    this.go = go;
+    this.chosen = null;
+    this.box = h("div", { class: "tree-box", tabindex: "0", role: "group", "aria-label": "Tree of turns. Tab goes from node to node." });
+    this.space = h("div", { class: "tree-space" });
+    this.drawing = svg("svg", { class: "tree" });
+    this.space.append(this.drawing);
+    this.box.append(this.space);
+    this.about = h("div", { class: "tree-about", "aria-live": "polite" });
+    this.zoomOut = button("−", () => this.zoom(-1), { kind: "small", "aria-label": "Smaller" });
+    this.zoomIn = button("+", () => this.zoom(1), { kind: "small", "aria-label": "Larger" });
+    this.count = h("span", { class: "muted" });
+    this.element = h("div", { class: "tree-view" }, h("div", { class: "tree-bar" }, h("h2", null, "Tree"), this.count, h("span", { class: "grow" }), button("Find me", () => this.find(state.tree.cursor), { kind: "small quiet" }), this.zoomOut, this.zoomIn), this.box, this.about);
+    this.box.addEventListener("scroll", () => this.schedule(), { passive: true });
+    this.box.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      this.zoom(event.deltaY < 0 ? 1 : -1, event.clientY - this.box.getBoundingClientRect().top);
+    }, { passive: false });
+    this.resized = new ResizeObserver(() => this.schedule());
+    this.resized.observe(this.box);
+  }
+
+  draw() {
+    if (!state.line) return;
+    const fresh = !this.laid;
+    this.laid = lanes(state.tree, state.line);
+    this.count.textContent = `${state.tree.nodes.length.toLocaleString("en")} nodes, ${state.tree.branches.length} branches`;
+    this.layout();
+    if (fresh) requestAnimationFrame(() => this.find(state.tree.cursor));
+    this.tell();
+  }
+
+  layout() {
+    this.high = SIZES[size];
+    this.wide = Math.max(12, Math.min(26, this.high));
+    this.space.style.height = `${this.laid.nodes.length * this.high + 24}px`;
+    this.zoomOut.disabled = size === 0;
+    this.zoomIn.disabled = size === SIZES.length - 1;
+    this.paint();
+  }
+
+  schedule() {
+    if (!this.frame) this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      this.paint();
+    });
+  }
+
+  zoom(step, at = this.box.clientHeight / 2) {
+    const wanted = Math.min(Math.max(size + step, 0), SIZES.length - 1);
+    if (wanted === size) return;
+    const row = (this.box.scrollTop + at) / SIZES[size];
+    size = wanted;
+    this.layout();
+    this.box.scrollTop = row * SIZES[size] - at;
+    this.paint();
+  }
+
+  find(commit) {
+    const row = this.laid?.row.get(commit);
+    if (row === undefined) return;
+    this.box.scrollTop = row * this.high - this.box.clientHeight / 2;
+    this.paint();
+  }
+
+  x(lane) {
+    return 18 + lane * this.wide;
+  }
+
+  y(row) {
+    return 12 + row * this.high + this.high / 2;
+  }
+
+  paint() {
+    if (!this.laid || !this.box.isConnected) return;
+    const { nodes, tracks, laneOf, width } = this.laid;
+    const top = this.box.scrollTop;
+    const room = this.box.clientHeight;
+    const from = Math.max(0, Math.floor((top - 12) / this.high) - 4);
+    const to = Math.min(nodes.length - 1, Math.ceil((top + room) / this.high) + 4);
+    const focus = document.activeElement?.dataset?.commit;
+    const parts = [];
+    for (const track of tracks) {
+      if (track.last < from || track.from > to) continue;
+      parts.push(svg("path", { class: `edge ${track.lane === 0 ? "now" : ""}`, d: this.edge(track, from, to) }));
+    }
+    const line = state.line;
+    const labels = this.high >= READABLE;
+    const textX = this.x(width) + 4;
+    for (let at = from; at <= to; at += 1) {
+      const node = nodes[at];
+      const x = this.x(laneOf.get(node.commit));
+      const y = this.y(at);
+      const kind = [node.turn === null ? "edits" : "turn", node.commit === state.tree.cursor && "cursor", line.isUndone(node.commit) && "undone", !line.index.has(node.commit) && "aside", node.commit === this.chosen && "chosen"].filter(Boolean).join(" ");
+      const name = node.kind === "baseline" ? "Start" : node.turn === null ? "edits" : `Turn ${node.turn}`;
+      const text = `${node.checkpoints.map((label) => `◆ ${visible(label)}  `).join("")}${name}  ${node.turn === null ? "" : firstLine(node.prompt)}`;
+      parts.push(
+        svg(
+          "g",
+          { class: `node ${kind}`, role: "button", tabindex: "0", "aria-label": `${name}${node.commit === state.tree.cursor ? ", you are here" : ""}: ${clip(firstLine(node.prompt), 60)}`, dataset: { commit: node.commit }, onclick: () => this.choose(node), onkeydown: (event) => {
+            if (event.key !== "Enter" && event.key !== " ") return;
+            event.preventDefault();
+            this.choose(node);
+          } },
+          labels && svg("rect", { class: "hit", x: "0", y: y - this.high / 2, width: "4000", height: this.high }),
+          svg("circle", { cx: x, cy: y, r: node.turn === null ? Math.min(3, this.high / 2.5) : Math.max(1.5, Math.min(6, this.high / 3.4)) }),
+          labels && svg("text", { x: textX, y: y + 4 }, clip(text, 160)),
+        ),
+      );
+    }
+    this.drawing.replaceChildren(...parts);
+    if (focus) this.drawing.querySelector(`[data-commit="${focus}"]`)?.focus({ preventScroll: true });
+  }
+
+  edge(track, from, to) {
+    const x = this.x(track.lane);
+    const last = this.y(Math.min(track.last, to + 2));
+    if (track.from === track.first) return `M${x} ${this.y(Math.max(track.first, from - 2))} V ${last}`;
+    const start = this.y(track.from);
+    const bend = start + this.high;
+    if (track.from < from - 2) return `M${x} ${this.y(from - 2)} V ${last}`;
+    return `M${this.x(track.parent)} ${start} C ${this.x(track.parent)} ${bend} ${x} ${start} ${x} ${bend} V ${Math.max(last, bend)}`;
+  }
+
+  choose(node) {
+    this.chosen = node.commit;
+    this.paint();
+    this.tell();
+  }
+
+  /** Time, summary, number of changes (S3-20), and what can be done from here. */
+  async tell() {
+    const node = state.line?.byCommit.get(this.chosen);
+    if (!node) {
+      fill(this.about, h("p", { class: "muted" }, "Choose a node to see what it did. Hold Ctrl and scroll to zoom."));
+      return;
+    }
+    const onLine = state.line.index.has(node.commit);
+    const draw = (detail) => {
+      const files = detail?.files || [];
+      const sum = { added: files.reduce((all, file) => all + (file.added || 0), 0), removed: files.reduce((all, file) => all + (file.removed || 0), 0) };
+      const anchor = state.line.forks.get(node.commit);
+      fill(
+        this.about,
+        h("div", { class: "card-text" }, h("strong", null, node.kind === "baseline" ? "Start" : node.turn === null ? "Edits between turns" : `Turn ${node.turn}`), h("span", { class: "muted" }, ` #${node.seq} on ${visible(node.branch)} · `), time(node.ended_at), h("p", { dir: "auto" }, clip(firstLine(node.prompt), 200)), detail && h("p", { class: "muted" }, filesText(files.length), " ", counts(sum))),
+        onLine && button("Show in timeline", () => this.go(node), { kind: "small" }),
+        anchor && button("Branches", () => openBranches(node, anchor), { kind: "small" }),
+        !onLine && button("Compare", () => openComparison("@", node.commit), { kind: "small" }),
+        button("Restore to here", () => propose({ move: "goto", address: node.commit }), { kind: "small primary", reason: standstill() || (node.commit === state.tree.cursor ? "You are here." : "") }),
+      );
+    };
+    draw(state.details.get(node.commit));
+    if (state.details.has(node.commit)) return;
+    try {
+      const [detail] = await details([node.commit]);
+      if (this.chosen === node.commit) draw(detail);
+    } catch {
+      // the light facts are there already
+    }
+  }
+}
