@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -344,3 +347,56 @@ def test_streams_that_are_closed_or_full_disturb_nobody(closed: str, agent: str,
     done = subprocess.run(["sh", "-c", command], input=json.dumps(payload).encode(), capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.strip() in (b"", b"{}")
+
+
+def test_ctrl_c_while_a_hook_waits_says_nothing(root: Path) -> None:
+    agent = Claude(root)
+    agent.whole_turn("Fine", [("a.txt", "1\n")])
+    payload = {"session_id": agent.id, "cwd": str(root), "hook_event_name": "UserPromptSubmit", "prompt": "Go"}
+    with Store.open(root) as store, store.lock:
+        command = [sys.executable, "-m", "snapstore", "hook", "claude"]
+        with subprocess.Popen(
+            command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env={**os.environ, **agent.env}
+        ) as process:
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(payload).encode())
+            process.stdin.close()
+            lock = os.path.realpath(f"{store.state}/lock")
+            while lock not in [os.path.realpath(path) for path in Path(f"/proc/{process.pid}/fd").glob("*")]:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            assert process.stdout is not None and process.stderr is not None
+            assert (process.stdout.read(), process.stderr.read(), process.wait()) == (b"", b"", 0)
+
+
+# Transcripts.
+
+
+def test_a_transcript_that_is_a_link_elsewhere_is_not_read(root: Path, nobodys_home: Path, tmp_path: Path) -> None:
+    """A link that leads out of the agent's folder could bring any file of the user's into a record."""
+    agent = Talking(root, nobodys_home)
+    agent.prompt("Go")
+    moved = agent.file.rename(tmp_path / "elsewhere.jsonl")
+    agent.file.symlink_to(moved)
+    agent.write("a.txt", "1\n")
+    agent.stop("Reply")
+    with Store.open(root) as store:
+        kept = line(store, agent.session)[-1]["record"]
+        assert (kept["replies"], kept["lines"]) == (["Reply"], [])
+
+
+def test_a_turn_of_very_many_calls_has_a_record_of_bounded_size(root: Path, nobodys_home: Path) -> None:
+    """What is left of the later ones is what they did to which file."""
+    agent = Talking(root, nobodys_home)
+    agent.prompt("Write them all")
+    for number in range(3000):
+        path = str(root / f"f{number}")
+        agent.lines.use(f"toolu_{number}", "Write", {"file_path": path, "content": "x" * 4000})
+        agent.lines.answer(f"toolu_{number}", "ok")
+    agent.put_down()
+    agent.stop()
+    with Store.open(root) as store:
+        calls = line(store, agent.session)[-1]["record"]["tool_calls"]
+        assert len(calls) == 3000 and all(call["file_path"].startswith(str(root)) for call in calls)
+        assert "content" in calls[0] and "content" not in calls[-1]
+        assert len(json.dumps(calls)) < 20 << 20

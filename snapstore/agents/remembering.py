@@ -14,6 +14,7 @@ from snapstore.errors import SnapstoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from snapstore.timeline.documents import OpenTurn
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST_PART = 1 << 16  # characters of what a tool was given or answered
 _LARGEST_LINES = 32 << 20  # bytes of raw lines kept for a turn
+_LARGEST_CALLS = 8 << 20  # characters of tool calls; of further ones only what they did to which file
+_CALL = ("id", "name", "type", "file_path", "is_error")
 _LOOK_BACK = 3  # turns: a hook may be late
 
 
@@ -77,7 +80,7 @@ def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "replies": turn.replies,
         "thinking": turn.thinking,
-        "tool_calls": [_bounded(call.as_json()) for call in turn.tool_calls],
+        "tool_calls": _bounded(call.as_json() for call in turn.tool_calls),
         "lines": lines,
     }
     if len(lines) < len(turn.lines):
@@ -85,15 +88,20 @@ def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:
     return fields
 
 
-def _bounded(call: dict[str, Any]) -> dict[str, Any]:
-    """A call without what is too long for a record, or there twice: the raw lines have it all."""
-    call.pop("outcome", None)
-    result = call.get("result")
-    if isinstance(result, str) and len(result) > _LONGEST_PART:
-        call["result"] = result[:_LONGEST_PART] + "…"
-    if "input" in call and len(json.dumps(call["input"])) > _LONGEST_PART:
-        del call["input"]
-    return call
+def _bounded(calls: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Calls without what is too long for a record, or there twice: the raw lines have it all."""
+    kept = []
+    room = _LARGEST_CALLS
+    for call in calls:
+        call.pop("outcome", None)
+        result = call.get("result")
+        if isinstance(result, str) and len(result) > _LONGEST_PART:
+            call["result"] = result[:_LONGEST_PART] + "…"
+        if "input" in call and len(json.dumps(call["input"])) > _LONGEST_PART:
+            del call["input"]
+        room -= len(str(call)) if room > 0 else 0
+        kept.append(call if room > 0 else {name: call[name] for name in _CALL if name in call})
+    return kept
 
 
 def _find(agent: str, origin: dict[str, str], prompt: str, after: str) -> ConversationTurn | None:
@@ -126,7 +134,8 @@ def transcript_of(agent: str, origin: dict[str, str]) -> str | None:
     from snapstore.transcripts.find import find_transcript
 
     named, session = origin.get("transcript", ""), origin.get("session", "")
-    if named and session and session[:8] in os.path.basename(named) + os.path.basename(os.path.dirname(named)):
+    own = session[:8] in os.path.basename(named) + os.path.basename(os.path.dirname(named))
+    if named and session and own and not os.path.islink(named):
         return named
     try:
         return find_transcript(agent, session, origin.get("cwd") or None)

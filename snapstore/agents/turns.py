@@ -46,6 +46,9 @@ def handle(event: Event) -> str:
         except SnapstoreError as error:
             store.log(f"hook {event.agent} {event.kind}: {error.message}")
             return ""
+        except Exception as error:
+            store.log(f"hook {event.agent} {event.kind}: {type(error).__name__}: {error}")
+            raise
 
 
 class Hook:
@@ -254,8 +257,10 @@ class Hook:
             session.end_if_changed(exit_status=_number(self._event.reply))
             return
         remembered = self._remembered(turn)
-        inside, outside = self._sorted(session, remembered.paths, turn.origin.get("cwd") or self._event.base)
-        fresh = [path for path in inside if os.fsdecode(session.inside(path)) not in turn.named]
+        told = {*turn.named, *turn.left_out}
+        base, top = turn.origin.get("cwd") or self._event.base, f"{os.fsdecode(self._store.root)}/"
+        paths = self._full(dict.fromkeys(remembered.paths), base)
+        fresh, outside = self._sorted(session, [path for path in paths if path.removeprefix(top) not in told], base)
         if fresh or outside:
             session.touch(fresh, after=True, left_out=outside)
         session.end(scan=True if remembered.scans else None, status=status, **remembered.record)

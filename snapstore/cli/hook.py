@@ -29,7 +29,7 @@ def hook(context: Context, *, words: tuple[str, ...]) -> int:
     told: list[str] = []
     try:
         told = [_handled(event) for event in _events(agent)]
-    except Exception as error:  # whatever it is, the agent goes on: the log and `status` tell
+    except (Exception, KeyboardInterrupt) as error:  # whatever it is, the agent goes on: the log and `status` tell
         _note(agent, error)
         if "--debug" in words:
             raise
@@ -113,7 +113,7 @@ def _mark(agent: str) -> None:
         pass
 
 
-def _note(agent: str, error: Exception) -> None:
+def _note(agent: str, error: BaseException) -> None:
     """Where no store could be opened, there is a log for all of them."""
     import time
 
