@@ -172,7 +172,6 @@ def test_a_turn_is_recorded_with_all_that_was_said_and_done(claude: RealClaude, 
     )
     claude.say("Make it")
     end = on_disk(root)
-    claude.resume("Well done")  # the transcript may lag behind the stop; with the next prompt the record is whole
     turn = claude.json("show", "1")
     assert (turn["prompt"], turn["status"], turn["found_by"], turn["agent"]) == ("Make it", "done", "scanned", "claude")
     assert {file["path"]: file["change"] for file in turn["files"]} == {
@@ -190,7 +189,7 @@ def test_a_turn_is_recorded_with_all_that_was_said_and_done(claude: RealClaude, 
     lines = claude.transcript().read_text().splitlines(keepends=True)
     own = next(json.loads(line) for line in lines if '"content":"Make it"' in line and '"uuid"' in line)
     about = turn["conversation"]
-    assert about["complete"] is True
+    assert about["complete"] is True  # the transcript often lags behind the stop, but not behind the end
     assert (about["agent_session"], about["message_id"], about["prompt_id"]) == (
         claude.id,
         own["uuid"],
@@ -200,9 +199,9 @@ def test_a_turn_is_recorded_with_all_that_was_said_and_done(claude: RealClaude, 
     assert any("All done." in line for line in turn["lines"])
     with Store.open(root) as store:
         session = store.session(f"claude-{claude.id[:8]}")
-        session.move(session.plan_undo(2))
+        session.move(session.plan_undo(1))
         assert on_disk(root) == start
-        session.move(session.plan_redo(2))
+        session.move(session.plan_redo(1))
         assert on_disk(root) == end
         assert_whole(store)
     status = claude.json("status")
@@ -253,7 +252,7 @@ def test_the_agent_goes_on_from_a_fork_and_knows_nothing_of_what_was_undone(clau
 @pytest.mark.deep
 def test_the_agent_sdk_resumes_a_fork_and_interrupts_it(claude: RealClaude, root: Path, tmp_path: Path) -> None:
     """S1-21, G-37: unmodified, through its own interface, several prompts in one process. An interrupt (Esc, to a
-    person) fires no hook at all: the turn can be closed and undone at once, or is closed by the next prompt."""
+    person) fires no hook at all: the transcript tells of it, so that undo works at once; or the next prompt comes."""
     from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, ResultMessage
 
     claude.work("One", "Two", "Three", "Four")
@@ -273,10 +272,13 @@ def test_the_agent_sdk_resumes_a_fork_and_interrupts_it(claude: RealClaude, root
         return result
 
     async def interrupted(client: ClaudeSDKClient) -> None:
+        before = claude.transcript(fork).stat().st_size
         await client.query("Long")
         await asyncio.to_thread(wait_for, tmp_path / "at-work")
+        (tmp_path / "at-work").unlink()
         await client.interrupt()
         assert (await answer(client)).is_error
+        await asyncio.to_thread(wait_for, claude.transcript(fork), b"[Request interrupted by user", before)
 
     async def talk() -> None:
         async with ClaudeSDKClient(options) as client:
@@ -285,8 +287,7 @@ def test_the_agent_sdk_resumes_a_fork_and_interrupts_it(claude: RealClaude, root
             assert (result.is_error, result.session_id, result.result) == (False, fork, "Did Three.")
             assert conversation(claude.api.requests[-2]) == told("One", "Three")
             await interrupted(client)
-            claude.snapstore("undo", "--yes", status=11)
-            claude.snapstore("undo", "--cancel", "--yes")
+            claude.snapstore("undo", "--yes")
             assert sorted(on_disk(root)) == sorted(three)
             await interrupted(client)
             await client.query("Four")
@@ -463,13 +464,12 @@ def test_an_error_of_the_api_ends_the_turn(claude: RealClaude, root: Path) -> No
     assert claude.resume("Two", claude.fork()["id"]) == told("One", "Two")
 
 
-def wait_for(path: Path) -> None:
-    """Until the agent's program has made this file; it is taken away again."""
+def wait_for(path: Path, text: bytes = b"", start: int = 0) -> None:
+    """Until there is such a file, and in it, from a place on, such a text."""
     end = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < end, f"{path.name} was never there"
+    while not (path.exists() and text in path.read_bytes()[start:]):
+        assert time.monotonic() < end, f"{path.name}: {text!r} never came"
         time.sleep(0.02)
-    path.unlink()
 
 
 def let_go(fifo: Path) -> None:
