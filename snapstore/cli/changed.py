@@ -13,24 +13,16 @@ if TYPE_CHECKING:
 
 def tell(context: Context, session: Session, operation: Operation | None, text: str, *notes: str) -> int:
     """Without an operation nothing had to be done, and `text` says so."""
-    from snapstore.timeline.graph import Graph
-
-    graph = Graph(session.store, session.name)
     if context.json:
         from snapstore.records.base import dump
         from snapstore.records.branches import ChangeRecord
+        from snapstore.timeline.changes import change_document
 
-        document = {
-            "session": session.name,
-            "what": text,
-            "operation": operation and operation.number,
-            "refs": operation.as_json()["refs"] if operation else [],
-            "branch": graph.branch,
-            "commit": graph.cursor.hex(),
-            "notes": list(notes),
-        }
-        context.document(dump(ChangeRecord, document))
+        context.document(dump(ChangeRecord, change_document(session, operation, text, notes)))
         return 0
+    from snapstore.timeline.graph import Graph
+
+    graph = Graph(session.store, session.name)
     out = context.out
     out.line(f"{out.paint('✓', GREEN)} {safe(text)}" if operation else safe(text))
     for note in notes:

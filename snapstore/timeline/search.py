@@ -1,0 +1,53 @@
+"""Search over what was asked, answered and changed: prompts, replies and paths of a session's turns."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.timeline.nodes import file_changes, parent_tree, read_node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from snapstore.timeline.graph import Graph
+
+MOST = 200
+_AROUND = 80  # characters shown on either side of what was found
+
+
+def search(graph: Graph, text: str, limit: int = MOST) -> list[dict[str, Any]]:
+    """What holds a text, whatever its case, the newest first: one hit for each place of a node."""
+    wanted = text.casefold()
+    hits: list[dict[str, Any]] = []
+    for node in reversed(graph.by_seq()):
+        for where, found in _places(graph, node.oid):
+            at = found.casefold().find(wanted)
+            if at < 0:
+                continue
+            branch = graph.branch_of(node.oid)
+            hit = {"commit": node.oid.hex(), "turn": node.turn, "seq": node.seq, "branch": branch, "where": where}
+            hits.append({**hit, "text": found if where == "path" else _around(found, at, len(text))})
+            if len(hits) == limit:
+                return hits
+    return hits
+
+
+def _places(graph: Graph, oid: bytes) -> Iterator[tuple[str, str]]:
+    shadow = graph.store.shadow
+    node = read_node(shadow, oid, files=False)
+    if node.prompt:
+        yield "prompt", node.prompt
+    replies = [reply for reply in node.record.get("replies", []) if isinstance(reply, str)]
+    if replies:
+        yield "reply", "\n".join(replies)
+    if node.kind != "baseline":
+        commit = shadow.commit(oid)
+        for change in file_changes(shadow, parent_tree(shadow, commit.parents), commit.tree):
+            yield "path", os.fsdecode(change.path)
+
+
+def _around(text: str, at: int, length: int) -> str:
+    start, end = max(at - _AROUND, 0), at + length + _AROUND
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

@@ -1,0 +1,52 @@
+"""One conflicting file of a plan with its three sides, for a person to look at before choosing."""
+
+from __future__ import annotations
+
+from snapstore.errors import Unknown
+from snapstore.git.linediff import LARGEST, is_binary
+from snapstore.git.merge import merge, why_not
+from snapstore.git.objects import LINK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.timeline.plan import Found, PathMove, Plan
+    from snapstore.timeline.session import Session
+
+
+def three_way(session: Session, plan: Plan, path: bytes) -> dict[str, Any]:
+    """What the turns left (base), what is on disk (mine), what the move wants (theirs), and the three in one, with
+    markers where both changed the same lines. A side that is missing, or no text, is None."""
+    move = next((move for move in plan.paths if move.path == path), None)
+    if move is None:
+        raise Unknown(
+            f"{path.decode('utf-8', 'replace')!r} has no part in this", "A preview lists the files that have."
+        )
+    states = (move.expected, move.found, move.wanted)
+    sides = [_data(session, move, state) for state in states]
+    links = any(isinstance(state, tuple) and state[0] == LINK for state in states)
+    base, mine, theirs = sides
+    found: dict[str, Any] = dict(zip(("base", "mine", "theirs"), map(_text, sides), strict=True))
+    if mine is None or theirs is None:
+        return {**found, "merged": None, "clean": False, "why": "deleted on one side, changed on the other"}
+    if links:
+        return {**found, "merged": None, "clean": False, "why": "a link cannot be merged"}
+    folder = session.store.state
+    clean = merge(base or b"", mine, theirs, folder=folder)
+    merged = clean if clean is not None else merge(base or b"", mine, theirs, markers=True, folder=folder)
+    why = None if clean is not None else why_not(base or b"", mine, theirs)
+    return {**found, "merged": _text(merged), "clean": clean is not None, "why": why}
+
+
+def _data(session: Session, move: PathMove, state: Found) -> bytes | None:
+    if not isinstance(state, tuple):
+        return None
+    objects = session.store.shadow.objects
+    if not objects.contains(state[1], fresh=False):  # on disk only
+        return session.store.restorer("look", []).read(move.path, LARGEST + 1)
+    return objects.read(state[1])[1] if objects.header(state[1])[1] <= LARGEST else b"\0"
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None or is_binary(data) else data.decode("utf-8", "replace")
