@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from snapstore.records.agents import CapabilityRecord, SessionRecord
-from snapstore.records.base import Record, Text
+from snapstore.records.base import PathRecord, Record, Text
 from snapstore.records.branches import TreeRecord
-from snapstore.records.nodes import NodeRecord
+from snapstore.records.nodes import FileRecord, NodeRecord
 
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$", description="the cursor's commit as last seen")]
 Address = Annotated[Text, Field(description="`5`, `#12`, a branch, a checkpoint, `name:5`, `@` or a commit")]
@@ -70,3 +70,94 @@ class PageNodeRecord(NodeRecord):
 
 class PageNodesRecord(Record):
     nodes: list[PageNodeRecord]
+
+
+class DiffSideRecord(Record):
+    oid: str
+    size: int
+    type: str = Field(description="text, binary, link, image/png, image/jpeg, image/gif or image/webp")
+    stored: bool = Field(description="whether /api/blobs has it; a file that is on disk only has no blob yet")
+
+
+class PageDiffRecord(Record):
+    """With a path that file, its patch and its two sides; without one the files."""
+
+    session: Text
+    a: Text
+    b: Text
+    files: list[FileRecord] = Field(default=[])
+    path: Text | None = None
+    path_b64: str | None = None
+    change: str | None = None
+    added: int | None = None
+    removed: int | None = None
+    binary: bool = False
+    patch: Text | None = None
+    patch_b64: str | None = None
+    old: DiffSideRecord | None = None
+    new: DiffSideRecord | None = None
+
+
+class HitRecord(Record):
+    commit: str
+    turn: int | None
+    seq: int
+    branch: Text | None
+    where: Literal["prompt", "path", "reply"]
+    text: Text
+
+
+class SearchRecord(Record):
+    """Newest first."""
+
+    hits: list[HitRecord]
+
+
+class MergeRecord(PathRecord):
+    """A file's three sides, null where missing or no text; `merged` has markers unless it is clean."""
+
+    base: Text | None
+    mine: Text | None
+    theirs: Text | None
+    merged: Text | None
+    clean: bool
+    why: Text | None
+
+
+class HealthRecord(Record):
+    ok: bool
+    checked: bool = Field(description="whether every object was looked for")
+    problems: list[dict[str, Any]]
+    hook_errors: list[Text]
+
+
+class StatsRecord(Record):
+    sessions: int
+    sessions_rewound: int
+    rewound_percent: float
+    branches: int
+    branches_per_session: float
+    moves: int
+    refused_moves: int = Field(description="since this server started")
+    size_bytes: int
+    health: HealthRecord
+
+
+class RenameRequest(Expecting):
+    to: Text
+
+
+class DeleteRequest(Expecting):
+    names: list[Text] = Field(min_length=1, max_length=1000)
+
+
+class CheckpointRequest(Expecting):
+    name: Text
+    address: Address = "@"
+    force: bool = Field(default=False, description="move a name that is taken")
+
+
+class ForkRequest(Expecting):
+    address: Address = "@"
+    title: Text | None = None
+    compacted: bool = Field(default=False, description="from before a compaction too, from the lines that were kept")

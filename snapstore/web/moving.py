@@ -9,9 +9,11 @@ from fastapi import APIRouter, Response
 from snapstore.errors import Usage
 from snapstore.records.base import ErrorRecord
 from snapstore.records.moves import MoveRecord
-from snapstore.records.web import MoveRequest
+from snapstore.records.web import MergeRecord, MergeRequest, MoveRequest
+from snapstore.timeline.nodes import path_json
 from snapstore.timeline.plan import Plan, Policy
 from snapstore.timeline.session import Session
+from snapstore.timeline.threeway import three_way
 from snapstore.web.project import Project, below, document, stale
 
 _TRAVELS = ("undo", "redo", "goto", "switch")
@@ -32,6 +34,12 @@ def routes(project: Project) -> APIRouter:
             raise Usage("where the session was last seen is missing", "Send `expected`: the tree has it.")
         with project.session(name) as session, project.counting_refusals():
             return document(MoveRecord, session.move(plan(session, request)).as_json())
+
+    @api.post("/api/sessions/{name}/merge", response_model=MergeRecord)
+    def merge(name: str, request: MergeRequest) -> Response:
+        path = below(request.path)
+        with project.session(name) as session:
+            return document(MergeRecord, {**path_json(path), **three_way(session, plan(session, request), path)})
 
     return api
 

@@ -10,11 +10,12 @@ from fastapi import APIRouter, Query, Response
 from snapstore.agents.capabilities import capability
 from snapstore.errors import Unknown, Usage
 from snapstore.records.nodes import StatusRecord
-from snapstore.records.web import PageNodeRecord, PageNodesRecord, PageSessionsRecord, PageTreeRecord
+from snapstore.records.web import PageNodeRecord, PageNodesRecord, PageSessionsRecord, PageTreeRecord, StatsRecord
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
 from snapstore.timeline.lineage import read_sessions
 from snapstore.timeline.nodes import Node
+from snapstore.timeline.stats import read_stats
 from snapstore.timeline.status import read_status
 from snapstore.timeline.treedocument import tree_document
 from snapstore.web.answers import Document
@@ -68,6 +69,11 @@ def routes(project: Project) -> APIRouter:
         with project.session(name) as session:
             history = History(session)
             return document(PageNodesRecord, {"nodes": [_node(history, commit) for commit in wanted]})
+
+    @api.get("/api/stats", response_model=StatsRecord)
+    def stats(check: bool = False) -> Response:
+        with project.store() as store:
+            return document(StatsRecord, {**read_stats(store, check=check), "refused_moves": project.refused})
 
     return api
 

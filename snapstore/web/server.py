@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from snapstore.errors import SnapstoreError, Unknown, Usage
 from snapstore.timeline.store import failed
-from snapstore.web import moving, reading
+from snapstore.web import branching, differences, moving, reading
 from snapstore.web.answers import refusal
 from snapstore.web.events import Channel
 from snapstore.web.guard import Guard
@@ -78,8 +78,8 @@ def application(project: Project, channel: Channel) -> FastAPI:
     app.add_exception_handler(OSError, _refuse)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(HTTPException, _no_such)
-    app.include_router(reading.routes(project))
-    app.include_router(moving.routes(project))
+    for room in (reading, differences, moving, branching):
+        app.include_router(room.routes(project))
 
     @app.get("/api/events", include_in_schema=False)
     async def events() -> Response:

@@ -1,0 +1,122 @@
+"""Differences for a page: files and patches between two states, the blobs of images, two lines side by side, search."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from snapstore.errors import Unknown, Usage
+from snapstore.git.linediff import LARGEST, is_binary
+from snapstore.git.objects import BLOB, LINK, Entry
+from snapstore.records.branches import CompareRecord
+from snapstore.records.web import PageDiffRecord, SearchRecord
+from snapstore.timeline.compare import Comparison
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import FileChange, file_changes, path_json
+from snapstore.timeline.patches import patch_json, patched
+from snapstore.timeline.recorder import letter
+from snapstore.timeline.search import search
+from snapstore.web.answers import refusal
+from snapstore.web.project import Project, below, document
+
+LARGEST_IMAGE = 32 << 20
+_TEXT, _BINARY, _LINK = "text", "binary", "link"
+DISK = "disk"
+
+# Kinds of images that hold pixels only. SVG is a document that can run scripts: never shown as an image.
+_MAGIC = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF87a": "image/gif",
+    b"GIF89a": "image/gif",
+}
+
+
+def routes(project: Project) -> APIRouter:
+    api = APIRouter()
+
+    @api.get("/api/sessions/{name}/diff", response_model=PageDiffRecord)
+    def diff(
+        name: str,
+        a: Annotated[str, Query(description="an address")],
+        b: Annotated[str, Query(description="an address, or `disk`")] = DISK,
+        path: Annotated[str | None, Query(description="one file; without it the list of files")] = None,
+    ) -> Response:
+        wanted = below(path) if path is not None else None
+        with project.session(name) as session:
+            history = History(session)
+            trees = [history.disk() if side == DISK else history.tree(side) for side in (a, b)]
+            found: dict[str, Any] = {"session": session.name, "a": a, "b": b}
+            if wanted is not None:
+                return document(PageDiffRecord, {**found, **_one(history, wanted, trees)})
+            files, _ = patched(history, file_changes(session.store.shadow, *trees))
+            return document(PageDiffRecord, {**found, "files": [file.as_json() for file in files]})
+
+    @api.get("/api/blobs/{oid}", response_class=Response)
+    def blob(oid: str, type: Literal["image"] = "image") -> Response:
+        with project.store() as store:
+            objects = store.shadow.objects
+            raw = bytes.fromhex(oid) if len(oid) == 40 and not set(oid) - set("0123456789abcdef") else b""
+            if not raw or not objects.contains(raw):
+                raise Unknown(f"there is no blob {oid[:60]!r}", "Look at the diff again.")
+            kind, size = objects.header(raw)
+            data = objects.read(raw)[1] if kind == BLOB and size <= LARGEST_IMAGE else b""
+        shown = image_type(data)
+        if shown is None:
+            return refusal(Usage("not an image that can be shown", "PNG, JPEG, GIF and WebP can."), 415)
+        return Response(data, media_type=shown)
+
+    @api.get("/api/sessions/{name}/compare", response_model=CompareRecord)
+    def compare(name: str, a: str, b: str) -> Response:
+        with project.session(name) as session:
+            return document(CompareRecord, Comparison(History(session), a, b).as_json())
+
+    @api.get("/api/sessions/{name}/search", response_model=SearchRecord)
+    def find(name: str, q: Annotated[str, Query(min_length=1, max_length=200)]) -> Response:
+        with project.session(name) as session:
+            return document(SearchRecord, {"hits": search(Graph(session.store, session.name), q)})
+
+    return api
+
+
+def _one(history: History, path: bytes, trees: list[bytes]) -> dict[str, Any]:
+    """One file of a difference, with its patch and what each side is."""
+    shadow = history.store.shadow
+    old, new = (shadow.trees.file(tree, path) for tree in trees)
+    if old is None and new is None:
+        raise Unknown("this file is in neither of the two", "Look at the list of files.", **path_json(path))
+    change = FileChange(path, letter((path, old, new)), old, new)
+    lines: list[bytes] = []
+    if old != new:
+        (change,), lines = patched(history, [change])
+    return {
+        **change.as_json(),
+        **patch_json(lines),
+        "old": _side(history, path, old),
+        "new": _side(history, path, new),
+    }
+
+
+def _side(history: History, path: bytes, entry: Entry | None) -> dict[str, Any] | None:
+    if entry is None:
+        return None
+    objects = history.store.shadow.objects
+    stored = objects.contains(entry[1], fresh=False)
+    if stored:
+        size = objects.header(entry[1])[1]
+        data = objects.read(entry[1])[1] if size <= LARGEST_IMAGE else b"\0"
+    else:  # on disk only
+        data = history.store.restorer("look", []).read(path, LARGEST + 1)
+        size = len(data)
+    kind = _LINK if entry[0] == LINK else image_type(data) or (_BINARY if is_binary(data) else _TEXT)
+    return {"oid": entry[1].hex(), "size": size, "type": kind, "stored": stored}
+
+
+def image_type(data: bytes) -> str | None:
+    """What its first bytes say: a name says nothing."""
+    for magic, kind in _MAGIC.items():
+        if data.startswith(magic):
+            return kind
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
