@@ -7,7 +7,7 @@ import { button, fill, firstLine, h, svg, time, turnsText, visible } from "./dom
 import { details, refresh, select } from "./loading.js";
 import { propose } from "./moves.js";
 import { conversationRecord, expected, isCompacted, sessionRecord, standstill, state } from "./state.js";
-import { turnBody } from "./turn.js";
+import { pathName, turnBody } from "./turn.js";
 
 const BATCH = 20; // turns that a dialog shows at a time
 
@@ -124,11 +124,16 @@ function graph(forks, at) {
 /** S1-32: a new session of the agent that ends at this turn. The name is optional (S1-53). */
 export async function rewindDialog(node, named = false) {
   const turn = node.turn ?? 0;
-  const refusal = cannotFork() || (await compactedAfter(node));
-  const title = await openDialog(
+  const refusal = cannotFork();
+  const [compacted, plan] = refusal ? ["", null] : await Promise.all([compactedAfter(node), planned(node)]);
+  const answer = await openDialog(
     (close) => {
       const known = conversationRecord();
       const field = h("input", { type: "text", id: "branch-title", maxlength: "120", placeholder: `${known?.title || firstLine(sessionRecord()?.firstPrompt || state.session)} (Branch)`, autocomplete: "off" });
+      const create = h("button", { type: "submit", class: "button primary", disabled: refusal !== "" || compacted !== "" }, "Create Branch");
+      const anyway = h("input", { type: "checkbox", onchange: () => {
+        create.disabled = !anyway.checked;
+      } });
       if (named) queueMicrotask(() => field.focus());
       return h(
         "form",
@@ -136,7 +141,7 @@ export async function rewindDialog(node, named = false) {
           class: "dialog-form",
           onsubmit: (event) => {
             event.preventDefault();
-            if (!refusal) close(field.value.trim() || null);
+            if (!create.disabled) close({ title: field.value.trim() || null, compacted: anyway.checked });
           },
         },
         h(
@@ -144,22 +149,40 @@ export async function rewindDialog(node, named = false) {
           { class: "dialog-body" },
           h("h2", { id: "dialog-title" }, `Rewind session to turn ${turn}?`),
           h("p", { class: "lead" }, `This will create a new session branch starting from turn ${turn}. Your current session will remain unchanged.`),
-          refusal ? h("p", { class: "notice bad", role: "alert" }, refusal) : h("label", { class: "field" }, h("span", null, "Name (optional)"), field),
-          !refusal && turn < state.line.turn && h("p", { class: "muted" }, "The files go to that turn as well; you are asked before they do."),
+          refusal && h("p", { class: "notice bad", role: "alert" }, refusal),
+          compacted && [h("p", { class: "notice bad", role: "alert" }, compacted), h("label", { class: "choice" }, anyway, "Branch from the lines that were kept, all the same")],
+          !refusal && h("label", { class: "field" }, h("span", null, "Name (optional)"), field),
+          plan && filesGoAlong(plan),
         ),
-        h("footer", { class: "dialog-foot" }, button("Cancel", () => close(undefined)), h("button", { type: "submit", class: "button primary", disabled: refusal !== "" }, "Create Branch")),
+        h("footer", { class: "dialog-foot" }, button("Cancel", () => close()), create),
       );
     },
     { kind: "ask" },
   );
-  if (title === undefined) return;
-  if (state.line.tree.cursor !== node.commit && !(await propose({ move: "goto", address: node.commit }))) return;
-  await createFork(title);
+  if (!answer) return;
+  // Files that changed since are settled one by one first, as in any move.
+  const settled = plan?.conflicts.length ? await propose({ move: "goto", address: node.commit }) : true;
+  if (settled) await createFork(node, answer);
 }
 
-async function createFork(title) {
+async function planned(node) {
   try {
-    const { fork } = await api.fork(state.session, { expected: expected(), ...(title ? { title } : {}) });
+    return await api.preview(state.session, { move: "goto", address: node.commit, expected: expected() });
+  } catch {
+    return null; // the fork itself will say why
+  }
+}
+
+function filesGoAlong(plan) {
+  const paths = [...plan.written, ...plan.removed];
+  if (!paths.length && !plan.conflicts.length) return h("p", { class: "muted" }, "No file will change.");
+  const names = paths.slice(0, 8).map((path) => h("li", null, pathName(path)));
+  return h("section", null, h("h3", null, "Files go along ", h("span", { class: "count" }, paths.length + plan.conflicts.length)), h("ul", { class: "plain" }, names), paths.length > 8 && h("p", { class: "muted" }, `… and ${paths.length - 8} more`), (plan.notes || []).map((note) => h("p", { class: "notice" }, visible(note))));
+}
+
+async function createFork(node, { title, compacted }) {
+  try {
+    const { fork } = await api.fork(state.session, { expected: expected(), address: node.commit, ...(title ? { title } : {}), ...(compacted ? { compacted } : {}) });
     await refresh();
     if (fork.id) await select(state.session, fork.id);
     const command = fork.command?.join(" ");
@@ -170,6 +193,7 @@ async function createFork(title) {
     });
   } catch (error) {
     complain(error);
+    if (error.stale) await refresh();
   }
 }
 

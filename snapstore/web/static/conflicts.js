@@ -12,6 +12,8 @@ const WAYS = [
   ["markers", "Merge with markers", "What clashes stands between markers, for you to settle."],
 ];
 
+const SAME_LINES = "both sides changed the same lines"; // what markers can help with
+
 export function conflictList(dialog) {
   return h(
     "section",
@@ -26,7 +28,7 @@ function conflict(dialog, item, number) {
   const chosen = dialog.choices.get(item.path);
   const open = dialog.plan.conflicts.find((one) => one.path === item.path);
   const failed = chosen && open?.why ? open.why : "";
-  const offered = WAYS.filter(([way]) => way !== "markers" || failed || chosen === "markers");
+  const offered = WAYS.filter(([way]) => way !== "markers" || failed === SAME_LINES || chosen === "markers");
   return h(
     "fieldset",
     { class: `conflict ${chosen && !open ? "settled" : ""}` },
@@ -55,9 +57,9 @@ function sides(dialog, item) {
   const box = h("div", { class: "sides" }, h("p", { class: "muted" }, "Reading…"));
   merge(state.session, { ...dialog.settled(), path: item.path }).then(
     (found) => {
-      const pane = (title, text) =>
-        h("figure", null, h("figcaption", null, title), text === null || text === undefined ? h("p", { class: "muted" }, "not there") : h("pre", { class: "block", tabindex: "0" }, against(found.base, text)));
-      fill(box, pane("Before", found.base), pane("Mine, on disk", found.mine), pane("Theirs, wanted", found.theirs), pane("Merged", found.merged ?? "Both changed the same lines."));
+      const pane = (title, text, missing = "not there") =>
+        h("figure", null, h("figcaption", null, title), text === null ? h("p", { class: "muted" }, missing) : h("pre", { class: "block", tabindex: "0" }, against(found.base, text)));
+      fill(box, pane("Before", found.base), pane("Mine, on disk", found.mine), pane("Theirs, wanted", found.theirs), pane(found.clean || found.merged === null ? "Merged" : "Merged, with markers", found.merged, `Cannot be merged: ${visible(found.why)}.`));
     },
     (error) => fill(box, h("p", { class: "notice bad" }, `${error.message} ${error.hint}`)),
   );

@@ -83,6 +83,7 @@ export function toast(text, { hint = "", kind = "", actions = [] } = {}) {
   const open = [...document.querySelectorAll("dialog[open]")].pop();
   // A modal dialog makes the rest inert: its own messages must be inside it.
   (open ? dialogToasts(open) : box).append(element);
+  if (kind !== "bad") element.parentElement.querySelectorAll(".toast:not(.bad)").forEach((old) => old !== element && old.remove());
   while (element.parentElement.childElementCount > 4) element.parentElement.firstElementChild.remove();
   setTimeout(() => element.remove(), lasting ? 20000 : 5000);
   return element;

@@ -5,7 +5,7 @@ import { language, paint } from "./colour.js";
 import { bytes, button, fill, h, visible } from "./dom.js";
 
 const MANY = 400; // rows shown before a person asks for the rest
-const IMAGE = /\.(png|jpe?g|gif|webp)$/i;
+const isImage = (side) => side?.type?.startsWith("image/");
 
 let split = remembered();
 
@@ -129,7 +129,7 @@ function table(rows, path) {
 }
 
 function picture(side, caption) {
-  if (!side) return h("figure", { class: "picture" }, h("figcaption", null, `${caption}: not there`));
+  if (!isImage(side) || !side.stored) return h("figure", { class: "picture" }, h("figcaption", null, side ? `${caption}: ${bytes(side.size)}` : `${caption}: not there`));
   return h(
     "figure",
     { class: "picture" },
@@ -139,7 +139,7 @@ function picture(side, caption) {
 }
 
 function shown(found) {
-  if (IMAGE.test(found.path) && found.binary) {
+  if (isImage(found.old) || isImage(found.new)) {
     return [h("div", { class: "pictures" }, picture(found.old, "Before"), picture(found.new, "After"))];
   }
   if (found.binary) {

@@ -111,10 +111,13 @@ const ICONS = {
 export function icon(name) {
   return svg(
     "svg",
-    { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true", focusable: "false" },
+    { viewBox: "0 0 24 24", class: `icon i-${name}`, "aria-hidden": "true", focusable: "false" },
     svg("path", { d: ICONS[name] }),
   );
 }
+
+/** The sign of a fork: few fonts have ⑂, so it is drawn, and written for those who read the text. */
+export const forkSign = () => [icon("fork"), h("span", { class: "for-readers" }, "⑂")];
 
 /** A button whose name is its text, or its label where it shows only an icon. */
 export function button(label, onclick, { icon: name, kind = "", only = false, reason = "", ...props } = {}) {

@@ -37,7 +37,7 @@ export class Header {
         "div",
         { class: "titles" },
         this.crumbs(session, shown),
-        h("h1", null, shown?.parentSessionId && h("span", { class: "badge accent", title: "A branch of another session" }, "⑂ branch"), h("span", { dir: "auto" }, visible(clip(firstLine(title), 140)))),
+        h("h1", null, shown?.parentSessionId && h("span", { class: "badge accent", title: "A branch of another session" }, icon("fork"), " branch"), h("span", { dir: "auto" }, visible(clip(firstLine(title), 140)))),
         this.rewound(session, shown),
       ),
       line && h("div", { class: "top-actions" }, this.counter(line), button("Undo last turn", () => propose({ move: "undo", count: 1 }), { reason: reason || nothing, kind: "small", "data-focus": "undo-last" })),

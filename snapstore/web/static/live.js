@@ -1,8 +1,8 @@
 // What another process or a running agent does appears by itself.
 
 import { changed, state } from "./state.js";
-import { refresh, select } from "./loading.js";
-import { toast } from "./dialogs.js";
+import { lookAgain, refresh, select } from "./loading.js";
+import { complain, toast } from "./dialogs.js";
 
 export function listen() {
   const events = new EventSource("/api/events");
@@ -15,9 +15,9 @@ export function listen() {
       }
     });
   on("session.updated", (said) => {
-    // Our own move is known already; whatever else happened is read anew.
-    if (said.session !== state.session || said.expected !== state.tree?.cursor || said.seq !== state.seq) refresh();
-    state.seq = said.seq;
+    refresh();
+    // An agent may write its conversation down after the turn: the last turn's record can still grow.
+    if (said.session === state.session && state.details.has(said.expected)) lookAgain(said.expected);
   });
   on("session_created", () => refresh());
   on("session.materialized", async (said) => {
@@ -26,6 +26,7 @@ export function listen() {
     if (said.session === state.session && state.conversation) await select(state.session, null);
     changed("sessions");
   });
+  on("store_lost", () => complain({ status: 404, message: "The store is gone.", hint: "Look whether its folder was moved; `snapstore check` in the project tells more." }));
   let lost = null;
   events.addEventListener("open", () => {
     if (lost) refresh();

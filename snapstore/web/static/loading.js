@@ -29,14 +29,15 @@ let broken = null;
 async function readAll() {
   const session = state.session;
   try {
-    const sessions = await api.readSessions();
-    Object.assign(state, { root: sessions.root, sessions: sessions.sessions, agents: sessions.agents || {} });
-    const name = session || first(sessions);
+    const asked = readSessions();
+    asked.catch(() => {}); // waited for below; until then it is nobody's fault
+    const name = session || first(await asked);
     if (name) {
       state.session = name;
       const [tree, status] = await Promise.all([api.readTree(name), api.readStatus(name)]);
       if (state.session === name) dispatch({ type: "SET_UNDO_STATE", tree, status });
     }
+    await asked;
     broken?.remove();
     broken = null;
     changed("sessions");
@@ -44,6 +45,12 @@ async function readAll() {
     // What is shown stays: it was true, and a person may still want to read it.
     if (!broken?.isConnected) broken = complain(error);
   }
+}
+
+async function readSessions() {
+  const found = await api.readSessions();
+  Object.assign(state, { root: found.root, sessions: found.sessions, agents: found.agents || {} });
+  return found;
 }
 
 const first = (found) =>
@@ -94,6 +101,20 @@ async function read() {
   } finally {
     reading = false;
     if (wanted.size && session === state.session) read();
+  }
+}
+
+/** A node whose record may have grown meanwhile. */
+export async function lookAgain(commit) {
+  try {
+    const { nodes } = await api.readNodes(state.session, [commit]);
+    const old = state.details.get(commit);
+    if (!old || JSON.stringify(old) === JSON.stringify(nodes[0])) return;
+    state.details.set(commit, nodes[0]);
+    state.grown.set(commit, (state.grown.get(commit) || 0) + 1);
+    changed("details");
+  } catch {
+    // what was read before still holds
   }
 }
 

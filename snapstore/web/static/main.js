@@ -141,7 +141,7 @@ byId("veil").addEventListener("click", shut);
 byId("sidebar").addEventListener("keydown", (event) => {
   if (event.key === "Escape") shut();
 });
-byId("timeline").addEventListener("scroll", closeMenu, { passive: true });
+byId("timeline").addEventListener("wheel", closeMenu, { passive: true });
 
 header.draw();
 await refresh();

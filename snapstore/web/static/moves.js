@@ -20,7 +20,7 @@ export async function propose(request) {
   }
   let plan;
   try {
-    plan = await api.preview(state.session, { ...request, expected: expected() });
+    plan = await api.preview(state.session, asked(request));
   } catch (error) {
     await refused(error);
     return null;
@@ -29,11 +29,15 @@ export async function propose(request) {
     toast("Nothing to do: everything is as wanted already.");
     return null;
   }
+  const answer = openDialog((close, dialog) => new MoveDialog(request, plan, close, dialog).parts(), { kind: "ask move" });
   if (plan.conflicts.length) toast(`${filesText(plan.conflicts.length)} changed since. Nothing was written.`, { kind: "bad", hint: "Choose for each file, or cancel." });
-  const done = await openDialog((close, dialog) => new MoveDialog(request, plan, close, dialog).parts(), { kind: "ask move" });
+  const done = await answer;
   if (done) told(done);
   return done || null;
 }
+
+/** The request as the server reads it; `turn` is only for people. */
+const asked = ({ turn, ...request }) => ({ ...request, expected: expected() });
 
 const isIdle = (plan) =>
   !plan.turns_undone && !plan.turns_redone && !plan.written.length && !plan.removed.length && !plan.skipped.length && plan.from.commit === plan.to.commit && !["revert", "apply", "restore"].includes(plan.move);
@@ -49,7 +53,7 @@ async function refused(error) {
   }
 }
 
-const changing = (plan) => plan.files_reverted?.length ?? plan.written.length + plan.removed.length;
+const changing = (plan) => plan.files_reverted.length + (plan.preview ? plan.conflicts.length : 0);
 
 /** The question, in the words of S0-14 for an undo. */
 export function question(plan) {
@@ -121,11 +125,20 @@ class MoveDialog {
       h("li", null, fold(
         `move:${path}`,
         { class: "file" },
-        [h("span", { class: `change change-${change}`, "aria-hidden": "true" }, { M: "M", D: "D", S: "=" }[change]), pathName(path)],
-        () => diffView(state.session, this.plan.from.commit, this.plan.to.commit, path),
+        [h("span", { class: `change change-${change}`, "aria-hidden": "true" }, { M: "→", D: "×", S: "=" }[change]), pathName(path)],
+        () => diffView(state.session, ...this.ends(), path),
       )),
     );
     return h("section", { class: "paths" }, h("h3", null, `${title} `, h("span", { class: "count" }, paths.length)), h("ul", { class: "files" }, rows), paths.length > SHOWN && h("p", { class: "muted" }, `… and ${(paths.length - SHOWN).toLocaleString("en")} more`));
+  }
+
+  /** Between which two places the files differ. A node that a move will make is not there yet. */
+  ends() {
+    const { move, address } = this.request;
+    const node = state.line.byCommit.get(address);
+    if (move === "revert" && node?.parent) return [node.commit, node.parent];
+    if (move === "apply" && node?.parent) return [node.parent, node.commit];
+    return [this.plan.from.commit, move === "restore" ? address : this.plan.to.commit];
   }
 
   /** Files and conversation go together unless a person says otherwise (C6). */
@@ -140,9 +153,8 @@ class MoveDialog {
   /** The request with what a person chose for each conflict. */
   settled() {
     const of = (way) => [...this.choices].filter(([, choice]) => choice === way).map(([path]) => path);
-    const found = { ...this.request, expected: expected() };
-    delete found.turn;
-    if (this.choices.size) {
+    const found = asked(this.request);
+    if (this.choices.size && found.scope !== "conversation") {
       found.ours = of("mine");
       found.theirs = of("theirs");
       found.on_conflict = of("markers").length ? "markers" : of("merge").length ? "merge" : "refuse";

@@ -35,15 +35,12 @@ export function statsPanel() {
     (found) => {
       const share = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "none yet");
       const tile = (value, label, note) => h("div", { class: "tile" }, h("strong", null, value), h("span", null, label), note && h("small", null, note));
-      const rewound = found.sessions_with_rewind ?? found.rewound_sessions ?? 0;
-      const branches = found.mean_branches ?? found.branches_per_session ?? 0;
-      const moves = found.moves ?? 0;
-      const refused = found.refused_moves ?? found.refused ?? 0;
+      const { sessions, sessions_rewound: rewound, branches_per_session: branches, moves, refused_moves: refused } = found;
       fill(
         body,
-        tile((found.sessions ?? 0).toLocaleString("en"), "sessions"),
-        tile(share(rewound, found.sessions), "with a rewind", `${rewound} of ${found.sessions ?? 0}`),
-        tile(Number(branches).toLocaleString("en", { maximumFractionDigits: 1 }), "branches a session"),
+        tile(sessions.toLocaleString("en"), sessions === 1 ? "session" : "sessions"),
+        tile(share(rewound, sessions), "with a rewind", `${rewound} of ${sessions}`),
+        tile(branches.toLocaleString("en", { maximumFractionDigits: 1 }), "branches a session"),
         tile(moves.toLocaleString("en"), "moves"),
         tile(share(refused, moves + refused), "refused", `${refused} of ${moves + refused}; nothing was written`),
         tile(bytes(found.size_bytes), "store size"),
@@ -56,9 +53,7 @@ export function statsPanel() {
 }
 
 function health(found) {
-  if (found === undefined || found === null) return null;
-  const problems = Array.isArray(found) ? found : found.problems || (typeof found === "string" ? [found] : []);
-  const well = found === "ok" || found === "healthy" || found.ok === true || problems.length === 0;
-  if (well) return h("p", { class: "notice good" }, "The store is healthy.");
-  return h("ul", { class: "remarks" }, problems.map((problem) => h("li", null, visible(typeof problem === "string" ? problem : problem.message || JSON.stringify(problem)))));
+  const problems = [...found.problems.map((one) => Object.values(one).filter((part) => typeof part === "string").join(": ")), ...found.hook_errors.map((line) => `Hook: ${line}`)];
+  if (found.ok && !problems.length) return h("p", { class: "notice good" }, "The store is healthy.", !found.checked && " For a check of every object: `snapstore check`.");
+  return h("ul", { class: "remarks" }, problems.map((problem) => h("li", null, visible(problem))));
 }

@@ -1,6 +1,7 @@
 // The sessions of this folder, each with the agent's own sessions below it as a tree of forks.
 
 import { bytes, byId, clip, fill, firstLine, h, icon, plural, time, turnsText, visible } from "./dom.js";
+import { openBranches } from "./branching.js";
 import { select } from "./loading.js";
 import { nameOf, state } from "./state.js";
 
@@ -22,8 +23,8 @@ function group(session) {
   const forks = session.conversations.filter((one) => one.parentSessionId);
   const mine = session.session === state.session;
   const open = !closed.has(session.session);
-  const branches = mine ? (state.tree?.branches || []).filter((branch) => branch.state === "listed").length : 0;
-  const number = forks.length || branches;
+  const branches = mine && !forks.length && state.line ? [...state.line.forks] : [];
+  const number = forks.length || branches.reduce((sum, [, found]) => sum + found.length, 0);
   const title = clip(firstLine(session.firstPrompt), 80) || session.session;
   return h(
     "li",
@@ -52,6 +53,22 @@ function group(session) {
         plural(number, "branch", "branches"),
       ),
     open && forks.length > 0 && h("ul", { class: "forks" }, tops(session).map((one) => fork(session, one, new Set()))),
+    open && branches.length > 0 && h("ul", { class: "forks" }, branches.flatMap(([commit, found]) => found.map((branch, at) => lineLeft(state.line.byCommit.get(commit), found, at)))),
+  );
+}
+
+/** A branch that no fork of the agent's stands for. */
+function lineLeft(node, found, at) {
+  const branch = found[at];
+  return h(
+    "li",
+    null,
+    h(
+      "button",
+      { type: "button", class: "session fork", dataset: { focus: `b:${branch.name}`, branch: branch.name }, onclick: () => openBranches(node, found, at) },
+      h("span", { class: "session-title", dir: "auto" }, h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "), visible(branch.label)),
+      h("span", { class: "session-about" }, h("span", null, turnsText(branch.turns)), time(branch.ended_at)),
+    ),
   );
 }
 
@@ -71,7 +88,7 @@ function fork(session, one, above) {
     h(
       "button",
       { type: "button", class: "session fork", "aria-current": shown ? "true" : null, dataset: { focus: `f:${one.sessionId}`, conversation: one.sessionId }, onclick: () => chosen(session.session, one.sessionId) },
-      h("span", { class: "session-title", dir: "auto" }, h("span", { class: "fork-sign", "aria-hidden": "true" }, "⑂ "), visible(clip(firstLine(nameOf(one)), 70))),
+      h("span", { class: "session-title", dir: "auto" }, h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "), visible(clip(firstLine(nameOf(one)), 70))),
       h("span", { class: "session-about" }, h("span", null, `Branch from turn ${one.rewindFromTurn ?? 0}`), one.current && h("span", { class: "agent" }, "current"), time(one.modified)),
     ),
     below.length > 0 && h("ul", { class: "forks" }, below.map((other) => fork(session, other, known))),

@@ -12,6 +12,7 @@ export const state = {
   status: null,
   line: null, // the turns from the start to the tip of the branch stood on
   details: new Map(), // commit -> node with replies, files, …
+  grown: new Map(), // commit -> how often its details changed since they were first read
   opened: new Set(), // what a person unfolded: kept while rows come and go
   view: "timeline",
 };

@@ -1,7 +1,7 @@
 // The current line as a conversation: turns, the user's own edits between them, and where you stand.
 
 import { openBranches, rewindDialog } from "./branching.js";
-import { button, clip, filesText, firstLine, h, time, turnsText, visible } from "./dom.js";
+import { button, clip, filesText, firstLine, forkSign, h, time, turnsText, visible } from "./dom.js";
 import { openMenu } from "./dialogs.js";
 import { forget, want } from "./loading.js";
 import { copyPrompt, propose } from "./moves.js";
@@ -38,7 +38,7 @@ export class Timeline {
       const undone = at > line.at;
       const forks = line.forks.get(node.commit) || [];
       const has = state.details.has(node.commit);
-      const sign = [undone, at === line.at, has, waiting !== "", node.checkpoints.join("\n"), forks.map((branch) => branch.name).join("\n")].join("|");
+      const sign = [undone, at === line.at, has, state.grown.get(node.commit) || 0, waiting !== "", node.checkpoints.join("\n"), forks.map((branch) => branch.name).join("\n")].join("|");
       rows.push({ key: node.commit, sign, node, undone, forks, here: at === line.at, guess: node.turn === null ? 52 : 168 });
       if (at === line.at && line.undone.length) rows.push({ key: "here", sign: `here${line.undone.length}`, guess: 44 });
     }
@@ -177,7 +177,7 @@ export class Timeline {
 
 function forkButton(node, forks, name) {
   const about = `${name}: ${forks.length === 1 ? "1 branch parts" : `${forks.length} branches part`} here`;
-  return h("button", { type: "button", class: "fork-mark", title: about, "data-focus": "fork", onclick: () => openBranches(node, forks) }, `${name} `, h("span", { class: "fork-sign" }, `⑂ ${forks.length}`), h("span", { class: "for-readers" }, ` ${about}`));
+  return h("button", { type: "button", class: "fork-mark", title: about, "data-focus": "fork", onclick: () => openBranches(node, forks) }, `${name} `, h("span", { class: "fork-sign" }, forkSign(), ` ${forks.length}`), h("span", { class: "for-readers" }, ` ${about}`));
 }
 
 function openRow(turn) {

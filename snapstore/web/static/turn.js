@@ -75,7 +75,7 @@ function toolCalls(key, calls) {
 /** `Edit app.py`, `Bash npm test`: the tool, and what it was used on. */
 function toolCall(key, call) {
   const input = call.input && typeof call.input === "object" ? call.input : {};
-  const on = call.file_path || input.command || input.pattern || input.query || input.url || input.description || "";
+  const on = below(call.file_path) || input.command || input.pattern || input.query || input.url || input.description || "";
   const summary = [
     h("span", { class: "tool" }, visible(call.name || call.type || "tool")),
     h("span", { class: "on" }, clip(firstLine(Array.isArray(on) ? on.join(" ") : on), 160)),
@@ -95,6 +95,8 @@ function toolCall(key, call) {
   };
   return fold(key, { class: "call" }, summary, parts);
 }
+
+const below = (path) => (path?.startsWith(`${state.root}/`) ? path.slice(state.root.length + 1) : path);
 
 const CHANGES = { A: "created", M: "changed", D: "deleted", T: "type changed" };
 
