@@ -181,12 +181,11 @@ class Hook:
         """A turn for a tool whose prompt was not told. None for late news of a turn that is over: what it left behind
         is in it."""
         event = self._event
+        if event.kind == AFTER and event.agent not in _TELL_AFTERWARDS:
+            return None
         session, known = self._session()
-        if event.kind == AFTER:
-            state = self._conversations.state(session.name)
-            told_before = event.agent not in _TELL_AFTERWARDS and self._store.open_turn(session.name) is not None
-            if told_before or self._is_over(state) or (state is not None and not event.prompt_id):
-                return None
+        if event.kind == AFTER and self._is_over(self._conversations.state(session.name)):
+            return None
         self._begin(session, known)
         return session
 
