@@ -54,7 +54,9 @@ class _Saver:
         self._what = what
 
     def all_stored(self) -> bool:
-        """Whether whatever the move replaces could be brought back from the store."""
+        """Whether whatever the move replaces could be brought back from the store, and what it writes is in it."""
+        if any(move.merged is not None for move in self._plan.paths):
+            return False
         contains = self._shadow.objects.contains
         ids = [move.found[1] for move in self._plan.changing if isinstance(move.found, tuple)]
         return all(contains(oid, fresh=False) for oid in ids)
