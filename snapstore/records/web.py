@@ -161,3 +161,112 @@ class ForkRequest(Expecting):
     address: Address = "@"
     title: Text | None = None
     compacted: bool = Field(default=False, description="from before a compaction too, from the lines that were kept")
+
+
+# The addresses of the products before us, in their own words.
+
+
+class ArchivedToolCallRecord(Record):
+    type: Literal["Edit", "Write"]
+    filePath: Text
+    oldString: Text | None = None
+    newString: Text | None = None
+    content: Text | None = None
+
+
+class ArchivedTurnRecord(Record):
+    index: int | None
+    userMessage: Text | None
+    toolCalls: list[ArchivedToolCallRecord]
+    thinkingBlocks: list[Text]
+    assistantText: list[Text]
+    commit: str
+
+
+class UndoBranchRecord(Record):
+    id: Text
+    createdAt: Text
+    branchPointTurnIndex: int
+    label: Text
+    turns: list[ArchivedTurnRecord]
+    jsonlLines: list[Text]
+
+
+class UndoStateRecord(Record):
+    """Turns are counted from 1; 0 is before the first. With one line only there are no branches."""
+
+    sessionId: Text
+    currentTurnIndex: int
+    totalTurns: int
+    branches: list[UndoBranchRecord]
+    activeBranchId: Text | None
+    expected: str
+
+
+class UndoStateRequest(Request):
+    sessionId: Text = ""
+    currentTurnIndex: int = 0
+    totalTurns: int = 0
+    branches: list[dict[str, Any]] = []
+    activeBranchId: Text | None = None
+    expected: Commit | None = None
+
+
+class FileRequest(Request):
+    filePath: Text = Field(description="from the root, or in full")
+    sessionId: Text | None = Field(default=None, description="whose turn it becomes; else the active session's")
+    expected: Commit | None = None
+
+
+class EditRequest(FileRequest):
+    oldString: Text
+    newString: Text
+    reverse: bool = False
+    replaceAll: bool = False
+
+
+class WriteFileRequest(FileRequest):
+    content: Text
+
+
+class DeleteFileRequest(FileRequest):
+    content: Text | None = Field(default=None, description="what it must hold to be deleted")
+
+
+class VerifyRequest(Request):
+    filePath: Text
+    content: Text | None = None
+    contains: Text | None = None
+
+
+class VerifiedRecord(Record):
+    filePath: Text
+    exists: bool
+    matches: bool
+
+
+class UndoRequest(Request):
+    count: Count = 1
+    allow_first: bool = False
+    expected: Commit | None = None
+
+
+class RevertRequest(Request):
+    messageID: Text | None = None
+    expected: Commit | None = None
+
+
+class UndoneRecord(Record):
+    turns_undone: int
+    turns_redone: int
+    messages_removed: int
+    files_reverted: list[Text]
+    snapshot_restored: str | None
+    message: Text | None
+
+
+class RewindRequest(Request):
+    type: Literal["rewind_session"]
+    sessionId: Text
+    rewindToTurn: Annotated[int, Field(ge=0, le=999_999_999)]
+    expected: Commit | None = None

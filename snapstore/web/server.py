@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from snapstore.errors import SnapstoreError, Unknown, Usage
 from snapstore.timeline.store import failed
-from snapstore.web import branching, differences, moving, reading
+from snapstore.web import branching, differences, moving, reading, seeds
 from snapstore.web.answers import refusal
 from snapstore.web.events import Channel
 from snapstore.web.guard import Guard
@@ -78,7 +78,7 @@ def application(project: Project, channel: Channel) -> FastAPI:
     app.add_exception_handler(OSError, _refuse)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(HTTPException, _no_such)
-    for room in (reading, differences, moving, branching):
+    for room in (reading, differences, moving, branching, seeds):
         app.include_router(room.routes(project))
 
     @app.get("/api/events", include_in_schema=False)
@@ -98,6 +98,7 @@ def _listening(port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((ADDRESS, port))
+        found.listen(128)  # whoever is told the address may come at once
     except (OSError, OverflowError) as error:
         found.close()
         why = error.strerror if isinstance(error, OSError) else "no such port"

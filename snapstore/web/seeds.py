@@ -1,0 +1,215 @@
+"""The addresses that the products before us had, over the same moves: S0's undo-state and file operations, S1's
+rewind_session, S2's undo and revert. What they would have done to a conversation's file is refused (C1)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from snapstore.errors import Conflict, Unknown, Usage
+from snapstore.records.base import ErrorRecord
+from snapstore.records.moves import MoveRecord
+from snapstore.records.web import (
+    DeleteFileRequest,
+    EditRequest,
+    FileRequest,
+    RevertRequest,
+    RewindRequest,
+    UndoneRecord,
+    UndoRequest,
+    UndoStateRecord,
+    UndoStateRequest,
+    VerifiedRecord,
+    VerifyRequest,
+    WriteFileRequest,
+)
+from snapstore.timeline.addresses import resolve
+from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.nodes import read_node
+from snapstore.timeline.ops import Operations
+from snapstore.timeline.plan import Plan
+from snapstore.timeline.session import Session
+from snapstore.timeline.undostate import undo_state
+from snapstore.timeline.writing import FileWriting
+from snapstore.web.answers import refusal
+from snapstore.web.branching import move_and_fork
+from snapstore.web.project import Project, document, expect, named, stale
+
+_NOTHING = {
+    "turns_undone": 0,
+    "turns_redone": 0,
+    "messages_removed": 0,
+    "files_reverted": [],
+    "snapshot_restored": None,
+}
+_BACK = ("undo", "goto", "switch", "earlier")
+
+
+def routes(project: Project) -> APIRouter:
+    api = APIRouter(responses={409: {"model": ErrorRecord}, 404: {"model": ErrorRecord}, 423: {"model": ErrorRecord}})
+
+    @api.get("/api/undo-state/{id}", response_model=UndoStateRecord)
+    def state(id: str) -> Response:
+        with project.session(id) as session:
+            return document(UndoStateRecord, undo_state(session, id))
+
+    @api.post("/api/undo-state/{id}", response_model=UndoStateRecord)
+    def save_state(id: str, request: UndoStateRequest) -> Response:
+        """The store is the state: saving is agreeing with it."""
+        with project.session(id) as session:
+            found = undo_state(session, id)
+            asked = request.model_dump(exclude_unset=True)
+            if any(asked[name] != found[name] for name in asked):
+                raise Conflict(
+                    "the store says otherwise", "Nothing was saved. Move with /move.", stale=True, state=found
+                )
+            return document(UndoStateRecord, found)
+
+    def change(request: FileRequest, plan: Any) -> Response:
+        with project.store() as store, project.counting_refusals():
+            session = named(store, request.sessionId) if request.sessionId is not None else store.session()
+            expect(session, request.expected)
+            made: Plan = plan(_file(session, request.filePath))
+            if request.expected is not None and made.start.hex() != request.expected:
+                raise stale(made.start.hex())
+            return document(MoveRecord, session.move(made).as_json())
+
+    @api.post("/api/undo/apply-edit", response_model=MoveRecord)
+    def apply_edit(request: EditRequest) -> Response:
+        old, new = _bytes(request.oldString), _bytes(request.newString)
+        if request.reverse:
+            old, new = new, old
+        if not old:
+            raise Usage("there is no text to replace", "Use write-file for a whole file.")
+        return change(request, lambda file: file.edit(old, new, every=request.replaceAll))
+
+    @api.post("/api/undo/write-file", response_model=MoveRecord)
+    def write_file(request: WriteFileRequest) -> Response:
+        data = _bytes(request.content)
+        return change(request, lambda file: file.write(data))
+
+    @api.post("/api/undo/delete-file", response_model=MoveRecord)
+    def delete_file(request: DeleteFileRequest) -> Response:
+        content = _bytes(request.content) if request.content is not None else None
+        return change(request, lambda file: file.remove(content))
+
+    @api.post("/api/undo/verify-file", response_model=VerifiedRecord)
+    def verify_file(request: VerifyRequest) -> Response:
+        if (request.content is None) == (request.contains is None):
+            raise Usage("say either `content` or `contains`", "One of the two.")
+        with project.store() as store:
+            found = _file(store.session(), request.filePath).content()
+        if request.content is not None:
+            fits = found == _bytes(request.content)
+        else:
+            fits = found is not None and _bytes(request.contains or "") in found
+        return document(VerifiedRecord, {"filePath": request.filePath, "exists": found is not None, "matches": fits})
+
+    @api.patch("/api/sessions/{folder}/{file}", include_in_schema=False)
+    def truncate(folder: str, file: str) -> Response:
+        why = "an agent's conversation is never cut: only the agent writes that file"
+        hint = "Go to the turn and fork there: POST /api/sessions/{session}/fork. The undone lines stay readable."
+        answer = refusal(Usage(why, hint, fork="/api/sessions/{session}/fork"), 405)
+        answer.headers["allow"] = "GET, POST"
+        return answer
+
+    @api.post("/session/{id}/undo", response_model=UndoneRecord)
+    def undo(id: str, request: UndoRequest) -> Response:
+        """At least one turn remains, unless `allow_first` (C3)."""
+        with project.session(id) as session, project.counting_refusals():
+            expect(session, request.expected)
+            graph = Graph(session.store, session.name)
+            turns = sum(node.turn is not None for node in graph.upwards(graph.cursor))
+            count = min(request.count, turns if request.allow_first else turns - 1)
+            if count < 1:
+                return document(UndoneRecord, {**_NOTHING, "message": "Nothing to undo"})
+            return _told(session, session.plan_undo(count), request.expected)
+
+    @api.post("/session/{id}/revert", response_model=UndoneRecord)
+    def revert(id: str, request: RevertRequest) -> Response:
+        """To before a message, or before the last turn."""
+        with project.session(id) as session, project.counting_refusals():
+            expect(session, request.expected)
+            graph = Graph(session.store, session.name)
+            before = [node for node in graph.upwards(graph.cursor) if node.turn is not None]
+            if request.messageID is None:
+                count = 1
+            else:
+                shadow = session.store.shadow
+                found = (
+                    at for at, node in enumerate(before, 1) if _has(read_node(shadow, node.oid), request.messageID)
+                )
+                count = next(found, 0)
+                if not count:
+                    raise Unknown(
+                        "there is no such message on this line", "Look at the tree.", messageID=request.messageID
+                    )
+            if not before:
+                return document(UndoneRecord, {**_NOTHING, "message": "Nothing to undo"})
+            return _told(session, session.plan_undo(count), request.expected)
+
+    @api.post("/session/{id}/unrevert", response_model=UndoneRecord)
+    def unrevert(id: str, request: RevertRequest) -> Response:
+        """To where the session stood before it went back, with files (C25)."""
+        with project.session(id) as session, project.counting_refusals():
+            expect(session, request.expected)
+            cursor = Graph(session.store, session.name).cursor.hex()
+            own = (found for found in Operations(session.store).newest_first() if found.session == session.name)
+            last = next(own, None)
+            if last is not None and last.kind in _BACK and last.from_ and last.to and last.to["commit"] == cursor:
+                plan = session.plan_goto(last.from_["commit"])
+            else:
+                plan = session.plan_redo(None)
+            return _told(session, plan, request.expected)
+
+    @api.post("/api/events", response_model=MoveRecord)
+    def message(request: RewindRequest) -> Response:
+        """`rewind_session` (S1-26): files and conversation go back to a turn, in a new session of the agent's."""
+        with project.session(request.sessionId) as session, project.counting_refusals():
+            address = str(request.rewindToTurn)
+            try:
+                resolve(Graph(session.store, session.name), address)
+            except Unknown as error:
+                raise Usage(error.message, error.hint, turn=request.rewindToTurn) from None
+            if Conversations(session.store).state(session.name) is None:  # a person at a shell: only files go back
+                plan = session.plan_goto(address)
+                if request.expected is not None and plan.start.hex() != request.expected:
+                    raise stale(plan.start.hex())
+                return document(MoveRecord, {**session.move(plan).as_json(), "fork": None})
+            return document(MoveRecord, move_and_fork(session, address, request.expected))
+
+    return api
+
+
+def _told(session: Session, plan: Plan, expected: str | None) -> Response:
+    if expected is not None and plan.start.hex() != expected:
+        raise stale(plan.start.hex())
+    moved = session.move(plan).as_json()
+    return document(UndoneRecord, {**{name: moved[name] for name in _NOTHING}, "message": None})
+
+
+def _has(node: Any, message: str) -> bool:
+    about = node.record.get("conversation")
+    ids = (about.get("message_id"), about.get("prompt_id")) if isinstance(about, dict) else ()
+    return message in (node.commit, *ids)
+
+
+def _file(session: Session, path: str) -> FileWriting:
+    """A file as agents name it: from the root, or in full. Outside the root it is refused."""
+    try:
+        full = os.path.join(session.store.root, os.fsencode(path))
+    except UnicodeEncodeError:
+        raise Usage("not a path", "Name a file of the project.") from None
+    if b"\0" in full:
+        raise Usage("not a path", "Name a file of the project.")
+    return FileWriting(session, session.inside(full))
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise Usage("not text: it holds half a character", "Send it as UTF-8.") from None
