@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from agents import OTHER_ID, Agent, Claude, Codex, Copilot, Cursor
-from helpers import assert_whole, line, on_disk, touched
+from helpers import assert_whole, line, on_disk, powerless, touched
 from test_conversations import Talking
 
 from snapstore import Store
@@ -400,3 +400,56 @@ def test_a_turn_of_very_many_calls_has_a_record_of_bounded_size(root: Path, nobo
         assert len(calls) == 3000 and all(call["file_path"].startswith(str(root)) for call in calls)
         assert "content" in calls[0] and "content" not in calls[-1]
         assert len(json.dumps(calls)) < 20 << 20
+
+
+# Forks.
+
+
+def rollout(home: Path, id: str, parent: str | None) -> str:
+    """The beginning of a conversation file of Codex."""
+    folder = home / ".codex" / "sessions" / "2026" / "08" / "22"
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {"id": id, **({"forked_from_id": parent} if parent else {})}
+    file = folder / f"rollout-2026-08-22T10-00-00-{id}.jsonl"
+    file.write_text(json.dumps({"type": "session_meta", "payload": about}) + "\n")
+    return str(file)
+
+
+def test_a_session_that_was_not_forked_is_not_taken_for_the_fork_that_is_waited_for(
+    root: Path, nobodys_home: Path
+) -> None:
+    """S4-09: Codex's own file says where it comes from; another one that is opened meanwhile stays another one."""
+    first, second = Codex(root, "aaaaaaaa-1"), Codex(root, "bbbbbbbb-1")
+    for agent in (first, second):
+        agent.whole_turn("One", [(agent.id, "1\n")])
+        agent.whole_turn("Two", [(agent.id, "2\n")])
+    for agent in (second, first):
+        undo(root, agent)
+        with Store.open(root) as store:
+            Forking(store.session(agent.session)).run()
+    for id, parent in (("cccccccc-1", None), ("dddddddd-1", second.id)):
+        other = Codex(root, id)
+        transcript = rollout(nobodys_home, id, parent)
+        other.event("SessionStart", source="startup", transcript_path=transcript)
+        other.event("UserPromptSubmit", turn_id="t9", prompt="Go on", transcript_path=transcript)
+        other.event("Stop", turn_id="t9", transcript_path=transcript)
+    with Store.open(root) as store:
+        conversations = Conversations(store)
+        assert conversations.session_of("cccccccc-1") == "codex-cccccccc"
+        assert conversations.session_of("dddddddd-1") == second.session
+        state = conversations.state(first.session)
+        assert state is not None and state.awaiting is not None  # still waited for
+
+
+def test_a_fork_that_cannot_be_written_says_that_the_files_moved(root: Path, nobodys_home: Path) -> None:
+    agent = Talking(root, nobodys_home)
+    for number in (1, 2):
+        agent.whole_turn(f"Prompt {number}", [(f"f{number}.txt", "x\n")])
+    agent.file.parent.chmod(0o500)
+    command = [*powerless(), sys.executable, "-m", "snapstore", "fork", "1", "-y", "--json"]
+    told = subprocess.run(command, cwd=root, capture_output=True, check=False)
+    agent.file.parent.chmod(0o700)
+    hint = json.loads(told.stdout)["hint"]
+    assert "`snapstore ops undo 1`" in hint and "Nothing was" not in hint
+    assert not (root / "f2.txt").exists()
+    assert len(list(agent.file.parent.iterdir())) == 1

@@ -11,7 +11,10 @@ from snapstore.timeline.graph import Graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from snapstore.agents.events import Event
+    from snapstore.timeline.conversation import ConversationState
     from snapstore.timeline.store import Store
 
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "env", "snapstore")
@@ -63,15 +66,25 @@ def _new(conversations: Conversations, event: Event, session: str, parent: str |
 
 
 def _awaited(conversations: Conversations, event: Event) -> AgentSession | None:
-    for state in conversations.waiting(event.agent):
-        awaiting = state.awaiting or {}
-        known = _new(conversations, event, state.session, state.id)
-        known.fork_turn, known.fork_commit = awaiting.get("turn"), awaiting.get("commit")
-        known.forked_at = awaiting.get("at")
-        known.title = awaiting.get("title")
-        known.alias = awaiting.get("alias")
-        return known
-    return None
+    """The fork that was asked for last, unless its transcript names another session that it comes from, or none."""
+    waiting = list(conversations.waiting(event.agent))
+    parent = (event.parent or _named_parent(event)) if waiting else None
+    if parent is not None:
+        waiting = [state for state in waiting if (parent or None) == (_awaiting(state).get("commit") and state.id)]
+    if not waiting:
+        return None
+    state = max(waiting, key=lambda state: str(_awaiting(state).get("at")))
+    awaiting = _awaiting(state)
+    known = _new(conversations, event, state.session, state.id)
+    known.fork_turn, known.fork_commit = awaiting.get("turn"), awaiting.get("commit")
+    known.forked_at = awaiting.get("at")
+    known.title = awaiting.get("title")
+    known.alias = awaiting.get("alias")
+    return known
+
+
+def _awaiting(state: ConversationState) -> dict[str, Any]:
+    return state.awaiting or {}
 
 
 def _descended(store: Store, conversations: Conversations, event: Event) -> AgentSession | None:
@@ -98,20 +111,20 @@ def _descended(store: Store, conversations: Conversations, event: Event) -> Agen
     return known
 
 
-def _named_parent(event: Event) -> str:
-    """The session that the new one's transcript says it comes from."""
+def _named_parent(event: Event) -> str | None:
+    """The session that the new one's transcript says it comes from: empty for none, None where that is not known."""
     if not event.transcript:
-        return ""
+        return None
     from snapstore.agents.remembering import transcript_of
     from snapstore.transcripts.reading import AGENTS, forked_from
 
     path = transcript_of(event.agent, {"session": event.session_id, "transcript": event.transcript})
-    if path is None or event.agent not in AGENTS:
-        return ""
+    if path is None or event.agent not in AGENTS or event.agent == "opencode":
+        return None
     try:
         return forked_from(path, event.agent) or ""
     except SnapstoreError:
-        return ""  # not written yet
+        return None  # not written yet
 
 
 def _parent_by_process(conversations: Conversations, event: Event) -> str:

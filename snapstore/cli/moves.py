@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from snapstore.cli.context import Context
     from snapstore.cli.output import Output
+    from snapstore.timeline.move import Moved
     from snapstore.timeline.plan import Plan, Policy
     from snapstore.timeline.session import Session
 
@@ -172,7 +173,7 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
             return 1
     done = session.move(plan)
     move.over = move.then is None
-    then = move.then(session) if move.then is not None else None
+    then = _follow(session, move, done)
     move.over = True
     if context.json:
         _document(context, done.as_json() | (then.as_json() if then is not None else {}))
@@ -184,6 +185,17 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
             then.tell(context.out)
     context.out.flush()
     return 0
+
+
+def _follow(session: Session, move: Move, done: Moved) -> Then | None:
+    """What follows the move. Where that fails, the files have gone there all the same."""
+    try:
+        return move.then(session) if move.then is not None else None
+    except SnapstoreError as error:
+        if done.operation is not None:
+            back = f"The files went there all the same: `snapstore ops undo {done.operation}` takes that back."
+            error.hint = back if error.hint.startswith("Nothing was") else f"{error.hint} {back}"
+        raise
 
 
 def _document(context: Context, document: dict[str, Any]) -> None:
