@@ -45,7 +45,6 @@ _NOTHING = {
     "files_reverted": [],
     "snapshot_restored": None,
 }
-_BACK = ("undo", "goto", "switch", "earlier")
 
 
 def routes(project: Project) -> APIRouter:
@@ -156,13 +155,8 @@ def routes(project: Project) -> APIRouter:
         """To where the session stood before it went back, with files (C25)."""
         with project.session(id) as session, project.counting_refusals():
             expect(session, request.expected)
-            cursor = Graph(session.store, session.name).cursor.hex()
-            own = (found for found in Operations(session.store).newest_first() if found.session == session.name)
-            last = next(own, None)
-            if last is not None and last.kind in _BACK and last.from_ and last.to and last.to["commit"] == cursor:
-                plan = session.plan_goto(last.from_["commit"])
-            else:
-                plan = session.plan_redo(None)
+            before = _before_last(session)
+            plan = session.plan_goto(before) if before is not None else session.plan_redo(None)
             return _told(session, plan, request.expected)
 
     @api.post("/api/events", response_model=MoveRecord)
@@ -189,6 +183,17 @@ def _told(session: Session, plan: Plan, expected: str | None) -> Response:
         raise stale(plan.start.hex())
     moved = session.move(plan).as_json()
     return document(UndoneRecord, {**{name: moved[name] for name in _NOTHING}, "message": None})
+
+
+def _before_last(session: Session) -> str | None:
+    """Where the session stood, if the last thing that happened was that it went back along its line."""
+    graph = Graph(session.store, session.name)
+    own = (found for found in Operations(session.store).newest_first() if found.session == session.name)
+    last = next(own, None)
+    if last is None or not last.from_ or not last.to or last.to["commit"] != graph.cursor.hex():
+        return None
+    left, entered = graph.path(graph.cursor, bytes.fromhex(last.from_["commit"]))
+    return str(last.from_["commit"]) if entered and not left else None
 
 
 def _has(node: Any, message: str) -> bool:
