@@ -145,6 +145,32 @@ def test_helpers_in_the_background_work_for_the_turn_that_started_them(root: Pat
         assert files(store, third["commit"]) == {}
 
 
+def test_what_the_user_edits_until_the_first_program_runs_stays_the_users(root: Path) -> None:
+    """An agent thinks for a while: what is edited by hand meanwhile is not the turn's, though the turn will scan."""
+    for name in ("mine.txt", "both.txt"):
+        (root / name).write_text("0\n")
+    agent = Claude(root)
+    agent.prompt("Think, then run")
+    agent.write("both.txt", "agent\n")
+    (root / "mine.txt").write_text("by hand\n")
+    (root / "new.txt").write_text("by hand too\n")
+    agent.run("make", lambda: (root / "made.txt").write_text("made\n"))
+    agent.write("late.txt", "1\n")
+    agent.stop()
+    with Store.open(root) as store:
+        assert kinds(store, agent.session) == ["baseline", "edits", "turn"]
+        [turn] = turns(store, agent.session)
+        assert files(store, turn["commit"]) == {b"both.txt": "M", b"made.txt": "A", b"late.txt": "A"}
+        session = store.session(agent.session)
+        session.move(session.plan_undo(1))
+        assert_whole(store)
+    assert {path.name: path.read_text() for path in root.iterdir()} == {
+        "mine.txt": "by hand\n",
+        "new.txt": "by hand too\n",
+        "both.txt": "0\n",
+    }
+
+
 def test_a_server_in_the_background_keeps_no_turn_open(root: Path) -> None:
     agent = Claude(root)
     agent.prompt("Start the server")

@@ -109,6 +109,8 @@ class Session:
             turn = self._opened()
             with Step(self.store, self.name) as step:
                 step.name(turn, wanted, after=after)
+                if shell and not turn.shell and turn.origin.get("tells") == "before":
+                    step.record_others(turn)
                 turn.shell = turn.shell or shell
                 turn.left_out |= left_out or {}
                 turn.before = step.cursor.hex()

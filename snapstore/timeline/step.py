@@ -125,6 +125,16 @@ class Step:
         turn.named += [os.fsdecode(path) for path in fresh]
         turn.left_out = self._still_left_out(turn, states)
 
+    def record_others(self, turn: OpenTurn) -> None:
+        """What changed since the turn began and is not its own, as edits. Before its first program runs that can still
+        be told: it has named all that it wrote. Afterwards a scan takes everything for the turn's."""
+        before = self._recorder.tree
+        assert before is not None
+        disk = self.scan(turn)
+        named = [os.fsencode(path) for one in (turn, *self._others) for path in one.named]
+        theirs = {path: new for path, _, new in self._trees.diff(before, disk) if not _below_any(path, named)}
+        self.record_edits(self._put(before, theirs))
+
     def record_turn(self, turn: OpenTurn, found_by: str, status: str, record: dict[str, Any]) -> bytes:
         """The turn's commit, with whatever belongs before it recorded first. Gives its id."""
         recorder, found = self._recorder, self._capture.found
