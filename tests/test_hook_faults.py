@@ -171,6 +171,24 @@ def test_names_of_files_start_from_where_the_agent_is(name: str, nobodys_home: P
     assert files_of(root, agent) == [{b"deep/a.txt"}]
 
 
+def test_files_that_scans_leave_out_are_taken_when_they_are_named(root: Path) -> None:
+    """Ignored ones and large ones; also where the scan before the turn has just reported them as left out."""
+    (root / ".gitignore").write_text("*.log\nbuild/\n")
+    (root / "build").mkdir()
+    with Store.open(root, create=True) as store:
+        store.configure(max_file_size=1000)
+    for name in ("a.log", "build/x", "big"):
+        (root / name).write_text("old " * 1000)
+    before = on_disk(root)
+    agent = Claude(root)
+    agent.prompt("Edit them")
+    for name in ("a.log", "build/x", "build/new", "big", "big too"):
+        agent.write(name, "new " * 1000)
+    agent.stop()
+    undo(root, agent)
+    assert on_disk(root) == before
+
+
 # Told late, twice, or by another.
 
 

@@ -192,7 +192,7 @@ class Hook:
     def _is_known(self, turn: OpenTurn) -> bool:
         if self._event.kind == SHELL:
             return turn.shell
-        named = {*turn.named, *turn.left_out}
+        named = _told(turn)
         root = os.fsdecode(self._store.root)
         full = self._full(self._event.paths, self._event.base)
         return all(os.path.relpath(path, root) in named or path in named for path in full)
@@ -256,7 +256,7 @@ class Hook:
             session.end_if_changed(exit_status=_number(self._event.reply))
             return
         remembered = self._remembered(turn)
-        told = {*turn.named, *turn.left_out}
+        told = _told(turn)
         base, top = turn.origin.get("cwd") or self._event.base, f"{os.fsdecode(self._store.root)}/"
         paths = self._full(dict.fromkeys(remembered.paths), base)
         fresh, outside = self._sorted(session, [path for path in paths if path.removeprefix(top) not in told], base)
@@ -374,6 +374,11 @@ class Hook:
             f"The user took back turns of this conversation with snapstore: the files are now as they were after turn "
             f"{last}. What you remember of later turns was undone; read files again before you edit them."
         )
+
+
+def _told(turn: OpenTurn) -> set[str]:
+    """The files that the turn has named so far. Those that a scan left out are not: named, they are taken."""
+    return {*turn.named, *(path for path, why in turn.left_out.items() if why == _OUTSIDE)}
 
 
 def _is_about(turn: OpenTurn, prompt_id: str) -> bool:
