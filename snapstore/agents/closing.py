@@ -20,11 +20,9 @@ def close_interrupted(session: Session) -> bool:
     from snapstore.agents.turns import Hook
     from snapstore.timeline.conversation import Conversations
 
-    if (
-        not Conversations(session.store).is_gone(id)
-        and not remember(turn.agent, origin_of(turn), turn.prompt).interrupted
-    ):
+    gone = Conversations(session.store).is_gone(id)
+    if not gone and not remember(turn.agent, origin_of(turn), turn.prompt).interrupted:
         return False
-    where = {"cwd": turn.origin.get("cwd", ""), "transcript": turn.origin.get("transcript", "")}
-    Hook(session.store, Event(END, turn.agent, id, **where)).take()
+    transcript = turn.origin.get("transcript", "")
+    Hook(session.store, Event(END, turn.agent, id, cwd=turn.origin.get("cwd", ""), transcript=transcript)).take()
     return True
