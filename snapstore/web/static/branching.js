@@ -125,7 +125,8 @@ function graph(forks, at) {
 export async function rewindDialog(node, named = false) {
   const turn = node.turn ?? 0;
   const refusal = cannotFork();
-  const [compacted, plan] = refusal ? ["", null] : await Promise.all([compactedAfter(node), planned(node)]);
+  const at = expected();
+  const [compacted, plan] = refusal ? ["", null] : await Promise.all([compactedAfter(node), planned(node, at)]);
   const answer = await openDialog(
     (close) => {
       const known = conversationRecord();
@@ -161,13 +162,13 @@ export async function rewindDialog(node, named = false) {
   );
   if (!answer) return;
   // Files that changed since are settled one by one first, as in any move.
-  const settled = plan?.conflicts.length ? await propose({ move: "goto", address: node.commit }) : true;
-  if (settled) await createFork(node, answer);
+  const settled = plan?.conflicts.length ? await propose({ move: "goto", address: node.commit }) : null;
+  if (settled || !plan?.conflicts.length) await createFork(node, settled ? settled.to.commit : at, answer);
 }
 
-async function planned(node) {
+async function planned(node, at) {
   try {
-    return await api.preview(state.session, { move: "goto", address: node.commit, expected: expected() });
+    return await api.preview(state.session, { move: "goto", address: node.commit, expected: at });
   } catch {
     return null; // the fork itself will say why
   }
@@ -180,9 +181,9 @@ function filesGoAlong(plan) {
   return h("section", null, h("h3", null, "Files go along ", h("span", { class: "count" }, paths.length + plan.conflicts.length)), h("ul", { class: "plain" }, names), paths.length > 8 && h("p", { class: "muted" }, `… and ${paths.length - 8} more`), (plan.notes || []).map((note) => h("p", { class: "notice" }, visible(note))));
 }
 
-async function createFork(node, { title, compacted }) {
+async function createFork(node, at, { title, compacted }) {
   try {
-    const { fork } = await api.fork(state.session, { expected: expected(), address: node.commit, ...(title ? { title } : {}), ...(compacted ? { compacted } : {}) });
+    const { fork } = await api.fork(state.session, { expected: at, address: node.commit, ...(title ? { title } : {}), ...(compacted ? { compacted } : {}) });
     await refresh();
     if (fork.id) await select(state.session, fork.id);
     const command = fork.command?.join(" ");

@@ -26,7 +26,7 @@ export function conflictList(dialog) {
 
 function conflict(dialog, item, number) {
   const chosen = dialog.choices.get(item.path);
-  const open = dialog.plan.conflicts.find((one) => one.path === item.path);
+  const open = dialog.plan.conflicts.find((one) => one.path === item.path && !one.settled_by);
   const failed = chosen && open?.why ? open.why : "";
   const offered = WAYS.filter(([way]) => way !== "markers" || failed === SAME_LINES || chosen === "markers");
   return h(

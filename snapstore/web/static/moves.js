@@ -18,9 +18,11 @@ export async function propose(request) {
     toast(reason, { kind: "bad", hint: "Let the agent finish first." });
     return null;
   }
+  // What a person says yes to is the plan from here: should the session move meanwhile, the yes is stale.
+  const at = expected();
   let plan;
   try {
-    plan = await api.preview(state.session, asked(request));
+    plan = await api.preview(state.session, asked(request, at));
   } catch (error) {
     await refused(error);
     return null;
@@ -29,7 +31,7 @@ export async function propose(request) {
     toast("Nothing to do: everything is as wanted already.");
     return null;
   }
-  const answer = openDialog((close, dialog) => new MoveDialog(request, plan, close, dialog).parts(), { kind: "ask move" });
+  const answer = openDialog((close, dialog) => new MoveDialog(request, at, plan, close).parts(), { kind: "ask move" });
   if (plan.conflicts.length) toast(`${filesText(plan.conflicts.length)} changed since. Nothing was written.`, { kind: "bad", hint: "Choose for each file, or cancel." });
   const done = await answer;
   if (done) told(done);
@@ -37,7 +39,7 @@ export async function propose(request) {
 }
 
 /** The request as the server reads it; `turn` is only for people. */
-const asked = ({ turn, ...request }) => ({ ...request, expected: expected() });
+const asked = ({ turn, ...request }, at) => ({ ...request, expected: at });
 
 const isIdle = (plan) =>
   !plan.turns_undone && !plan.turns_redone && !plan.written.length && !plan.removed.length && !plan.skipped.length && plan.from.commit === plan.to.commit && !["revert", "apply", "restore"].includes(plan.move);
@@ -53,7 +55,10 @@ async function refused(error) {
   }
 }
 
-const changing = (plan) => plan.files_reverted.length + (plan.preview ? plan.conflicts.length : 0);
+/** Conflicts that nothing settles yet. */
+export const unsettled = (plan) => plan.conflicts.filter((item) => !item.settled_by);
+
+const changing = (plan) => plan.files_reverted.length + (plan.preview ? unsettled(plan).length : 0);
 
 /** The question, in the words of S0-14 for an undo. */
 export function question(plan) {
@@ -71,11 +76,12 @@ export function question(plan) {
 }
 
 class MoveDialog {
-  constructor(request, plan, close, dialog) {
+  constructor(request, at, plan, close) {
+    this.session = state.session;
     this.request = { ...request };
+    this.at = at;
     this.plan = plan;
     this.close = close;
-    this.dialog = dialog;
     this.choices = new Map(); // path -> mine | theirs | merge | markers
     this.conflicts = plan.conflicts;
     this.body = h("div", { class: "dialog-body" });
@@ -108,7 +114,7 @@ class MoveDialog {
     );
     const verb = plan.turns_undone && plan.turns_redone ? "Switch" : plan.turns_undone ? "Undo" : plan.turns_redone ? "Redo" : { revert: "Revert", apply: "Apply" }[plan.move] || "Restore";
     this.go.textContent = verb;
-    const open = this.conflicts.filter((item) => !this.choices.has(item.path)).length + plan.conflicts.filter((item) => this.choices.has(item.path)).length;
+    const open = unsettled(plan).length;
     this.go.disabled = open > 0;
     this.why.textContent = open ? `${filesText(open)} still to be settled.` : "";
     if (open) this.go.setAttribute("aria-describedby", "why");
@@ -153,7 +159,7 @@ class MoveDialog {
   /** The request with what a person chose for each conflict. */
   settled() {
     const of = (way) => [...this.choices].filter(([, choice]) => choice === way).map(([path]) => path);
-    const found = asked(this.request);
+    const found = asked(this.request, this.at);
     if (this.choices.size && found.scope !== "conversation") {
       found.ours = of("mine");
       found.theirs = of("theirs");
@@ -170,8 +176,12 @@ class MoveDialog {
   async again(change) {
     Object.assign(this.request, change);
     const focus = document.activeElement?.dataset?.focus;
+    this.go.disabled = true; // until the answer to the last choice is here
+    const asking = (this.asking = api.preview(this.session, this.settled()));
     try {
-      this.plan = await api.preview(state.session, this.settled());
+      const plan = await asking;
+      if (asking !== this.asking) return; // another choice came meanwhile
+      this.plan = plan;
       const known = new Map(this.conflicts.map((item) => [item.path, item]));
       for (const item of this.plan.conflicts) known.set(item.path, item);
       this.conflicts = this.request.scope === "conversation" ? [] : [...known.values()];
@@ -189,7 +199,7 @@ class MoveDialog {
     this.go.disabled = true;
     this.go.classList.add("busy");
     try {
-      this.close(await api.move(state.session, this.settled()));
+      this.close(await api.move(this.session, this.settled()));
     } catch (error) {
       this.go.classList.remove("busy");
       if (error.status === 409 && !error.stale) {

@@ -1,0 +1,654 @@
+"""The page, used as a person uses it: in a real Chromium, with the files on disk looked at afterwards.
+
+C5: no shortcut moves anything. C13: every move is confirmed. The words are the seeds' own where they give some.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import on_disk
+from page_helpers import Sight, Story, browser, command, many_turns, serving, until
+from test_conversations import Talking, snapstore
+
+from snapstore import Store
+from snapstore.transcripts.find import claude_slug
+
+VIEW = {"width": 1280, "height": 900}
+
+Open = Callable[..., Sight]
+Table = dict[str, str | bytes]
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture
+def story(store: Store, root: Path, nobodys_home: Path) -> Story:
+    """Five turns: each creates a file, and adds a line to another."""
+    (nobodys_home / ".claude" / "projects" / claude_slug(str(root))).mkdir(parents=True)
+    told = Story(store, root)
+    for number in range(1, 6):
+        files = {f"f{number}.txt": f"{number}\n", "log.txt": "".join(f"line {at}\n" for at in range(1, number + 1))}
+        told.turn(f"Prompt {number}", files, reply=f"Reply {number}", thinking=[f"Thought {number}"])
+    return told
+
+
+@pytest.fixture
+def forked(story: Story) -> Story:
+    """Two branches part after turn 2: turns 3 to 5, and one turn; the current line went another way."""
+    story.undo(3)
+    story.turn("Second way", {"second.txt": "2nd\n"}, reply="Went the second way")
+    story.undo(1)
+    story.turn("Third way", {"third.txt": "3rd\n"}, reply="Went the third way")
+    return story
+
+
+@pytest.fixture
+def opened(root: Path, chromium: Any) -> Iterator[Open]:
+    """Opens the page; whatever went wrong inside it fails the test."""
+    contexts, sights = [], []
+    with serving(root) as url:
+
+        def open_page(context: Any = None, **settings: Any) -> Sight:
+            if context is None:
+                context = chromium.new_context(**{"viewport": VIEW, "reduced_motion": "reduce", **settings})
+                contexts.append(context)
+            address = url if len(context.pages) == 0 else url.partition("?")[0]
+            sights.append(Sight(context, address))
+            return sights[-1]
+
+        yield open_page
+        for context in contexts:
+            context.close()
+    for sight in sights:
+        assert sight.wrong == []
+
+
+def files(root: Path) -> Table:
+    return {path.decode(): data.decode(errors="replace") for path, (_, data) in on_disk(root).items()}
+
+
+def after(turn: int) -> Table:
+    """What the story leaves on disk."""
+    log = {"log.txt": "".join(f"line {at}\n" for at in range(1, turn + 1))} if turn else {}
+    return {**{f"f{number}.txt": f"{number}\n" for number in range(1, turn + 1)}, **log}
+
+
+def test_turns_read_as_a_conversation(story: Story, opened: Open, root: Path) -> None:
+    """Prompt, thinking folded, tool calls, replies, files with their counts; diffs and images open in place; edits
+    between turns stand apart. S2-21."""
+    (root / "log.txt").write_text("mine\n")
+    story.turn("Draw", {"dot.png": png(), "app.py": "def main():\n    return 1  # one\n"}, reply="Drawn `dot.png`.")
+    sight = opened()
+    turn = sight.turn(6)
+    turn.get_by_text("Drawn").wait_for()
+    assert sight.text(turn.locator("h3")) == "Turn 6"
+    assert sight.text(turn.locator(".prompt")) == "Draw"
+    assert [sight.text(call) for call in turn.locator(".call").all()] == ["Write dot.png", "Write app.py"]
+    assert [sight.text(row) for row in turn.locator(".file").all()] == [
+        "A created app.py +2",
+        "A created dot.png binary",
+    ]
+    turn.get_by_text("app.py").last.click()
+    turn.locator(".diff .new").first.wait_for()
+    assert turn.locator("td.code").all_inner_texts() == ["def main():", "    return 1  # one"]
+    assert turn.locator(".c-word").all_inner_texts() == ["def", "return"]
+    sight.button("Side by side", turn).click()
+    assert turn.locator("table.split td.none").count() == 2
+    turn.get_by_text("dot.png").last.click()
+    image = turn.locator("img")
+    image.scroll_into_view_if_needed()
+    until(lambda: image.evaluate("image => image.complete && image.naturalWidth") == 1)
+    edits = sight.page.locator("article.edits")
+    assert "1 file changed between turns: log.txt" in sight.text(edits)
+    fifth = sight.turn(5)
+    assert not fifth.get_by_text("Thought 5").is_visible()
+    fifth.get_by_text("Thinking").click()
+    fifth.get_by_text("Thought 5").wait_for()
+
+
+def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
+    """S0-12, S0-14, S0-15, S0-16, S0-17, S0-18, S0-33, S0-35, S0-36, S0-43, S1-01, S1-04, S1-06: hover, press, confirm;
+    turn 2 stays, what follows is undone and dimmed, and stays so when the page is loaded again."""
+    sight = opened()
+    dialog = sight.restore(2)
+    said = sight.text(dialog)
+    assert said.startswith("Undo 3 turns? This will revert changes to 4 files. First undone: turn 3, “Prompt 3”")
+    assert [sight.text(part) for part in dialog.locator(".paths").all()] == [
+        "Will be written 1 → log.txt",
+        "Will be removed 3 × f3.txt × f4.txt × f5.txt",
+    ]
+    sight.button("Cancel", dialog).click()
+    assert files(root) == after(5)
+    sight.button("Undo", sight.restore(2)).click()
+    sight.toast("Undone 3 turns. 4 files changed.")
+    assert files(root) == after(2)
+    bar = sight.page.locator("#redo-bar")
+    assert sight.text(bar) == "↩ 3 turns undone Redo Next Redo All"
+    sight.page.reload()
+    bar.wait_for()
+    undone = sight.turn(3)
+    undone.wait_for()
+    style = "e => [getComputedStyle(e).opacity, getComputedStyle(e, '::before').borderLeftStyle]"
+    until(lambda: undone.evaluate(style) == ["0.4", "dashed"])
+    assert sight.text(undone.locator(".badge")) == "undone"
+    assert undone.get_attribute("aria-label") == "Turn 3, undone: Prompt 3"
+    assert "undone" not in sight.text(sight.turn(2).locator(".turn-head"))
+    assert "You stand at turn 2; 3 turns undone after it." in sight.text(sight.page.locator(".states"))
+
+
+def test_the_redo_bar(story: Story, opened: Open, root: Path) -> None:
+    """S0-19, S0-20, S0-21, S0-22, S1-07, S1-08, S1-45: the next turn, a chosen dimmed one, or all; always confirmed."""
+    story.undo(4)
+    sight = opened()
+    bar = sight.page.locator("#redo-bar")
+    assert "Future turns (4)" in sight.text(sight.page.locator(".divider"))
+    sight.button("Redo Next", bar).click()
+    sight.says(sight.dialog(), "Redo 1 turn? This will apply changes to 2 files again.")
+    sight.button("Redo", sight.dialog()).click()
+    sight.page.get_by_text("↩ 3 turns undone").wait_for()
+    assert files(root) == after(2)
+    assert sight.turn(2).locator(".badge").all_inner_texts() == ["you are here"]
+    sight.button("Redo", sight.restore(4)).click()
+    sight.page.get_by_text("↩ 1 turn undone").wait_for()
+    assert files(root) == after(4)
+    sight.button("Redo All", bar).click()
+    sight.button("Redo", sight.dialog()).click()
+    bar.wait_for(state="hidden")
+    assert files(root) == after(5)
+
+
+def test_the_menu_of_a_turn(story: Story, opened: Open, root: Path) -> None:
+    """S0-13, S0-34, S1-31, C8, G-12: a right-click offers everything; undoing a turn takes it back itself and hands its
+    prompt over; reverting one leaves what came after."""
+    sight = opened()
+    labels = [text.partition("\n")[0] for text in sight.menu(3).get_by_role("menuitem").all_inner_texts()]
+    assert labels[:3] == ["Restore to this point", "Undo this turn", "Revert only this turn"]
+    assert labels[3:6] == ["Rewind to this turn…", "Branch from here…", "Checkpoint…"]
+    sight.page.keyboard.press("Escape")
+    dialog = sight.menu(2, "Revert only this turn")
+    assert sight.text(dialog).startswith("Revert only turn 2? Its changes are taken out, what came after stays.")
+    sight.button("Cancel", dialog).click()
+    dialog = sight.menu(4, "Undo this turn")
+    assert sight.text(dialog).startswith("Undo 2 turns? This will revert changes to 3 files. First undone: turn 4")
+    sight.button("Undo", dialog).click()
+    assert files_become(root, after(3))
+    sight.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    sight.button("Copy prompt", sight.toast("Undone 2 turns")).click()
+    sight.toast("Prompt copied.")
+    assert sight.page.evaluate("navigator.clipboard.readText()") == "Prompt 4"
+    sight.button("Redo", sight.menu(5, "Restore to this point")).click()
+    assert files_become(root, after(5))
+
+
+def test_only_one_turn_is_reverted(story: Story, opened: Open, root: Path) -> None:
+    """ "Revert only this turn" makes a turn of its own, which can be undone like any."""
+    story.turn("One file", {"own.txt": "own\n"})
+    story.turn("Later", {"later.txt": "later\n"})
+    sight = opened()
+    sight.button("Revert", sight.menu(6, "Revert only this turn")).click()
+    assert files_become(root, {**after(5), "later.txt": "later\n"})
+    sight.turn(8).locator(".badge", has_text="revert").wait_for()
+    sight.button("Undo last turn").click()
+    sight.button("Undo", sight.dialog()).click()
+    assert files_become(root, {**after(5), "own.txt": "own\n", "later.txt": "later\n"})
+
+
+def files_become(root: Path, wanted: Table) -> bool:
+    """The page answers before a test can look; the disk is what counts."""
+    until(lambda: files(root) == wanted)
+    return True
+
+
+def test_the_branch_dialog(forked: Story, opened: Open, root: Path) -> None:
+    """S0-27, S0-28, S0-29, S0-30, S0-31, S0-32, S0-37, S0-38, S0-39, S0-40, S0-41, S0-42, S0-51, S1-22."""
+    sight = opened()
+    mark = sight.turn(2).locator(".fork-mark")
+    assert mark.evaluate("e => e.textContent").startswith("Turn 2 ⑂ 2")
+    sight.page.keyboard.press("ArrowRight")
+    assert sight.page.locator("dialog").count() == 0
+    mark.click()
+    dialog = sight.dialog()
+    dialog.get_by_text("Reply 5").wait_for()
+    assert sight.text(dialog.locator("h2")) == "Branches from turn 2"
+    assert [sight.text(title) for title in dialog.locator("h3").all()] == ["Turn 3", "Turn 4", "Turn 5"]
+    third = dialog.locator("[data-turn='3']")
+    assert "Prompt 3" in sight.text(third) and "Thinking" in sight.text(third) and "Write f3.txt" in sight.text(third)
+    place = dialog.locator(".place")
+    assert sight.text(place) == "1 of 2"
+    sight.page.keyboard.press("ArrowRight")
+    dialog.get_by_text("Went the second way").wait_for()
+    assert sight.text(place) == "2 of 2"
+    sight.page.keyboard.press("ArrowLeft")
+    dialog.get_by_text("Reply 5").wait_for()
+    sight.button("Next branch", dialog).click()
+    dialog.get_by_text("Went the second way").wait_for()
+    sight.button("Previous branch", dialog).click()
+    dialog.get_by_text("Reply 5").wait_for()
+    # To a turn in its middle, from past the fork: confirmed, undone back to it, and the line left becomes a branch.
+    sight.button("Redo to here", dialog.locator("[data-turn='4']")).click()
+    sight.says(sight.dialog(), "undo 1 turn and redo 2 turns")
+    sight.button("Cancel", sight.dialog()).click()
+    assert (root / "third.txt").exists()
+    sight.button("Redo to here", dialog.locator("[data-turn='4']")).click()
+    sight.button("Switch", sight.dialog()).click()
+    assert files_become(root, after(4))
+    sight.page.get_by_text("↩ 1 turn undone").wait_for()
+    sight.turn(2).locator(".fork-mark").click()
+    dialog = sight.dialog()
+    dialog.get_by_text("Went the").first.wait_for()
+    if not dialog.get_by_text("Went the third way").count():
+        sight.button("Next branch", dialog).click()
+    dialog.get_by_text("Went the third way").wait_for()
+    sight.button("Redo entire branch", dialog).click()
+    sight.button("Switch", sight.dialog()).click()
+    assert files_become(root, {**after(2), "third.txt": "3rd\n"})
+
+
+def test_two_branches_are_compared(forked: Story, opened: Open) -> None:
+    """S1-40, S1-41, S1-42: side by side, with the point where they parted and what came of each."""
+    sight = opened()
+    sight.turn(2).locator(".fork-mark").click()
+    sight.button("Compare with the current line", sight.dialog()).click()
+    dialog = sight.dialog()
+    assert "Parted after turn 2" in sight.text(dialog.locator(".parted"))
+    here, there = (sight.text(side) for side in dialog.locator(".side").all())
+    assert "1 turn since, 1 file" in here and "Third way" in here and "Went the third way" in here
+    assert "3 turns since, 4 files" in there and "Reply 5" in there
+    dialog.locator("summary", has_text="log.txt").click()
+    dialog.locator(".diff .new").first.wait_for()
+    assert dialog.locator(".diff .new mark, .diff td.new").count()
+
+
+def test_no_key_moves_anything(story: Story, opened: Open, root: Path) -> None:
+    """S0-50, S0-51, S0-52, C5: not the usual keys for undo and redo, nor arrows outside the dialog of branches."""
+    sight = opened()
+    sight.turn(5).focus()
+    for key in ["Control+z", "Meta+z", "Control+Shift+z", "Control+y", "u", "Control+r", "ArrowLeft", "ArrowRight"]:
+        if key != "Control+r":
+            sight.page.keyboard.press(key)
+    assert sight.page.locator("dialog").count() == 0
+    assert files(root) == after(5)
+    assert "you are here" in sight.text(sight.turn(5))
+
+
+def test_a_conflict_is_settled_file_by_file(story: Story, opened: Open, root: Path) -> None:
+    """S0-46, G-38: an error, nothing written; then keep mine, take theirs, or merge, with the three sides to see."""
+    (root / "log.txt").write_text("my own\nline 1\nline 2\nline 3\nline 4\nline 5\n")
+    (root / "f5.txt").write_text("changed\n")
+    mine = files(root)
+    sight = opened()
+    dialog = sight.restore(4)
+    sight.toast("2 files changed since. Nothing was written.")
+    assert sight.button("Undo", dialog).is_disabled()
+    assert sight.text(dialog.locator(".why")) == "2 files still to be settled."
+    log, five = (dialog.locator("fieldset.conflict", has_text=name) for name in ("log.txt", "f5.txt"))
+    log.get_by_text("Show the three sides").click()
+    log.locator("figure", has_text="Mine, on disk").get_by_text("my own").wait_for()
+    log.get_by_label("Merge", exact=True).check()
+    five.get_by_label("Merge", exact=True).check()
+    sight.says(five, "Cannot be settled so")
+    assert files(root) == mine
+    five.get_by_label("Keep mine").check()
+    sight.button("Undo", dialog).click()
+    sight.toast("Undone 1 turn")
+    wanted = {**after(4), "log.txt": "my own\nline 1\nline 2\nline 3\nline 4\n", "f5.txt": "changed\n"}
+    assert files(root) == wanted
+    dialog = sight.restore(5)
+    for conflict in dialog.locator("fieldset.conflict").all():
+        conflict.get_by_label("Take theirs").check()
+    sight.button("Redo", dialog).click()
+    assert files_become(root, after(5))
+    sight.toast("What was on disk is saved as")
+
+
+def png() -> bytes:
+    """One black dot."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0\0")) + chunk(b"IEND", b"")
+
+
+def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Path) -> None:
+    """S1-46, S4-17, S4-19, S4-20: the agent starts and ends a turn by its hooks; meanwhile moves are off and say why.
+    Its prompt after an undo makes the banner and the redo bar go, and what was undone is a branch."""
+    story.undo(2)
+    sight = opened()
+    bar = sight.page.locator("#redo-bar")
+    sight.page.get_by_text("↩ 2 turns undone").wait_for()
+    assert "2 turns undone" in sight.text(sight.page.locator(".states"))
+    story.begin("Go on")
+    sight.page.get_by_text("A turn is open: claude is at work.").wait_for()
+    restore = sight.button("Restore to here", sight.turn(2))
+    assert restore.is_disabled() and "A turn is open" in restore.get_attribute("title")
+    assert sight.button("Undo last turn").is_disabled() and sight.button("Redo All").is_disabled()
+    assert sight.menu(2).get_by_role("menuitem", name="Restore to this point").get_attribute("aria-disabled") == "true"
+    sight.page.keyboard.press("Escape")
+    (root / "new.txt").write_text("new\n")
+    story.end()
+    sight.turn(4).get_by_text("Go on").wait_for()
+    bar.wait_for(state="hidden")
+    assert "undone" not in sight.text(sight.page.locator("#header"))
+    assert sight.turn(3).locator(".fork-mark").count() == 1
+    assert not restore.is_disabled()
+
+
+def test_what_others_do_appears_by_itself(story: Story, opened: Open, root: Path, nobodys_home: Path) -> None:
+    """S2-22, S4-18, S4-21, G-08, C15: two pages, a command and an agent's hooks at once. What is stale is refused, and
+    the page says so; a session of the agent's that appears shows itself."""
+    one = opened()
+    two = opened(one.context)
+    snapstore(root, "undo", "-y", "--session", story.name)
+    for sight in (one, two):
+        sight.page.get_by_text("↩ 1 turn undone").wait_for()
+    assert files(root) == after(4)
+    dialog = two.restore(2)
+    one.button("Redo All").click()
+    one.button("Redo", one.dialog()).click()
+    one.page.locator("#redo-bar").wait_for(state="hidden")
+    two.button("Undo", dialog).click()
+    two.toast("The session has moved meanwhile. Nothing was written.")
+    assert files(root) == after(5)
+    agent = Talking(root, nobodys_home, "8e1b7f00-1111-4222-8333-444455556666")
+    agent.start()
+    agent.whole_turn("From the agent", [("agent.txt", "here\n")], "I wrote it.")
+    row = one.page.locator("#sessions").get_by_role("button", name="From the agent")
+    row.click()
+    one.turn(1).get_by_text("I wrote it.").wait_for()
+    agent.prompt("More")
+    one.page.locator("article.open").get_by_text("More").wait_for()
+    agent.stop("No more.")
+    one.turn(2).get_by_text("No more.").wait_for()
+
+
+def test_rewind_creates_a_branch(story: Story, opened: Open, root: Path) -> None:
+    """S1-05, S1-20, S1-23, S1-29, S1-30, S1-31, S1-32, S1-33, S1-34, S1-35, S1-36, S1-37, S1-43, S1-44, S1-52, S1-53:
+    the counter's list, a right-click or a hover; a new session that the page goes to, below its parent in the list."""
+    sight = opened()
+    sight.page.locator("details.counter summary").click()
+    row = sight.page.locator(".turn-list li", has_text="Prompt 3")
+    sight.button("Rewind to here", row).click()
+    dialog = sight.dialog()
+    sight.says(
+        dialog,
+        "Rewind session to turn 3? This will create a new session branch starting from turn 3. "
+        "Your current session will remain unchanged.",
+        "Cancel Create Branch",
+    )
+    sight.button("Cancel", dialog).click()
+    assert files(root) == after(5)
+    sight.button("Create Branch", sight.menu(3, "Rewind to this turn")).click()
+    sight.toast("Created a branch from turn 3.")
+    assert files(root) == after(3)
+    header = sight.page.locator("#header")
+    sight.says(header, "branch Prompt 1 (Branch)", "Rewound from turn 3 of Prompt 1")
+    sidebar = sight.page.locator("#sessions")
+    group = sidebar.locator(".session-group", has_text="Prompt 1")
+    sight.says(group, "1 branch", "Prompt 1 (Branch)", "Branch from turn 3")
+    sight.button("1 branch", group).click()
+    assert group.locator(".forks").count() == 0
+    sight.button("1 branch", group).click()
+    # A branch of the branch, with a name of its own.
+    story.id = sight.page.locator("[data-conversation]").get_attribute("data-conversation")
+    story.turn("On the branch", {"b.txt": "b\n"})
+    sight.turn(4).get_by_text("On the branch").wait_for()
+    dialog = sight.menu(4, "Branch from here")
+    dialog.get_by_label("Name (optional)").fill("Deeper")
+    sight.button("Create Branch", dialog).click()
+    sight.says(header, "Rewound from turn 4 of Prompt 1 (Branch)")
+    assert header.locator(".crumbs li").all_inner_texts() == ["Prompt 1", "Prompt 1 (Branch)", "Deeper"]
+    sight.says(group, "2 branches")
+    sight.button("Prompt 1", header.locator(".crumbs")).click()
+    header.locator(".rewound").wait_for(state="detached")
+    assert (story.root / "b.txt").exists()
+
+
+def test_before_a_compaction_there_is_no_rewind(story: Story, opened: Open) -> None:
+    """S1-47, C21: off with a message; from the lines that were kept only when asked for."""
+    story.turn("After", {"g.txt": "g\n"}, compacted=True)
+    sight = opened()
+    dialog = sight.menu(3, "Rewind to this turn")
+    sight.says(dialog, "Turn 3 lies before a compaction (at turn 6)")
+    create = sight.button("Create Branch", dialog)
+    assert create.is_disabled()
+    dialog.get_by_label("Branch from the lines that were kept").check()
+    assert not create.is_disabled()
+    sight.button("Cancel", dialog).click()
+    dialog = sight.menu(6, "Rewind to this turn")
+    assert not sight.button("Create Branch", dialog).is_disabled()
+
+
+def test_branches_are_looked_after(forked: Story, opened: Open) -> None:
+    """S1-38, S1-39, S1-50, S1-51: renamed, archived, made the main one, deleted one by one or many at once."""
+    sight = opened()
+    panel = sight.view("Branches")
+    cards = panel.locator(".card")
+
+    def menu(card: str, item: str) -> None:
+        cards.filter(has_text=card).get_by_role("button", name="Actions for branch").click()
+        sight.page.get_by_role("menuitem", name=item).click()
+
+    assert "Branch from turn 2" in sight.text(cards.filter(has_text="Prompt 5"))
+    menu("Prompt 5", "Rename")
+    sight.dialog().get_by_label("Name").fill("first-way")
+    sight.button("Rename", sight.dialog()).click()
+    sight.says(cards.filter(has_text="Prompt 5"), "first-way")
+    menu("first-way", "Archive")
+    sight.says(panel.locator(".archived"), "first-way")
+    menu("first-way", "Take out of the archive")
+    panel.locator(".archived").wait_for(state="detached")
+    menu("Third way", "Make it the main branch")
+    sight.button("Make it main", sight.dialog()).click()
+    cards.filter(has_text="Third way").get_by_text("main", exact=True).wait_for()
+    menu("Second way", "Delete")
+    sight.button("Cancel", sight.dialog()).click()
+    menu("Second way", "Delete")
+    sight.button("Delete branch", sight.dialog()).click()
+    cards.filter(has_text="Second way").wait_for(state="detached")
+    left = cards.filter(has_not_text="current")
+    for card in left.all():
+        card.get_by_role("checkbox").check()
+    number = left.count()
+    sight.button("Delete chosen", panel).click()
+    sight.says(sight.dialog(), f"Delete {number} branch")
+    sight.button("Delete", sight.dialog()).click()
+    until(lambda: cards.count() == 1)
+    assert "Third way" in sight.text(cards)
+
+
+def test_many_branches_are_warned_about(story: Story, opened: Open) -> None:
+    """S0-49: from 15 on, where branches are looked after."""
+    for number in range(15):
+        story.undo(1)
+        story.turn(f"Way {number}", {})
+    sight = opened()
+    sight.says(sight.view("Branches"), "16 branches: from 20 on, the oldest goes to the archive by itself.")
+
+
+def test_checkpoints(story: Story, opened: Open, root: Path) -> None:
+    """S1-55: a turn gets a name, is listed under it, and gone back to."""
+    sight = opened()
+    dialog = sight.menu(2, "Checkpoint")
+    dialog.get_by_label("Name").fill("works")
+    sight.button("Create checkpoint", dialog).click()
+    sight.turn(2).locator(".badge", has_text="◆ works").wait_for()
+    panel = sight.view("Checkpoints")
+    sight.says(panel, "◆ works", "Turn 2 on main · Prompt 2")
+    sight.button("Restore to checkpoint works", panel).click()
+    sight.button("Undo", sight.dialog()).click()
+    assert files_become(root, after(2))
+    sight.button("Delete checkpoint works", panel).click()
+    sight.button("Delete", sight.dialog()).click()
+    sight.says(panel, "No checkpoints yet.")
+
+
+def test_undo_last_turn(store: Store, root: Path, opened: Open) -> None:
+    """S1-56, S2-27, S4-06: one press and a yes, back to the start; then it is off, with the reason."""
+    story = Story(store, root)
+    story.turn("Only one", {"a.txt": "a\n"})
+    sight = opened()
+    sight.button("Undo last turn").click()
+    sight.says(sight.dialog(), "Undo 1 turn? This will revert changes to 1 file.")
+    sight.button("Undo", sight.dialog()).click()
+    assert files_become(root, {})
+    last = sight.button("Undo last turn")
+    until(lambda: last.is_disabled())
+    assert last.get_attribute("title") == "Nothing to undo."
+
+
+def test_tree_search_and_statistics(forked: Story, opened: Open, root: Path) -> None:
+    """S1-67, S3-20, S3-22: the whole session drawn, zoomed, a node of it looked at and gone to; words found on all
+    branches; numbers counted."""
+    sight = opened()
+    panel = sight.view("Tree")
+    nodes = panel.locator(".node")
+    assert nodes.count() == 8
+    sight.button("Smaller", panel).click()
+    sight.button("Smaller", panel).click()
+    assert panel.locator(".node text").count() == 0
+    sight.button("Larger", panel).click()
+    panel.get_by_role("button", name="Turn 4: Prompt 4").click()
+    sight.says(panel.locator(".tree-about"), "Turn 4 #4 on main", "2 files +2", "Restore to here")
+    sight.button("Restore to here", panel).click()
+    sight.button("Switch", sight.dialog()).click()
+    assert files_become(root, after(4))
+    sight.toast("Undone 1 turn, redone 2 turns.")
+    sight.page.get_by_role("searchbox").fill("second")
+    sight.says(panel, "Turn 3 prompt", "Second way")
+    panel.locator("button.hit").first.click()
+    sight.says(panel.locator(".tree-about"), "Turn 3", "Second way")
+    panel = sight.view("Statistics")
+    sight.says(panel, "sessions", "branches a session", "store size", "The store is healthy.")
+
+
+def test_hostile_text_stays_text(store: Store, root: Path, opened: Open) -> None:
+    """Markup, control characters and marks that turn the direction of text are shown, never obeyed."""
+    evil = "<img src=x onerror=window.hit=1><script>window.hit=1</script>"
+    story = Story(store, root)
+    story.turn(
+        f"{evil}\u202egnp.exe", {"<b>x<script>.txt": f"{evil}\n"}, reply=evil, thinking=[evil], shell=[(evil, evil)]
+    )
+    store.session("x").begin(evil)
+    story.undo(1)
+    story.turn("Other", {"\u202etxt.exe": "1\n"}, reply="\x1b[31mred")
+    sight = opened()
+    sight.says(sight.turn(1), "⟨202E⟩txt.exe", "␛[31mred")
+    sight.page.locator(".start .fork-mark").click()
+    sight.says(sight.dialog(), f"{evil}⟨202E⟩gnp.exe")
+    sight.dialog().locator(".file summary").click()
+    sight.dialog().locator(".diff .new").first.wait_for()
+    sight.page.keyboard.press("Escape")
+    for view in ("Tree", "Branches", "Checkpoints", "Statistics"):
+        sight.view(view)
+    sight.page.get_by_role("searchbox").fill("<script>")
+    sight.says(sight.page.locator("#panel"), "for “<script>”")
+    assert sight.page.evaluate("window.hit") is None
+    assert sight.page.locator("#page img, #page script, #sidebar img").count() == 0
+
+
+def test_a_server_that_goes_is_told(story: Story, root: Path, chromium: Any) -> None:
+    """The page says that nobody answers, and how to go on; what it shows stays. `snapstore ui` starts it as typed."""
+    context = chromium.new_context(viewport=VIEW)
+    with command(root) as url:
+        sight = Sight(context, url)
+        sight.turn(5).get_by_text("Reply 5").wait_for()
+    sight.toast("The server does not answer.")
+    assert "Prompt 5" in sight.text(sight.turn(5))
+    context.close()
+
+
+def test_ten_thousand_turns(story: Story, opened: Open) -> None:
+    """S3-30, S3-32: only what is seen is in the document, from the first screen to the last turn; so with the tree."""
+    many_turns(story, 9_995)
+    sight = opened()
+    page = sight.page
+    sight.turn(10_000).get_by_text("Prompt 10000").wait_for()
+    assert page.locator("#timeline article").count() < 40
+    longest = page.evaluate(
+        """async () => {
+            const box = document.getElementById("timeline");
+            let last = performance.now(), longest = 0;
+            for (let step = 0; step < 60; step += 1) {
+                box.scrollTop -= 2000 + step * 997;
+                await new Promise(requestAnimationFrame);
+                const now = performance.now();
+                longest = Math.max(longest, now - last);
+                last = now;
+            }
+            return longest;
+        }"""
+    )
+    assert longest < 250  # the wish is 50 ms; machines under load are not measured here
+    assert page.locator("#timeline article").count() < 40
+    page.locator("details.counter summary").click()
+    page.get_by_label("Turn number").fill("5000")
+    page.locator(".turn-list .goto", has_text="Prompt 5000").click()
+    sight.turn(5000).get_by_text("Prompt 5000").wait_for()
+    panel = sight.view("Tree")
+    until(lambda: 0 < panel.locator(".node").count() < 400)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_stands_in_anybodys_way(forked: Story, opened: Open, scheme: str) -> None:
+    """axe-core finds no serious fault, in either theme, in any view; undone turns are dimmed on purpose (S0-35)."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    sight = opened(color_scheme=scheme, viewport={"width": 1280, "height": 900})
+
+    def faults() -> list[str]:
+        found = axe.Axe().run(sight.page, options={"resultTypes": ["violations"]}).response["violations"]
+        return [
+            f"{one['id']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+
+    sight.turn(3).get_by_text("Went the third way").wait_for()
+    assert faults() == []
+    sight.turn(2).locator(".fork-mark").click()
+    sight.dialog().get_by_text("Reply 5").wait_for()
+    assert faults() == []
+    sight.button("Redo entire branch", sight.dialog()).click()
+    sight.says(sight.dialog(), "Will be written")
+    assert faults() == []
+    sight.button("Cancel", sight.dialog()).click()
+    sight.page.keyboard.press("Escape")
+    for view in ("Tree", "Branches", "Statistics"):
+        sight.view(view)
+        assert faults() == []
+
+
+def test_a_phone_and_the_other_theme(forked: Story, opened: Open) -> None:
+    """Narrow: nothing sticks out, sessions come as a drawer, a turn is undone all the same. The theme can be chosen."""
+    sight = opened(viewport={"width": 360, "height": 700}, has_touch=True)
+    wide = "document.documentElement.scrollWidth"
+    assert sight.page.evaluate(wide) <= 360
+    sight.turn(2).locator(".fork-mark").scroll_into_view_if_needed()
+    assert not sight.page.locator("#sidebar").is_visible()
+    sight.button("Sessions").click()
+    sight.page.locator("#sidebar").wait_for()
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = sight.page.evaluate(background)
+    theme = sight.page.locator("#theme")
+    theme.click()
+    theme.click()
+    assert sight.page.evaluate(background) != light
+    sight.page.keyboard.press("Escape")
+    sight.button("Undo last turn").click()
+    sight.button("Undo", sight.dialog()).click()
+    sight.page.get_by_text("↩ 1 turn undone").wait_for()
+    box = sight.page.locator("#redo-bar").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 360
+    assert sight.page.evaluate(wide) <= 360
