@@ -189,6 +189,23 @@ def test_files_that_scans_leave_out_are_taken_when_they_are_named(root: Path) ->
     assert on_disk(root) == before
 
 
+@pytest.mark.parametrize("how", ["named", "program"])
+def test_what_the_user_did_to_a_file_after_another_sessions_turn_is_not_covered_by_it(how: str, root: Path) -> None:
+    """Two sessions and a user write one file, one after the other, while the second session's turn is open."""
+    (root / "x").write_text("0\n")
+    one, two = Claude(root), Codex(root, OTHER_ID)
+    two.prompt("Long")
+    one.whole_turn("Short", [("x", "1\n")])
+    (root / "x").write_text("by hand\n")
+    if how == "named":
+        two.write("x", "2\n")
+    else:
+        two.run("make", lambda: (root / "x").write_text("2\n"))
+    two.stop()
+    undo(root, two)
+    assert (root / "x").read_text() == "by hand\n"
+
+
 # Told late, twice, or by another.
 
 

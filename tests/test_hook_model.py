@@ -36,7 +36,6 @@ class Speaker:
         self.prompts = 0
         self.prompted = False
         self.shell = False
-        self.alone = True  # nobody edited by hand since the turn began
         self.about_to: str | None = None  # write this file: it was told of
         self.late: list[Event] = []  # news on their way
         self.told: list[Event] = []
@@ -111,10 +110,9 @@ class Hooks(RuleBasedStateMachine):
 
     @rule(who=WHO)
     def run(self, who: str) -> None:
-        """A program: nobody names what it writes. Only one at a time, and none after edits by hand in the same turn, or
-        it could not be told whose work it is."""
+        """A program: nobody names what it writes. Only one at a time, or it could not be told whose work it is."""
         speaker = self.speakers[who]
-        if not self._is_idle(speaker) or self._runs_elsewhere(speaker) or (speaker.prompted and not speaker.alone):
+        if not self._is_idle(speaker) or self._runs_elsewhere(speaker):
             return
         if speaker.agent == "cursor" and not speaker.prompted:
             return
@@ -168,7 +166,7 @@ class Hooks(RuleBasedStateMachine):
             if not (scans and self._runs_elsewhere(speaker)):
                 # Whether it opens a turn is not for sure: Cursor, which tells afterwards, could not count on one.
                 speaker.prompted = speaker.agent != "cursor" and event.kind in (PROMPT, BEFORE, SHELL)
-                speaker.shell, speaker.alone = scans, True
+                speaker.shell = scans
                 handle(event)
 
     # What people do.
@@ -177,8 +175,6 @@ class Hooks(RuleBasedStateMachine):
     @rule(which=WHICH)
     def edit_by_hand(self, which: str) -> None:
         self._put(f"user/{which}")
-        for speaker in self.speakers.values():
-            speaker.alone = False
 
     @rule(who=WHO, count=st.integers(1, 3), forward=st.booleans())
     def undo(self, who: str, count: int, forward: bool) -> None:
@@ -255,8 +251,6 @@ class Hooks(RuleBasedStateMachine):
 
     def _tell(self, speaker: Speaker, kind: str, **fields: Any) -> None:
         event = self._event(speaker, kind, **fields)
-        if not speaker.prompted or kind == PROMPT:
-            speaker.alone = True
         speaker.told.append(event)
         handle(event)
         assert self._on_disk() == self.files

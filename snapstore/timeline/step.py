@@ -107,8 +107,7 @@ class Step:
 
     def name(self, turn: OpenTurn, paths: Iterable[bytes], *, after: bool) -> None:
         """Notes files as named by the turn; what other hands did to them before becomes edits."""
-        before = self._recorder.tree
-        assert before is not None
+        before = self._gone_on(turn)
         known = set(turn.named)
         fresh = [path for path in dict.fromkeys(paths) if os.fsdecode(path) not in known]
         if not after:
@@ -128,8 +127,7 @@ class Step:
     def record_others(self, turn: OpenTurn) -> None:
         """What changed since the turn began and is not its own, as edits. Before its first program runs that can still
         be told: it has named all that it wrote. Afterwards a scan takes everything for the turn's."""
-        before = self._recorder.tree
-        assert before is not None
+        before = self._gone_on(turn)
         disk = self.scan(turn)
         named = [os.fsencode(path) for one in (turn, *self._others) for path in one.named]
         theirs = {path: new for path, _, new in self._trees.diff(before, disk) if not _below_any(path, named)}
@@ -221,6 +219,17 @@ class Step:
         return observed
 
     # Whose work it is.
+
+    def _gone_on(self, turn: OpenTurn) -> bytes:
+        """The tree that the turn goes on from. What others have recorded meanwhile comes into it now: edits by hand
+        that are found next came after it, and must not be covered by it at the turn's end."""
+        tree = self._recorder.tree
+        assert tree is not None
+        if turn.captured_by_others:
+            tree = self._put(tree, self._settled(turn, tree, set()))
+            self.record_edits(tree)
+            turn.captured_by_others = []
+        return tree
 
     def _settled(self, turn: OpenTurn, before: bytes, first_seen: set[bytes]) -> States:
         """What belongs before the turn although it came to light only now: what turns of other sessions left behind
