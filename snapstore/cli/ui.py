@@ -34,8 +34,6 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
     opened = None if no_open else _open(server.url)
     try:
         server.run()
-    except KeyboardInterrupt:
-        pass
     finally:
         if opened is not None:
             os.unlink(opened)

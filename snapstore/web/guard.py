@@ -28,6 +28,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LARGEST_BODY = 8 << 20
+LARGEST_UNWANTED = 64 << 10
 BODY_SECONDS = 20.0
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -52,7 +53,6 @@ class Guard:
         self._used = False
         self._secret = secrets.token_urlsafe(32)
         self._cookie = f"snapstore-{port}"  # cookies know no ports: two servers would take each other's
-        self.exchanged = asyncio.Event()
         self.body_seconds = BODY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,7 +68,7 @@ class Guard:
             await send(message)
 
         try:
-            answer = self._refused(scope) or await self._admitted(scope, receive, sending)
+            answer = await self._handled(scope, receive, sending)
         except Exception as error:  # a mistake of ours: told, but not where in the program
             if started:
                 raise
@@ -113,7 +113,6 @@ class Guard:
             text = f"snapstore: {what}. Run `snapstore ui` again for another.\n"
             return PlainTextResponse(text, 403)
         self._used = True
-        self.exchanged.set()
         answer = HTMLResponse(_WELCOME)
         answer.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict", path="/")
         return answer
@@ -123,26 +122,47 @@ class Guard:
         given = [value for name, _, value in pairs if name == self._cookie]
         return any(compare_digest(value.encode("latin-1"), self._secret.encode()) for value in given)
 
-    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+    async def _handled(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        """Lets it through, or gives the answer. A body is read to its end even of who is refused, as far as it is
+        small: hung up on in the middle of sending, a browser would not hear the answer."""
+        refused = self._refused(scope)
         if scope["method"] in _READING:
-            await self._app(scope, receive, send)
-            return None
-        body = bytearray()
+            if refused is None:
+                await self._app(scope, receive, send)
+            return refused
         try:
             async with asyncio.timeout(self.body_seconds):
-                more = True
-                while more:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return None
-                    body += message.get("body", b"")
-                    more = message.get("more_body", False)
-                    if len(body) > LARGEST_BODY:
-                        return refusal(Usage(f"more than {LARGEST_BODY >> 20} MiB", "Ask for less at once."), 413)
+                body = await _body(receive, LARGEST_BODY if refused is None else LARGEST_UNWANTED)
+        except ConnectionResetError:  # who hangs up in the middle of asking has asked for nothing
+            return refusal(Usage("the request was cut off", "Send it again."))
         except TimeoutError:
-            return refusal(Usage("the request took too long to arrive", "Send it again."), 408)
-        await self._app(scope, _replay(bytes(body), receive), send)
-        return None
+            return _hang_up(refusal(Usage("the request took too long to arrive", "Send it again."), 408))
+        if body is None:
+            too_much = refusal(Usage(f"more than {LARGEST_BODY >> 20} MiB", "Ask for less at once."), 413)
+            return _hang_up(refused or too_much)
+        if refused is None:
+            await self._app(scope, _replay(body, receive), send)
+        return refused
+
+
+async def _body(receive: Receive, limit: int) -> bytes | None:
+    """All of it; None where it is more than that."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError
+        body += message.get("body", b"")
+        if len(body) > limit:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _hang_up(answer: Response) -> Response:
+    """What is left of its body nobody wants to read."""
+    answer.headers["connection"] = "close"
+    return answer
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -63,6 +63,11 @@ class Server(uvicorn.Server):
         self.channel.close()  # streams have no end of their own
         await super().shutdown(sockets)
 
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Told to stop, which is how it ends and no failure; told twice, at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
     def stop(self) -> None:
         self.should_exit = True
 
