@@ -117,8 +117,8 @@ def test_turns_read_as_a_conversation(story: Story, opened: Open, root: Path) ->
 
 
 def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
-    """S0-12, S0-14, S0-15, S0-16, S0-17, S0-18, S0-33, S0-35, S0-36, S0-43, S1-01, S1-04, S1-06: hover, press, confirm;
-    turn 2 stays, what follows is undone and dimmed, and stays so when the page is loaded again."""
+    """S0-12, S0-14, S0-15, S0-16, S0-17, S0-18, S0-33, S0-35, S0-36, S0-43, S1-01, S1-04, S1-06, S1-25, G-18:
+    hover, press, confirm; turn 2 stays, what follows is undone and dimmed, and stays so when the page is loaded again."""
     sight = opened()
     dialog = sight.restore(2)
     said = sight.text(dialog)
@@ -134,12 +134,20 @@ def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
     assert files(root) == after(2)
     bar = sight.page.locator("#redo-bar")
     assert sight.text(bar) == "↩ 3 turns undone Redo Next Redo All"
+    # G-18: no moment in which the undone turns look as if they were not.
+    sight.page.add_init_script("""
+        window.flashed = false;
+        new MutationObserver(() => {
+            if (document.querySelector("[data-turn='3']:not(.undone)")) window.flashed = true;
+        }).observe(document, { childList: true, subtree: true });
+    """)
     sight.page.reload()
     bar.wait_for()
     undone = sight.turn(3)
     undone.wait_for()
     style = "e => [getComputedStyle(e).opacity, getComputedStyle(e, '::before').borderLeftStyle]"
     until(lambda: undone.evaluate(style) == ["0.4", "dashed"])
+    assert sight.page.evaluate("window.flashed") is False
     assert sight.text(undone.locator(".badge")) == "undone"
     assert undone.get_attribute("aria-label") == "Turn 3, undone: Prompt 3"
     assert "undone" not in sight.text(sight.turn(2).locator(".turn-head"))
@@ -205,7 +213,14 @@ def test_only_one_turn_is_reverted(story: Story, opened: Open, root: Path) -> No
 
 def files_become(root: Path, wanted: Table) -> bool:
     """The page answers before a test can look; the disk is what counts."""
-    until(lambda: files(root) == wanted)
+
+    def are() -> bool:
+        try:
+            return files(root) == wanted
+        except FileNotFoundError:  # written beside, just now
+            return False
+
+    until(are)
     return True
 
 
@@ -281,6 +296,22 @@ def test_no_key_moves_anything(story: Story, opened: Open, root: Path) -> None:
     assert "you are here" in sight.text(sight.turn(5))
 
 
+def test_the_transitions_of_the_page(story: Story, opened: Open) -> None:
+    """S0-60: UNDO, REDO, BRANCH and SET_UNDO_STATE, each giving a new state and leaving the old one alone."""
+    sight = opened()
+    assert sight.page.evaluate(
+        """async () => {
+            const { reduce } = await import("/static/state.js");
+            const tree = Object.freeze({ cursor: "a", expected: "a", branch: "main", nodes: [] });
+            const undone = reduce(tree, { type: "UNDO", cursor: "b" });
+            const redone = reduce(undone, { type: "REDO", cursor: "c" });
+            const other = reduce(redone, { type: "BRANCH", cursor: "d", branch: "main-2" });
+            return [undone.cursor, redone.expected, other.branch, other.cursor,
+                reduce(other, { type: "SET_UNDO_STATE", tree }) === tree];
+        }"""
+    ) == ["b", "c", "main-2", "d", True]
+
+
 def test_a_conflict_is_settled_file_by_file(story: Story, opened: Open, root: Path) -> None:
     """S0-46, G-38: an error, nothing written; then keep mine, take theirs, or merge, with the three sides to see."""
     (root / "log.txt").write_text("my own\nline 1\nline 2\nline 3\nline 4\nline 5\n")
@@ -353,30 +384,31 @@ def test_what_others_do_appears_by_itself(story: Story, opened: Open, root: Path
     two = opened(one.context)
     snapstore(root, "undo", "-y", "--session", story.name)
     for sight in (one, two):
+        sight.page.bring_to_front()
         sight.page.get_by_text("↩ 1 turn undone").wait_for()
     assert files(root) == after(4)
     dialog = two.restore(2)
+    one.page.bring_to_front()
     one.button("Redo All").click()
     one.button("Redo", one.dialog()).click()
     one.page.locator("#redo-bar").wait_for(state="hidden")
+    two.page.bring_to_front()
     two.button("Undo", dialog).click()
     two.toast("The session has moved meanwhile. Nothing was written.")
     assert files(root) == after(5)
     agent = Talking(root, nobodys_home, "8e1b7f00-1111-4222-8333-444455556666")
-    agent.start()
-    agent.whole_turn("From the agent", [("agent.txt", "here\n")], "I wrote it.")
-    row = one.page.locator("#sessions").get_by_role("button", name="From the agent")
-    row.click()
-    one.turn(1).get_by_text("I wrote it.").wait_for()
-    agent.prompt("More")
-    one.page.locator("article.open").get_by_text("More").wait_for()
-    agent.stop("No more.")
-    one.turn(2).get_by_text("No more.").wait_for()
+    one.page.bring_to_front()
+    agent.prompt("From the agent")
+    one.page.locator(f"[data-session='{agent.session}']").click()
+    one.page.locator("article.open").get_by_text("From the agent").wait_for()
+    agent.stop("I said it.")
+    one.turn(1).get_by_text("I said it.").wait_for()
+    one.says(one.page.locator("#header h1"), "From the agent")
 
 
 def test_rewind_creates_a_branch(story: Story, opened: Open, root: Path) -> None:
-    """S1-05, S1-20, S1-23, S1-29, S1-30, S1-31, S1-32, S1-33, S1-34, S1-35, S1-36, S1-37, S1-43, S1-44, S1-52, S1-53:
-    the counter's list, a right-click or a hover; a new session that the page goes to, below its parent in the list."""
+    """S1-05, S1-20, S1-23, S1-29, S1-30, S1-31, S1-32, S1-33, S1-34, S1-35, S1-36, S1-37, S1-43, S1-44, S1-52, S1-53,
+    S1-57, S1-58, S1-68, S4-10, S4-18: the counter's list, a right-click or a hover; a new session that the page goes to, below its parent in the list."""
     sight = opened()
     sight.page.locator("details.counter summary").click()
     row = sight.page.locator(".turn-list li", has_text="Prompt 3")
@@ -405,6 +437,7 @@ def test_rewind_creates_a_branch(story: Story, opened: Open, root: Path) -> None
     story.id = sight.page.locator("[data-conversation]").get_attribute("data-conversation")
     story.turn("On the branch", {"b.txt": "b\n"})
     sight.turn(4).get_by_text("On the branch").wait_for()
+    sight.says(header, "Rewound from turn 3 of Prompt 1")
     dialog = sight.menu(4, "Branch from here")
     dialog.get_by_label("Name (optional)").fill("Deeper")
     sight.button("Create Branch", dialog).click()

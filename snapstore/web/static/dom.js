@@ -41,7 +41,7 @@ export function fill(element, ...children) {
 export const byId = (id) => document.getElementById(id);
 
 // What cannot be seen but changes what is read: control characters, and marks that turn the direction of text.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
 
 export function visible(text) {
   return String(text ?? "").replace(UNSEEN, (mark) => {

@@ -19,9 +19,9 @@ export function listen() {
     // An agent may write its conversation down after the turn: the last turn's record can still grow.
     if (said.session === state.session && state.details.has(said.expected)) lookAgain(said.expected);
   });
-  on("session_created", () => refresh());
+  on("session_created", () => refresh(true));
   on("session.materialized", async (said) => {
-    await refresh();
+    await refresh(true);
     // The conversation shown goes on under another id: its header follows (S4-18).
     if (said.session === state.session && state.conversation) await select(state.session, null);
     changed("sessions");
@@ -29,7 +29,7 @@ export function listen() {
   on("store_lost", () => complain({ status: 404, message: "The store is gone.", hint: "Look whether its folder was moved; `snapstore check` in the project tells more." }));
   let lost = null;
   events.addEventListener("open", () => {
-    if (lost) refresh();
+    if (lost) refresh(true);
     lost?.remove();
     lost = null;
     document.body.dataset.live = "on";

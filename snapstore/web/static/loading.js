@@ -6,9 +6,11 @@ import { complain, toast } from "./dialogs.js";
 
 let running = null;
 let again = false;
+let sessionsDue = true;
 
-/** The shown session anew. Calls while one is under way become one more. */
-export function refresh() {
+/** The shown session anew. Calls while one is under way become one more. `all`: the list of sessions too, now. */
+export function refresh(all = false) {
+  sessionsDue ||= all;
   if (running) {
     again = true;
     return running;
@@ -26,30 +28,45 @@ export function refresh() {
 
 let broken = null;
 
+/** The timeline first: the list of sessions takes longer where they are long, and can come a moment later. */
 async function readAll() {
-  const session = state.session;
   try {
-    const asked = readSessions();
-    asked.catch(() => {}); // waited for below; until then it is nobody's fault
-    const name = session || first(await asked);
-    if (name) {
-      state.session = name;
-      const [tree, status] = await Promise.all([api.readTree(name), api.readStatus(name)]);
-      if (state.session === name) dispatch({ type: "SET_UNDO_STATE", tree, status });
-    }
-    await asked;
+    const asked = !state.session;
+    const name = state.session || first(await readSessions());
+    if (name) await readSession(name);
+    if (sessionsDue) await readSessions();
+    else if (!asked) soon ||= setTimeout(() => refresh(true), CALM);
     broken?.remove();
     broken = null;
-    changed("sessions");
   } catch (error) {
+    if (error.status === 404 && error.name === "unknown" && state.session && !state.tree) {
+      state.session = null; // an old address; the session it names is not here
+      again = true;
+      return;
+    }
     // What is shown stays: it was true, and a person may still want to read it.
     if (!broken?.isConnected) broken = complain(error);
   }
 }
 
+async function readSession(name) {
+  state.session = name;
+  const [tree, status] = await Promise.all([api.readTree(name), api.readStatus(name)]);
+  if (state.session !== name) return;
+  dispatch({ type: "SET_UNDO_STATE", tree, status });
+  history.replaceState(null, "", `#${encodeURIComponent(name)}`);
+}
+
+const CALM = 1500; // milliseconds between two readings of all sessions while one of them is busy
+let soon = 0;
+
 async function readSessions() {
+  clearTimeout(soon);
+  soon = 0;
+  sessionsDue = false;
   const found = await api.readSessions();
   Object.assign(state, { root: found.root, sessions: found.sessions, agents: found.agents || {} });
+  changed("sessions");
   return found;
 }
 

@@ -144,6 +144,11 @@ byId("sidebar").addEventListener("keydown", (event) => {
 byId("timeline").addEventListener("wheel", closeMenu, { passive: true });
 
 header.draw();
+try {
+  state.session = decodeURIComponent(location.hash.slice(1)) || null;
+} catch {
+  // nothing of ours
+}
 await refresh();
 document.body.dataset.ready = "yes";
 listen();

@@ -216,6 +216,7 @@ class MoveDialog {
 /** After the move: shown at once, told in a word, with the way back. */
 function told(done) {
   const cursor = done.to.commit;
+  state.moved = true;
   const known = state.line.byCommit.has(cursor);
   if (known && done.branch !== state.tree.branch) dispatch({ type: "BRANCH", cursor, branch: done.branch });
   else if (known) dispatch({ type: done.turns_undone ? "UNDO" : "REDO", cursor });

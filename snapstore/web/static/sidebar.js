@@ -33,7 +33,7 @@ function group(session) {
       "button",
       { type: "button", class: "session", "aria-current": mine && !state.conversation ? "true" : null, dataset: { focus: `s:${session.session}`, session: session.session }, onclick: () => chosen(session.session) },
       h("span", { class: "session-title", dir: "auto" }, visible(title)),
-      h("span", { class: "session-about" }, session.agent && h("span", { class: "agent" }, visible(session.agent)), h("span", null, turnsText(session.turns)), time(session.modified)),
+      h("span", { class: "session-about" }, session.agent && h("span", { class: "agent" }, visible(session.agent)), h("span", null, turnsText(mine && state.line ? state.line.turn : session.turns)), time(mine && state.line ? state.line.nodes.at(-1).ended_at : session.modified)),
     ),
     number > 0 &&
       h(

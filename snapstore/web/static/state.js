@@ -15,6 +15,7 @@ export const state = {
   grown: new Map(), // commit -> how often its details changed since they were first read
   opened: new Set(), // what a person unfolded: kept while rows come and go
   view: "timeline",
+  moved: false, // the person just moved: where they stand now is to be seen
 };
 
 const listeners = new Set();

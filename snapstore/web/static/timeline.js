@@ -43,12 +43,19 @@ export class Timeline {
       if (at === line.at && line.undone.length) rows.push({ key: "here", sign: `here${line.undone.length}`, guess: 44 });
     }
     const open = (state.status?.open_turns || []).find((turn) => turn.session === state.session && turn.status === "open");
+    if (!open && line.last === 0) rows.push({ key: "empty", sign: "empty", guess: 120 });
     if (open) rows.push({ key: "open", sign: `open${open.started_at}${open.prompt}`, open, guess: 120 });
     const follow = this.shown === state.session && this.list.atEnd;
     this.list.set(rows);
+    queueMicrotask(() => {
+      state.moved = false;
+    });
     if (this.shown !== state.session) {
       this.shown = state.session;
       this.list.show(open ? "open" : line.nodes[line.at].commit, "end");
+    } else if (state.moved) {
+      if (line.undone.length) this.list.show("here", "center");
+      else this.list.show(line.nodes[line.at].commit, "end");
     } else if (follow && !line.undone.length) {
       this.list.show(rows[rows.length - 1].key, "end");
     }
@@ -68,6 +75,7 @@ export class Timeline {
 
   row(row) {
     if (row.open) return openRow(row.open);
+    if (row.key === "empty") return h("div", { class: "row empty", role: "article" }, h("p", null, "No turns yet."), h("p", { class: "muted" }, "They appear here by themselves as soon as an agent works. `snapstore connect` makes yours tell of its turns."));
     if (!row.node) return h("div", { class: "row divider", role: "article" }, h("span", null, `You are here. Future turns (${state.line.undone.length}) follow.`));
     if (row.node.kind === "baseline") return this.start(row);
     if (row.node.turn === null) return this.edits(row);

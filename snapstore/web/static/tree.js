@@ -20,6 +20,10 @@ export class TreeView {
     this.box = h("div", { class: "tree-box", tabindex: "0", role: "group", "aria-label": "Tree of turns. Tab goes from node to node." });
     this.space = h("div", { class: "tree-space" });
     this.drawing = svg("svg", { class: "tree" });
+    this.edges = svg("g");
+    this.marks = svg("g");
+    this.shown = new Map(); // row -> its mark
+    this.drawing.append(this.edges, this.marks);
     this.space.append(this.drawing);
     this.box.append(this.space);
     this.about = h("div", { class: "tree-about", "aria-live": "polite" });
@@ -53,7 +57,7 @@ export class TreeView {
     this.space.style.height = `${this.laid.nodes.length * this.high + 24}px`;
     this.zoomOut.disabled = size === 0;
     this.zoomIn.disabled = size === SIZES.length - 1;
-    this.paint();
+    this.paint(true);
   }
 
   schedule() {
@@ -88,45 +92,60 @@ export class TreeView {
     return 12 + row * this.high + this.high / 2;
   }
 
-  paint() {
+  /** Lines anew; nodes come and go one by one, so that scrolling costs only what newly comes into sight. */
+  paint(fresh = false) {
     if (!this.laid || !this.box.isConnected) return;
-    const { nodes, tracks, laneOf, width } = this.laid;
+    const { nodes, tracks } = this.laid;
     const top = this.box.scrollTop;
-    const room = this.box.clientHeight;
     const from = Math.max(0, Math.floor((top - 12) / this.high) - 4);
-    const to = Math.min(nodes.length - 1, Math.ceil((top + room) / this.high) + 4);
+    const to = Math.min(nodes.length - 1, Math.ceil((top + this.box.clientHeight) / this.high) + 4);
     const focus = document.activeElement?.dataset?.commit;
-    const parts = [];
-    for (const track of tracks) {
-      if (track.last < from || track.from > to) continue;
-      parts.push(svg("path", { class: `edge ${track.lane === 0 ? "now" : ""}`, d: this.edge(track, from, to) }));
+    if (fresh) {
+      this.shown.clear();
+      this.marks.replaceChildren();
     }
+    const seen = tracks.filter((track) => track.last >= from && track.from <= to);
+    this.edges.replaceChildren(...seen.map((track) => svg("path", { class: `edge ${track.lane === 0 ? "now" : ""}`, d: this.edge(track, from, to) })));
+    for (const [row, mark] of this.shown) {
+      if (row >= from && row <= to) continue;
+      mark.remove();
+      this.shown.delete(row);
+    }
+    let next = this.marks.firstElementChild;
+    for (let row = from; row <= to; row += 1) {
+      const known = this.shown.get(row);
+      if (known) {
+        next = known.nextElementSibling;
+        continue;
+      }
+      const mark = this.mark(nodes[row], row);
+      this.marks.insertBefore(mark, next);
+      this.shown.set(row, mark);
+    }
+    if (fresh && focus) this.marks.querySelector(`[data-commit="${focus}"]`)?.focus({ preventScroll: true });
+  }
+
+  mark(node, row) {
     const line = state.line;
+    const here = node.commit === state.tree.cursor;
     const labels = this.high >= READABLE;
-    const textX = this.x(width) + 4;
-    for (let at = from; at <= to; at += 1) {
-      const node = nodes[at];
-      const x = this.x(laneOf.get(node.commit));
-      const y = this.y(at);
-      const kind = [node.turn === null ? "edits" : "turn", node.commit === state.tree.cursor && "cursor", line.isUndone(node.commit) && "undone", !line.index.has(node.commit) && "aside", node.commit === this.chosen && "chosen"].filter(Boolean).join(" ");
-      const name = node.kind === "baseline" ? "Start" : node.turn === null ? "edits" : `Turn ${node.turn}`;
-      const text = `${node.checkpoints.map((label) => `◆ ${visible(label)}  `).join("")}${name}  ${node.turn === null ? "" : firstLine(node.prompt)}`;
-      parts.push(
-        svg(
-          "g",
-          { class: `node ${kind}`, role: "button", tabindex: "0", "aria-label": `${name}${node.commit === state.tree.cursor ? ", you are here" : ""}: ${clip(firstLine(node.prompt), 60)}`, dataset: { commit: node.commit }, onclick: () => this.choose(node), onkeydown: (event) => {
-            if (event.key !== "Enter" && event.key !== " ") return;
-            event.preventDefault();
-            this.choose(node);
-          } },
-          labels && svg("rect", { class: "hit", x: "0", y: y - this.high / 2, width: "4000", height: this.high }),
-          svg("circle", { cx: x, cy: y, r: node.turn === null ? Math.min(3, this.high / 2.5) : Math.max(1.5, Math.min(6, this.high / 3.4)) }),
-          labels && svg("text", { x: textX, y: y + 4 }, clip(text, 160)),
-        ),
-      );
-    }
-    this.drawing.replaceChildren(...parts);
-    if (focus) this.drawing.querySelector(`[data-commit="${focus}"]`)?.focus({ preventScroll: true });
+    const y = this.y(row);
+    const kind = [node.turn === null ? "edits" : "turn", here && "cursor", line.isUndone(node.commit) && "undone", !line.index.has(node.commit) && "aside", node.commit === this.chosen && "chosen"].filter(Boolean).join(" ");
+    const name = node.kind === "baseline" ? "Start" : node.turn === null ? "edits" : `Turn ${node.turn}`;
+    const text = `${node.checkpoints.map((label) => `◆ ${visible(label)}  `).join("")}${name}  ${node.turn === null ? "" : firstLine(node.prompt)}`;
+    const size = node.turn === null ? Math.min(3, this.high / 2.5) : Math.max(1.5, Math.min(6, this.high / 3.4));
+    const act = (event) => {
+      if (event.type === "keydown" && event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      this.choose(node);
+    };
+    return svg(
+      "g",
+      { class: `node ${kind}`, role: "button", tabindex: "0", "aria-label": `${name}${here ? ", you are here" : ""}: ${clip(firstLine(node.prompt), 60)}`, dataset: { commit: node.commit }, onclick: act, onkeydown: act },
+      labels && svg("rect", { class: "hit", x: "0", y: y - this.high / 2, width: "4000", height: this.high }),
+      svg("circle", { cx: this.x(this.laid.laneOf.get(node.commit)), cy: y, r: size }),
+      labels && svg("text", { x: this.x(this.laid.width) + 4, y: y + 4 }, clip(text, 160)),
+    );
   }
 
   edge(track, from, to) {
@@ -141,7 +160,7 @@ export class TreeView {
 
   choose(node) {
     this.chosen = node.commit;
-    this.paint();
+    this.paint(true);
     this.tell();
   }
 
