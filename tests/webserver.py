@@ -51,9 +51,9 @@ class Serving:
         self.port, self.url = server.port, server.url
         self.base = f"http://127.0.0.1:{server.port}"
         self._clients: list[Client] = []
-        answer = httpx.get(self.url)
-        assert answer.status_code == 200, answer.text
-        self.cookies = dict(answer.cookies)
+        self.welcome = httpx.get(self.url)
+        assert self.welcome.status_code == 200, self.welcome.text
+        self.cookies = dict(self.welcome.cookies)
 
     def client(self) -> Client:
         self._clients.append(Client(self.port, self.cookies))
