@@ -118,7 +118,7 @@ def test_turns_read_as_a_conversation(story: Story, opened: Open, root: Path) ->
 
 def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
     """S0-12, S0-14, S0-15, S0-16, S0-17, S0-18, S0-33, S0-35, S0-36, S0-43, S1-01, S1-04, S1-06, S1-25, G-18:
-    hover, press, confirm; turn 2 stays, what follows is undone and dimmed, and stays so when the page is loaded again."""
+    hover, press, confirm; turn 2 stays, what follows is undone and dimmed, and stays so when it is loaded again."""
     sight = opened()
     dialog = sight.restore(2)
     said = sight.text(dialog)
@@ -408,7 +408,8 @@ def test_what_others_do_appears_by_itself(story: Story, opened: Open, root: Path
 
 def test_rewind_creates_a_branch(story: Story, opened: Open, root: Path) -> None:
     """S1-05, S1-20, S1-23, S1-29, S1-30, S1-31, S1-32, S1-33, S1-34, S1-35, S1-36, S1-37, S1-43, S1-44, S1-52, S1-53,
-    S1-57, S1-58, S1-68, S4-10, S4-18: the counter's list, a right-click or a hover; a new session that the page goes to, below its parent in the list."""
+    S1-57, S1-58, S1-68, S4-10, S4-18: the counter's list or a right-click; a new session that the page goes to, below
+    its parent in the list."""
     sight = opened()
     sight.page.locator("details.counter summary").click()
     row = sight.page.locator(".turn-list li", has_text="Prompt 3")

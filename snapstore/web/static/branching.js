@@ -184,6 +184,7 @@ function filesGoAlong(plan) {
 async function createFork(node, at, { title, compacted }) {
   try {
     const { fork } = await api.fork(state.session, { expected: at, address: node.commit, ...(title ? { title } : {}), ...(compacted ? { compacted } : {}) });
+    state.moved = true;
     await refresh(true);
     if (fork.id) await select(state.session, fork.id);
     const command = fork.command?.join(" ");

@@ -59,6 +59,13 @@ export function clip(text, length) {
   return text.length > length ? `${text.slice(0, length - 1).trimEnd()}…` : text;
 }
 
+/** Both ends stay: the end of a name is what tells a branch from its parent. */
+export function clipMiddle(text, length) {
+  if (text.length <= length) return text;
+  const tail = Math.floor(length / 3);
+  return `${text.slice(0, length - tail - 1).trimEnd()}…${text.slice(-tail)}`;
+}
+
 export const plural = (number, word, many) => `${number.toLocaleString("en")} ${number === 1 ? word : many || `${word}s`}`;
 export const turnsText = (number) => plural(number, "turn");
 export const filesText = (number) => plural(number, "file");

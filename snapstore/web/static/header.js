@@ -1,6 +1,6 @@
 // What is shown, where it came from, and the ways to look at it.
 
-import { button, byId, clip, fill, firstLine, h, icon, plural, turnsText, visible } from "./dom.js";
+import { button, byId, clip, clipMiddle, fill, firstLine, h, icon, plural, turnsText, visible } from "./dom.js";
 import { copyPrompt, propose } from "./moves.js";
 import { rewindDialog } from "./branching.js";
 import { select } from "./loading.js";
@@ -54,7 +54,7 @@ export class Header {
     const path = [];
     for (let one = shown; one && !path.includes(one); one = all.get(one.parentSessionId)) path.unshift(one);
     if (path.length < 2) return null;
-    return h("nav", { class: "crumbs", "aria-label": "Where this session comes from" }, h("ol", null, path.map((one, at) => h("li", null, at === path.length - 1 ? h("span", { "aria-current": "page" }, clip(firstLine(nameOf(one)), 40)) : h("button", { type: "button", class: "link", onclick: () => select(state.session, one.sessionId) }, clip(firstLine(nameOf(one)), 40))))));
+    return h("nav", { class: "crumbs", "aria-label": "Where this session comes from" }, h("ol", null, path.map((one, at) => h("li", null, at === path.length - 1 ? h("span", { "aria-current": "page" }, clipMiddle(firstLine(nameOf(one)), 44)) : h("button", { type: "button", class: "link", onclick: () => select(state.session, one.sessionId) }, clipMiddle(firstLine(nameOf(one)), 44))))));
   }
 
   rewound(session, shown) {

@@ -42,7 +42,7 @@ export function statsPanel() {
         tile(share(rewound, sessions), "with a rewind", `${rewound} of ${sessions}`),
         tile(branches.toLocaleString("en", { maximumFractionDigits: 1 }), "branches a session"),
         tile(moves.toLocaleString("en"), "moves"),
-        tile(share(refused, moves + refused), "refused", `${refused} of ${moves + refused}; nothing was written`),
+        tile(share(refused, moves + refused), "refused", `${refused} of ${moves + refused}`),
         tile(bytes(found.size_bytes), "store size"),
       );
       fill(remarks, health(found.health));

@@ -1,6 +1,6 @@
 // The sessions of this folder, each with the agent's own sessions below it as a tree of forks.
 
-import { bytes, byId, clip, fill, firstLine, h, icon, plural, time, turnsText, visible } from "./dom.js";
+import { bytes, byId, clip, clipMiddle, fill, firstLine, h, icon, plural, time, turnsText, visible } from "./dom.js";
 import { openBranches } from "./branching.js";
 import { select } from "./loading.js";
 import { nameOf, state } from "./state.js";
@@ -88,7 +88,7 @@ function fork(session, one, above) {
     h(
       "button",
       { type: "button", class: "session fork", "aria-current": shown ? "true" : null, dataset: { focus: `f:${one.sessionId}`, conversation: one.sessionId }, onclick: () => chosen(session.session, one.sessionId) },
-      h("span", { class: "session-title", dir: "auto" }, h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "), visible(clip(firstLine(nameOf(one)), 70))),
+      h("span", { class: "session-title", dir: "auto" }, h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "), clipMiddle(firstLine(nameOf(one)), 34)),
       h("span", { class: "session-about" }, h("span", null, `Branch from turn ${one.rewindFromTurn ?? 0}`), one.current && h("span", { class: "agent" }, "current"), time(one.modified)),
     ),
     below.length > 0 && h("ul", { class: "forks" }, below.map((other) => fork(session, other, known))),

@@ -166,7 +166,7 @@ export class VirtualList {
     }
     this.mounted.set(row.key, element);
     this.observer.observe(element);
-    if (focus !== null) (element.querySelector(`[data-focus="${focus}"]`) || element).focus();
+    if (focus !== null) (element.querySelector(`[data-focus="${focus}"]`) || element).focus({ preventScroll: true });
     return element;
   }
 }
