@@ -304,6 +304,33 @@ def test_an_open_turn_stands_in_the_way_and_is_told(page: Client, told: Store, r
     assert refused["error"] == "busy" and "--cancel" not in refused["hint"]
 
 
+def test_a_turn_that_was_cut_off_does_not_stand_in_the_way(
+    root: Path, nobodys_home: Path, server: Serving, told: Store
+) -> None:
+    """G-37, C15: Esc tells no hook. The page sees that nobody works on the turn; asked to move, the server closes it,
+    and what was asked in view of the turn before it is stale, not done."""
+    agent = Talking(root, nobodys_home)
+    agent.start()
+    agent.whole_turn("Prompt 1", [("f1.txt", "1\n")])
+    agent.prompt("Cut off")
+    agent.write("half.txt", "1\n")
+    page = server.client()
+
+    def status() -> list[str]:
+        return [one["status"] for one in page.get(f"/api/sessions/{ID}/status")["open_turns"]]
+
+    assert status() == ["open"]
+    seen = page.expected(ID)
+    page.post(f"/api/sessions/{ID}/preview", {"move": "undo", "expected": seen}, 423)
+    agent.lines.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    agent.put_down()
+    assert status() == ["interrupted"]
+    assert page.post(f"/api/sessions/{ID}/preview", {"move": "undo", "expected": seen}, 409)["stale"]
+    assert (root / "half.txt").exists() and status() == []
+    assert page.move(ID, "undo")["prompt"] == "Cut off"
+    assert not (root / "half.txt").exists() and (root / "f1.txt").exists()
+
+
 # Live.
 
 

@@ -10,19 +10,26 @@ if TYPE_CHECKING:
     from snapstore.timeline.session import Session
 
 
-def close_interrupted(session: Session) -> bool:
-    """Closes the session's open turn if its agent is gone, or its transcript ends with the interruption."""
+def is_interrupted(session: Session) -> bool:
+    """Whether the session has a turn open whose agent is gone, or whose transcript ends with the interruption."""
     turn = session.store.open_turn(session.name)
     id = turn.origin.get("session", "") if turn is not None else ""
     if turn is None or not id:
         return False
     from snapstore.agents.remembering import origin_of, remember
-    from snapstore.agents.turns import Hook
     from snapstore.timeline.conversation import Conversations
 
     gone = Conversations(session.store).is_gone(id)
-    if not gone and not remember(turn.agent, origin_of(turn), turn.prompt).interrupted:
+    return gone or remember(turn.agent, origin_of(turn), turn.prompt).interrupted
+
+
+def close_interrupted(session: Session) -> bool:
+    """Closes the session's open turn if nobody works on it."""
+    turn = session.store.open_turn(session.name)
+    if turn is None or not is_interrupted(session):
         return False
-    transcript = turn.origin.get("transcript", "")
+    from snapstore.agents.turns import Hook
+
+    id, transcript = turn.origin["session"], turn.origin.get("transcript", "")
     Hook(session.store, Event(END, turn.agent, id, cwd=turn.origin.get("cwd", ""), transcript=transcript)).take()
     return True

@@ -69,7 +69,7 @@ class OpenTurnRecord(Record):
     prompt: Text
     agent: Text
     started_at: Text
-    status: Literal["open", "cancelled"]
+    status: Literal["open", "interrupted", "cancelled"]
     turn: int | None = None
     before: str | None = None
     named: list[Text] = Field(default=[])

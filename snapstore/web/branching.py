@@ -81,7 +81,7 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/api/sessions/{name}/fork", response_model=MoveRecord)
     def fork(name: str, request: ForkRequest) -> Response:
-        with project.session(name) as session, project.counting_refusals():
+        with project.moving(name) as session:
             refuse_unforkable(session)
             made = move_and_fork(session, request.address, request.expected, request.title, request.compacted)
             return document(MoveRecord, made)

@@ -25,14 +25,14 @@ def routes(project: Project) -> APIRouter:
 
     @api.post("/api/sessions/{name}/preview", response_model=MoveRecord)
     def preview(name: str, request: MoveRequest) -> Response:
-        with project.session(name) as session:
+        with project.moving(name, counted=False) as session:
             return document(MoveRecord, session.preview(plan(session, request)))
 
     @api.post("/api/sessions/{name}/move", response_model=MoveRecord)
     def move(name: str, request: MoveRequest) -> Response:
         if request.expected is None:
             raise Usage("where the session was last seen is missing", "Send `expected`: the tree has it.")
-        with project.session(name) as session, project.counting_refusals():
+        with project.moving(name) as session:
             return document(MoveRecord, session.move(plan(session, request)).as_json())
 
     @api.post("/api/sessions/{name}/merge", response_model=MergeRecord)

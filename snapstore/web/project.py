@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from snapstore.agents.closing import close_interrupted
 from snapstore.errors import Conflict, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.records.base import Record, dump
 from snapstore.timeline.conversation import Conversations
@@ -43,13 +44,18 @@ class Project:
             yield named(store, name)
 
     @contextmanager
-    def counting_refusals(self) -> Iterator[None]:
-        """Around a move: how often people meet a refusal says how clear the page is (S1-67)."""
-        try:
-            yield
-        except SnapstoreError:
-            self.refused += 1
-            raise
+    def moving(self, name: str | None, *, counted: bool = True) -> Iterator[Session]:
+        """The session for a move; without a name the active one. A turn that nobody works on any more is closed first:
+        it is then the last turn, and what was asked for in view of another is stale. Refusals are counted: how often
+        people meet one says how clear the page is (S1-67)."""
+        with self.store() as store:
+            try:
+                session = named(store, name) if name is not None else store.session()
+                close_interrupted(session)
+                yield session
+            except SnapstoreError:
+                self.refused += counted
+                raise
 
 
 def named(store: Store, name: str) -> Session:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from snapstore.agents.capabilities import capability
+from snapstore.agents.closing import is_interrupted
 from snapstore.errors import Unknown, Usage
 from snapstore.records.nodes import StatusRecord
 from snapstore.records.web import PageNodeRecord, PageNodesRecord, PageSessionsRecord, PageTreeRecord, StatsRecord
@@ -46,7 +47,11 @@ def routes(project: Project) -> APIRouter:
     @api.get("/api/sessions/{name}/status", response_model=StatusRecord)
     def status(name: str, edits: bool = False) -> Response:
         with project.session(name) as session:
-            return document(StatusRecord, read_status(session, session.store.recovered, edits=edits).as_json())
+            found = read_status(session, session.store.recovered, edits=edits).as_json()
+            for turn in found["open_turns"]:
+                if is_interrupted(session.store.session(turn["session"])):  # a move closes it: no reason to wait
+                    turn["status"] = "interrupted"
+            return document(StatusRecord, found)
 
     @api.get("/api/sessions/{name}/tree", response_model=PageTreeRecord)
     def tree(name: str) -> Response:

@@ -36,7 +36,7 @@ from snapstore.timeline.undostate import undo_state
 from snapstore.timeline.writing import FileWriting
 from snapstore.web.answers import refusal
 from snapstore.web.branching import move_and_fork
-from snapstore.web.project import Project, document, expect, named, stale
+from snapstore.web.project import Project, document, expect, stale
 
 _NOTHING = {
     "turns_undone": 0,
@@ -68,8 +68,7 @@ def routes(project: Project) -> APIRouter:
             return document(UndoStateRecord, found)
 
     def change(request: FileRequest, plan: Any) -> Response:
-        with project.store() as store, project.counting_refusals():
-            session = named(store, request.sessionId) if request.sessionId is not None else store.session()
+        with project.moving(request.sessionId) as session:
             expect(session, request.expected)
             made: Plan = plan(_file(session, request.filePath))
             if request.expected is not None and made.start.hex() != request.expected:
@@ -118,7 +117,7 @@ def routes(project: Project) -> APIRouter:
     @api.post("/session/{id}/undo", response_model=UndoneRecord)
     def undo(id: str, request: UndoRequest) -> Response:
         """At least one turn remains, unless `allow_first` (C3)."""
-        with project.session(id) as session, project.counting_refusals():
+        with project.moving(id) as session:
             expect(session, request.expected)
             graph = Graph(session.store, session.name)
             turns = sum(node.turn is not None for node in graph.upwards(graph.cursor))
@@ -130,7 +129,7 @@ def routes(project: Project) -> APIRouter:
     @api.post("/session/{id}/revert", response_model=UndoneRecord)
     def revert(id: str, request: RevertRequest) -> Response:
         """To before a message, or before the last turn."""
-        with project.session(id) as session, project.counting_refusals():
+        with project.moving(id) as session:
             expect(session, request.expected)
             graph = Graph(session.store, session.name)
             before = [node for node in graph.upwards(graph.cursor) if node.turn is not None]
@@ -153,7 +152,7 @@ def routes(project: Project) -> APIRouter:
     @api.post("/session/{id}/unrevert", response_model=UndoneRecord)
     def unrevert(id: str, request: RevertRequest) -> Response:
         """To where the session stood before it went back, with files (C25)."""
-        with project.session(id) as session, project.counting_refusals():
+        with project.moving(id) as session:
             expect(session, request.expected)
             before = _before_last(session)
             plan = session.plan_goto(before) if before is not None else session.plan_redo(None)
@@ -162,7 +161,7 @@ def routes(project: Project) -> APIRouter:
     @api.post("/api/events", response_model=MoveRecord)
     def message(request: RewindRequest) -> Response:
         """`rewind_session` (S1-26): files and conversation go back to a turn, in a new session of the agent's."""
-        with project.session(request.sessionId) as session, project.counting_refusals():
+        with project.moving(request.sessionId) as session:
             address = str(request.rewindToTurn)
             try:
                 resolve(Graph(session.store, session.name), address)
