@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 
 from snapstore.agents.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
+from snapstore.agents.naming import OUTSIDE, full_paths, sort_paths
+from snapstore.agents.shell import PERSON, exit_status, persons_session
 from snapstore.errors import NoStore, SnapstoreError, Unsafe
 from snapstore.timeline.documents import check_name, readable
 from snapstore.timeline.store import Store
@@ -21,11 +23,8 @@ if TYPE_CHECKING:
     from snapstore.timeline.documents import OpenTurn
     from snapstore.timeline.session import Session
 
-PERSON = "shell"  # the agent that is a person at a shell
 _SAME = 10.0  # seconds within which the same prompt, untouched, is the same event told twice
 _LONGEST_PROMPT = 1 << 20
-_OUTSIDE = "outside the root"
-_MOST_OUTSIDE = 100  # names kept of files that cannot be taken back
 _TELL_AFTERWARDS = ("cursor", PERSON)  # the others tell of every tool before it runs
 _OPENED = ("startup", "new", "")  # a start of a conversation that had no turns yet
 
@@ -167,7 +166,7 @@ class Hook:
             turn = self._own_turn()
             session = self._store.session(turn.session) if turn is not None else self._opened()
             if session is not None:
-                inside, outside = self._sorted(session, event.paths, event.base)
+                inside, outside = sort_paths(session, event.paths, event.base)
                 session.touch(inside, after=event.kind == AFTER, shell=event.kind == SHELL, left_out=outside)
 
     def _own_turn(self) -> OpenTurn | None:
@@ -194,31 +193,8 @@ class Hook:
             return turn.shell
         named = _told(turn)
         root = os.fsdecode(self._store.root)
-        full = self._full(self._event.paths, self._event.base)
+        full = full_paths(self._event.paths, self._event.base)
         return all(os.path.relpath(path, root) in named or path in named for path in full)
-
-    def _full(self, paths: Any, base: str) -> list[str]:
-        """Each with the folders above it; of a link also the file that is written through it."""
-        found = []
-        for path in paths:
-            if "\0" not in path:
-                home = path.startswith("~/")
-                full = os.path.join(base, os.path.expanduser(path) if home else path)
-                found += [full, os.path.realpath(full)] if os.path.islink(full) else [full]
-        return found
-
-    def _sorted(self, session: Session, paths: Any, base: str) -> tuple[list[str], dict[str, str]]:
-        """Files of the root, and others. Those cannot be taken back, and the turn says so."""
-        inside: list[str] = []
-        outside: dict[str, str] = {}
-        for path in self._full(paths, base):
-            try:
-                session.inside(path)
-                inside.append(path)
-            except Unsafe:
-                if len(outside) < _MOST_OUTSIDE:
-                    outside[path[:4096]] = _OUTSIDE
-        return inside, outside
 
     # A turn's end.
 
@@ -253,13 +229,13 @@ class Hook:
         turn = self._store.open_turn(session.name)
         assert turn is not None
         if turn.agent == PERSON:  # most commands only look: those are no turns
-            session.end_if_changed(exit_status=_number(self._event.reply))
+            session.end_if_changed(exit_status=exit_status(self._event.reply))
             return
         remembered = self._remembered(turn)
         told = _told(turn)
         base, top = turn.origin.get("cwd") or self._event.base, f"{os.fsdecode(self._store.root)}/"
-        paths = self._full(dict.fromkeys(remembered.paths), base)
-        fresh, outside = self._sorted(session, [path for path in paths if path.removeprefix(top) not in told], base)
+        paths = full_paths(dict.fromkeys(remembered.paths), base)
+        fresh, outside = sort_paths(session, [path for path in paths if path.removeprefix(top) not in told], base)
         if fresh or outside:
             session.touch(fresh, after=True, left_out=outside)
         session.end(scan=True if remembered.scans else None, status=status, **remembered.record)
@@ -343,26 +319,18 @@ class Hook:
 
     def _session_name(self) -> str | None:
         if self._event.agent == PERSON:
-            return self._persons_session()
+            return persons_session(self._store, self._event)
         return self._conversations.session_of(self._event.session_id)
 
     def _session(self) -> tuple[Session, AgentSession | None]:
         """The session that the event belongs to."""
         if self._event.agent == PERSON:
-            return self._store.session(self._persons_session()), None
+            return self._store.session(persons_session(self._store, self._event)), None
         from snapstore.agents.joining import join
 
         known = join(self._store, self._event, invent=True)
         assert known is not None
         return self._store.session(known.session), known
-
-    def _persons_session(self) -> str:
-        """All shells share a session, unless a command still runs in another one."""
-        turn = self._store.open_turn(PERSON)
-        owner = turn.origin.get("session", "") if turn is not None else ""
-        if not owner or owner == self._event.session_id or not _is_alive(owner):
-            return PERSON
-        return self._event.short_name
 
     def _about_undo(self, session: Session) -> str:
         from snapstore.timeline.history import History
@@ -378,29 +346,10 @@ class Hook:
 
 def _told(turn: OpenTurn) -> set[str]:
     """The files that the turn has named so far. Those that a scan left out are not: named, they are taken."""
-    return {*turn.named, *(path for path, why in turn.left_out.items() if why == _OUTSIDE)}
+    return {*turn.named, *(path for path, why in turn.left_out.items() if why == OUTSIDE)}
 
 
 def _is_about(turn: OpenTurn, prompt_id: str) -> bool:
     """Whether a prompt's id is that of an open turn, as far as both are known."""
     own = turn.origin.get("prompt_id")
     return not own or prompt_id in (own, turn.origin.get("also"))
-
-
-def _is_alive(shell: str) -> bool:
-    pid = shell.split("-")[1] if shell.count("-") else ""
-    return pid.isdecimal() and os.path.exists(f"/proc/{pid}") if os.path.isdir("/proc/self") else _answers(pid)
-
-
-def _answers(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except (ValueError, OverflowError, ProcessLookupError):
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 6 else None
