@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from snapstore.cli.options import Command, Option
@@ -32,6 +33,8 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
         context.out.line("For this browser only, and once: whoever opens it first. Ctrl-C ends it.", DIM)
     context.out.flush()
     opened = None if no_open else _open(server.url)
+    gc.collect()
+    gc.freeze()  # what was imported stays: looking it over again with each large tree took half of a request's time
     try:
         server.run()
     finally:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+from threading import Lock
 
 from snapstore.errors import SnapstoreError
+from snapstore.git.notes import REF as NOTES
+from snapstore.git.objects import EMPTY_TREE
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.graph import Graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from snapstore.timeline.conversation import AgentSession
     from snapstore.timeline.graph import GraphNode
     from snapstore.timeline.store import Store
-
-Spoken = dict[str, "tuple[GraphNode, GraphNode, int]"]  # by the agent's id: its first and last turn, and its messages
 
 
 class SessionLine:
@@ -47,26 +49,33 @@ class SessionLine:
         }
 
 
-def read_sessions(store: Store) -> list[SessionLine]:
-    """All sessions, the one last active first. One that cannot be read is still named."""
+def read_sessions(store: Store, spoken: Spoken | None = None) -> list[SessionLine]:
+    """All sessions, the one last active first. One that cannot be read is still named. `spoken` is for those who ask
+    often, to be kept."""
+    spoken = spoken or Spoken()
     conversations = Conversations(store)
     known: dict[str, list[AgentSession]] = {}
     for found in conversations.agent_sessions():
         known.setdefault(found.session, []).append(found)
+    if known:
+        try:
+            spoken.read(store)
+        except SnapstoreError:  # a damaged record: sessions are listed without what was said in them
+            pass
     lines = []
     for name in store.sessions():
         line = SessionLine(name)
         try:
             graph = Graph(store, name)
             _describe(line, graph)
-            spoken = _spoken(store, graph) if name in known else {}
+            said = spoken.in_session(graph) if name in known else {}
         except SnapstoreError:
             lines.append(line)
             continue
         state = conversations.state(name)
         line.agent = state.agent if state is not None else line.agent
         for one in sorted(known.get(name, []), key=lambda one: (one.created, one.id)):
-            line.conversations.append(_entry(one, spoken, current=state is not None and state.id == one.id))
+            line.conversations.append(_entry(one, said, current=state is not None and state.id == one.id))
         lines.append(line)
     return sorted(lines, key=lambda line: line.last_active, reverse=True)
 
@@ -80,23 +89,56 @@ def _describe(line: SessionLine, graph: Graph) -> None:
     line.agent = next((node.agent for node in turns if node.agent), "")
 
 
-def _spoken(store: Store, graph: Graph) -> Spoken:
-    """Which of the agent's sessions said what: the records of the turns know."""
-    found: Spoken = {}
-    for node in sorted(graph.nodes.values(), key=lambda node: node.seq):
-        if node.kind != "turn":
-            continue
-        try:
-            record = json.loads(store.shadow.note(node.oid) or b"{}")
-            id, replies = record["conversation"]["agent_session"], len(record["replies"])
-        except (ValueError, KeyError, TypeError):
-            continue
-        first, _, messages = found.get(id, (node, node, 0))
-        found[id] = (first, node, messages + 1 + replies)
-    return found
+class Spoken:
+    """Which of the agents' sessions said what: the records of the turns know. One that is kept reads only the records
+    that are new since it was asked last."""
+
+    def __init__(self) -> None:
+        self._tree = EMPTY_TREE  # of the records read so far
+        self._said: dict[bytes, tuple[str, int]] = {}  # by turn: the agent's session, and how many replies
+        self._one = Lock()
+
+    def read(self, store: Store) -> None:
+        shadow = store.shadow
+        tip = shadow.refs.read(NOTES)
+        tree = shadow.commit(tip).tree if tip is not None else EMPTY_TREE
+        with self._one:
+            for path, _, new in shadow.trees.diff(self._tree, tree):
+                name = path.replace(b"/", b"")
+                if len(name) != 40 or name.strip(b"0123456789abcdef"):
+                    continue
+                commit = bytes.fromhex(name.decode())
+                said = _said(shadow.objects.read(new[1])[1]) if new is not None else None
+                if said is not None:
+                    self._said[commit] = said
+                else:
+                    self._said.pop(commit, None)
+            self._tree = tree
+
+    def in_session(self, graph: Graph) -> dict[str, tuple[GraphNode, GraphNode, int]]:
+        """By the agent's id: its first and last turn, and its messages."""
+        found: dict[str, tuple[GraphNode, GraphNode, int]] = {}
+        for node in graph.by_seq():
+            said = self._said.get(node.oid) if node.kind == "turn" else None
+            if said is not None:
+                first, _, messages = found.get(said[0], (node, node, 0))
+                found[said[0]] = (first, node, messages + 1 + said[1])
+        return found
 
 
-def _entry(one: AgentSession, spoken: Spoken, *, current: bool) -> dict[str, Any]:
+def _said(note: bytes) -> tuple[str, int] | None:
+    """The record is a note, which anyone can write."""
+    try:
+        record = json.loads(note)
+        id, replies = record["conversation"]["agent_session"], len(record["replies"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return (id, replies) if isinstance(id, str) else None
+
+
+def _entry(
+    one: AgentSession, spoken: Mapping[str, tuple[GraphNode, GraphNode, int]], *, current: bool
+) -> dict[str, Any]:
     """In the words that agents' own indexes use (S1-15, S1-19)."""
     turns = spoken.get(one.id)
     return {

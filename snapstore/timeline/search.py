@@ -22,7 +22,7 @@ def search(graph: Graph, text: str, limit: int = MOST) -> list[dict[str, Any]]:
     wanted = text.casefold()
     hits: list[dict[str, Any]] = []
     for node in reversed(graph.by_seq()):
-        for where, found in _places(graph, node.oid):
+        for where, found in _places(graph, node.oid, wanted):
             at = found.casefold().find(wanted)
             if at < 0:
                 continue
@@ -34,18 +34,26 @@ def search(graph: Graph, text: str, limit: int = MOST) -> list[dict[str, Any]]:
     return hits
 
 
-def _places(graph: Graph, oid: bytes) -> Iterator[tuple[str, str]]:
+def _places(graph: Graph, oid: bytes, wanted: str) -> Iterator[tuple[str, str]]:
     shadow = graph.store.shadow
-    node = read_node(shadow, oid, files=False)
-    if node.prompt:
-        yield "prompt", node.prompt
-    replies = [reply for reply in node.record.get("replies", []) if isinstance(reply, str)]
-    if replies:
-        yield "reply", "\n".join(replies)
-    if node.kind != "baseline":
+    note = shadow.note(oid)
+    if note is None or _may_hold(note, wanted):
+        node = read_node(shadow, oid, files=False)
+        if node.prompt:
+            yield "prompt", node.prompt
+        replies = [reply for reply in node.record.get("replies", []) if isinstance(reply, str)]
+        if replies:
+            yield "reply", "\n".join(replies)
+    if graph.node(oid).kind != "baseline":
         commit = shadow.commit(oid)
         for change in file_changes(shadow, parent_tree(shadow, commit.parents), commit.tree):
             yield "path", os.fsdecode(change.path)
+
+
+def _may_hold(note: bytes, wanted: str) -> bool:
+    """Whether it is worth being read. What is not plain is spelled otherwise in JSON."""
+    plain = wanted.isascii() and wanted.isprintable() and not set(wanted) & set('"\\/')
+    return not plain or wanted.encode() in note.lower() or b"\\u" in note
 
 
 def _around(text: str, at: int, length: int) -> str:

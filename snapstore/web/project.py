@@ -16,6 +16,7 @@ from snapstore.errors import Conflict, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.records.base import Record, dump
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.graph import Graph
+from snapstore.timeline.lineage import Spoken
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
 from snapstore.web.answers import Document
@@ -30,6 +31,7 @@ class Project:
             self.root = store.root
             self.folder = store.folder
             self.home = store.home
+        self.spoken = Spoken()
         self.refused = 0  # moves that conflicts or anything else stood against, since the server started
 
     @contextmanager

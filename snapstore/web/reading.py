@@ -32,7 +32,7 @@ def routes(project: Project) -> APIRouter:
     @api.get("/api/sessions", response_model=PageSessionsRecord)
     def sessions() -> Response:
         with project.store() as store:
-            active, found = store.active_session(), read_sessions(store)
+            active, found = store.active_session(), read_sessions(store, project.spoken)
             agents = {line.agent for line in found} | {one["agent"] for line in found for one in line.conversations}
             return document(
                 PageSessionsRecord,
