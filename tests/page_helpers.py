@@ -191,8 +191,20 @@ class Sight:
         self.page.set_default_timeout(5000)
         self.wrong: list[str] = []
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("console", self._said)
+        self.page.on("request", self._asked)
+        self.origin = url.partition("?")[0]
         self.page.goto(url)
         self.page.wait_for_selector("body[data-live=on]")
+
+    def _said(self, message: Any) -> None:
+        if "Content Security Policy" in message.text:
+            self.wrong.append(message.text)
+
+    def _asked(self, request: Any) -> None:
+        """Nothing is ever asked of anybody else."""
+        if not request.url.startswith((self.origin, "data:", "blob:")):
+            self.wrong.append(request.url)
 
     def turn(self, number: int) -> Any:
         return self.page.locator(f"#timeline [data-turn='{number}']")

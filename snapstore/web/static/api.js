@@ -2,7 +2,8 @@
 
 export class Refusal extends Error {
   constructor(status, body) {
-    super(body.message || "The server refused.");
+    const said = body.message || "The server refused.";
+    super(said[0].toUpperCase() + said.slice(1));
     this.status = status;
     this.name = body.error || "failed";
     this.hint = body.hint || "";

@@ -5,6 +5,7 @@ import { checkpointsPanel } from "./checkpoints.js";
 import { closeMenu, complain } from "./dialogs.js";
 import { byId, fill, icon } from "./dom.js";
 import { Header } from "./header.js";
+import { listenToKeys } from "./keys.js";
 import { listen } from "./live.js";
 import { refresh } from "./loading.js";
 import { searchPanel, statsPanel } from "./panels.js";
@@ -152,3 +153,4 @@ try {
 await refresh();
 document.body.dataset.ready = "yes";
 listen();
+listenToKeys();

@@ -2,6 +2,7 @@
 
 import { readStats, search } from "./api.js";
 import { bytes, clip, fill, h, plural, visible } from "./dom.js";
+import { keySetting } from "./keys.js";
 import { state } from "./state.js";
 
 const WHERE = { prompt: "prompt", path: "file", reply: "reply" };
@@ -49,7 +50,7 @@ export function statsPanel() {
     },
     (error) => fill(body, h("p", { class: "notice bad" }, `${error.message} ${error.hint}`)),
   );
-  return h("div", { class: "sheet" }, h("h2", null, "Statistics"), h("p", { class: "muted" }, "Counted here, from this store alone. Nothing leaves this machine."), body, remarks);
+  return h("div", { class: "sheet" }, h("h2", null, "Statistics"), h("p", { class: "muted" }, "Counted here, from this store alone. Nothing leaves this machine."), body, remarks, h("h3", null, "Settings"), keySetting());
 }
 
 function health(found) {

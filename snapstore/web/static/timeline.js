@@ -1,6 +1,6 @@
 // The current line as a conversation: turns, the user's own edits between them, and where you stand.
 
-import { openBranches, rewindDialog } from "./branching.js";
+import { cannotFork, openBranches, rewindDialog } from "./branching.js";
 import { button, clip, filesText, firstLine, forkSign, h, time, turnsText, visible } from "./dom.js";
 import { openMenu } from "./dialogs.js";
 import { forget, want } from "./loading.js";
@@ -32,13 +32,14 @@ export class Timeline {
       return;
     }
     const waiting = standstill();
+    const forkable = cannotFork() === "";
     const rows = [];
     for (let at = 0; at < line.nodes.length; at += 1) {
       const node = line.nodes[at];
       const undone = at > line.at;
       const forks = line.forks.get(node.commit) || [];
       const has = state.details.has(node.commit);
-      const sign = [undone, at === line.at, has, state.grown.get(node.commit) || 0, waiting !== "", node.checkpoints.join("\n"), forks.map((branch) => branch.name).join("\n")].join("|");
+      const sign = [undone, at === line.at, has, state.grown.get(node.commit) || 0, waiting !== "", forkable, node.checkpoints.join("\n"), forks.map((branch) => branch.name).join("\n")].join("|");
       rows.push({ key: node.commit, sign, node, undone, forks, here: at === line.at, guess: node.turn === null ? 52 : 168 });
       if (at === line.at && line.undone.length) rows.push({ key: "here", sign: `here${line.undone.length}`, guess: 44 });
     }
@@ -118,6 +119,7 @@ export class Timeline {
       "span",
       { class: "actions" },
       button(label, () => restoreTo(node), { icon: "restore", only: true, reason, "data-focus": "restore", "aria-label": label, title: reason || `${label} (turn ${node.turn ?? 0})` }),
+      node.turn !== null && !cannotFork() && button("Rewind to here", () => rewindDialog(node), { icon: "fork", only: true, reason, "data-focus": "rewind" }),
       button(`Actions for ${node.turn === null ? "the start" : `turn ${node.turn}`}`, (event) => {
         const box = event.currentTarget.getBoundingClientRect();
         this.menu(node.commit, box.right - 200, box.bottom + 4);
