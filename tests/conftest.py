@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from snapstore import Store
+
+# Started in the background, we would ignore interrupts, and so would every program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The short run tells the same stories every time; the long one others. Nothing is kept between runs, nor shared
+    by workers, who would meet in it."""
+    kept = tempfile.mkdtemp(prefix="snapstore-hypothesis-")
+    atexit.register(shutil.rmtree, kept, ignore_errors=True)
+    set_hypothesis_home_dir(kept)
+    settings.register_profile("same", derandomize=True, database=None)
+    if config.option.markexpr == "not deep":
+        settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True)
