@@ -198,6 +198,19 @@ def test_another_user_at_the_same_machine(server: Serving) -> None:
     assert done.stdout.strip() == b"401", done.stderr
 
 
+@as_root
+def test_a_store_of_somebody_else_is_not_moved_through(page: Client, told: Store, root: Path) -> None:
+    """S1-62: everyone moves through their own sessions only, also where another's folder has come into the place."""
+    whole = on_disk(root)
+    os.chown(told.folder, 65534, 65534)
+    assert refused(page.http.get("/api/sessions"), 403)["error"] == "unsafe"
+    body = {"move": "undo", "expected": "0" * 40}
+    assert refused(page.http.post("/api/sessions/shell/move", json=body), 403)["error"] == "unsafe"
+    os.chown(told.folder, os.geteuid(), os.getegid())
+    assert on_disk(root) == whole
+    page.move("shell", "undo")
+
+
 def test_no_door_to_other_machines(server: Serving) -> None:
     with pytest.raises(OSError), socket.create_connection(("::1", server.port), timeout=1):
         pass

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 class History:
     """What a session has recorded, read-only."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, graph: Graph | None = None) -> None:
         self.session = session
         self.store: Store = session.store
         self._shadow = session.store.shadow
-        self.graph = Graph(session.store, session.name)
+        self.graph = graph or Graph(session.store, session.name)
         self.cursor, self.branch, self.tip = self.graph.cursor, self.graph.branch, self.graph.tip
 
     def line(self, limit: int | None = None) -> list[bytes]:

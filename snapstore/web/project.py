@@ -20,6 +20,7 @@ from snapstore.timeline.lineage import Spoken
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
 from snapstore.web.answers import Document
+from snapstore.web.graphs import Graphs
 from snapstore.worktree.names import unsafe_parts
 
 T = TypeVar("T")
@@ -32,6 +33,7 @@ class Project:
             self.folder = store.folder
             self.home = store.home
         self.spoken = Spoken()
+        self.graphs = Graphs()
         self.refused = 0  # moves that conflicts or anything else stood against, since the server started
 
     @contextmanager
@@ -44,6 +46,14 @@ class Project:
         """A session by its name, or by the id of an agent's session that belongs to it."""
         with self.store() as store:
             yield named(store, name)
+
+    def warm_up(self) -> None:
+        """Reads what the page asks for first, while the browser starts."""
+        try:
+            with self.store(recover=False) as store:
+                self.graphs.of(store.session())
+        except (SnapstoreError, OSError):  # the page asks again, and is told
+            pass
 
     @contextmanager
     def moving(self, name: str | None, *, counted: bool = True) -> Iterator[Session]:

@@ -12,7 +12,6 @@ from snapstore.agents.closing import is_interrupted
 from snapstore.errors import Unknown, Usage
 from snapstore.records.nodes import StatusRecord
 from snapstore.records.web import PageNodeRecord, PageNodesRecord, PageSessionsRecord, PageTreeRecord, StatsRecord
-from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
 from snapstore.timeline.lineage import read_sessions
 from snapstore.timeline.nodes import Node
@@ -56,14 +55,14 @@ def routes(project: Project) -> APIRouter:
     @api.get("/api/sessions/{name}/tree", response_model=PageTreeRecord)
     def tree(name: str) -> Response:
         with project.session(name) as session:
-            graph = Graph(session.store, session.name)
+            graph = project.graphs.of(session)
             expected, turn = graph.cursor.hex(), graph.turn_of(graph.cursor)
             return Document(tree_document(graph, session.store.clock(), expected=expected, turn=turn))
 
     @api.get("/api/sessions/{name}/nodes/{commit}", response_model=PageNodeRecord)
     def node(name: str, commit: str) -> Response:
         with project.session(name) as session:
-            history = History(session)
+            history = History(session, project.graphs.of(session))
             return document(PageNodeRecord, _node(history, commit))
 
     @api.get("/api/sessions/{name}/nodes", response_model=PageNodesRecord)
@@ -72,7 +71,7 @@ def routes(project: Project) -> APIRouter:
         if len(wanted) > MOST_NODES:
             raise Usage(f"more than {MOST_NODES} nodes at once", "Ask for some of them.")
         with project.session(name) as session:
-            history = History(session)
+            history = History(session, project.graphs.of(session))
             return document(PageNodesRecord, {"nodes": [_node(history, commit) for commit in wanted]})
 
     @api.get("/api/stats", response_model=StatsRecord)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from threading import Thread
 from typing import Any
 
 import uvicorn
@@ -31,7 +32,7 @@ class Server(uvicorn.Server):
     """One page's server. `url` is what the person opens; `run()` serves until it is told to stop."""
 
     def __init__(self, folder: str, *, port: int = 0) -> None:
-        project = Project(folder)
+        self._project = project = Project(folder)
         self._socket = _listening(port)
         self.port: int = self._socket.getsockname()[1]
         token = secrets.token_urlsafe(32)
@@ -54,10 +55,13 @@ class Server(uvicorn.Server):
         )
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
+        warming = Thread(target=self._project.warm_up)
+        warming.start()
         try:
             super().run([self._socket])
         finally:
             self.close()
+            warming.join()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.channel.close()  # streams have no end of their own
