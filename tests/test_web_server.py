@@ -605,6 +605,8 @@ def test_a_store_that_vanishes_is_told_and_may_come_back(server: Serving, told: 
         refused = page.post("/api/sessions/shell/move", {"move": "undo", "expected": "0" * 40}, 404)
         assert refused["error"] == "no-store" and refused["hint"]
         os.rename(tmp_path / "away", told.folder)
+        back, _ = events.until("hello")
+        assert back == events.hello
         assert page.get("/api/sessions")["active"] == "shell"
 
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-from snapstore.errors import SnapstoreError
 from snapstore.git.notes import REF as NOTES
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.ops import Operations
@@ -60,6 +59,7 @@ class Watch:
         self._project = project
         self._stamps: dict[str, Stamp] = {}
         self._again = True
+        self._lost = False
         self._sessions: dict[str, Seen] | None = None
         self._agents: set[str] = set()
         self._rest: tuple[object, ...] = ()
@@ -79,13 +79,17 @@ class Watch:
             folders = self._folders()
             self._stamps = {folder: stamps[folder] if folder in stamps else _stamp(folder) for folder in folders}
             with self._project.store(recover=False) as store:
-                return self._differences(store)
-        except (SnapstoreError, OSError):  # gone, or in the middle of something: the next look tells
-            lost = self._sessions is not None and not os.path.isdir(self._project.folder)
+                told = self._differences(store)
+        except Exception:  # gone, in the middle of something, damaged: the next look tells, and looking never ends
             self._again = True
-            if lost:
-                self._sessions = None
-            return [("store_lost", {})] if lost else []
+            if self._sessions is None or os.path.isdir(self._project.folder):
+                return []
+            self._sessions, self._lost = None, True
+            return [("store_lost", {})]
+        if self._lost:
+            self._lost = False
+            return [("hello", self.state())]
+        return told
 
     def forget(self) -> None:
         """Nobody listens: what happens until somebody does is not news."""
@@ -131,13 +135,13 @@ class Channel:
     async def listen(self) -> AsyncIterator[str]:
         """One page's stream, until it goes or the server stops."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUE)
+        self._pages.add(queue)
         try:
             if self._task is None:
                 self._first = asyncio.get_running_loop().create_future()
                 self._task = asyncio.create_task(self._run(self._first))
             assert self._first is not None
             await asyncio.shield(self._first)
-            self._pages.add(queue)
             yield _spelled(("hello", self._watch.state()))
             while True:
                 try:
