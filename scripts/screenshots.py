@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -185,8 +187,19 @@ def tree(sight: Sight, root: Path) -> None:
 STATES: list[Callable[[Sight, Path], None]] = [timeline, undone, confirm, branches, compare, conflict, tree]
 
 
+@contextmanager
+def somewhere() -> Iterator[str]:
+    """A folder whose name can be shown."""
+    folder = Path(tempfile.gettempdir()) / "ada"
+    folder.mkdir(mode=0o700)
+    try:
+        yield str(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
 def shoot(chromium: Any, folder: Path, scheme: str) -> None:
-    with tempfile.TemporaryDirectory() as scratch:
+    with somewhere() as scratch:
         os.environ |= {"HOME": scratch, "SNAPSTORE_HOME": f"{scratch}/stores", "GIT_CONFIG_NOSYSTEM": "1"}
         root = Path(scratch).resolve() / "shelf"
         root.mkdir()

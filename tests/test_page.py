@@ -215,6 +215,20 @@ def test_the_menu_of_a_turn(story: Story, opened: Open, root: Path) -> None:
     assert files_become(root, after(5))
 
 
+def test_files_and_conversation_go_apart(story: Story, opened: Open, root: Path) -> None:
+    """C6, S1-48: files alone leave the session where it stands; the conversation alone leaves the files."""
+    sight = opened()
+    dialog = sight.restore(3)
+    dialog.get_by_label("Conversation only").check()
+    sight.says(dialog, "No file will change.")
+    dialog.get_by_label("Files only").check()
+    sight.says(dialog, "This will revert changes to 3 files.")
+    sight.button("Undo", dialog).click()
+    sight.toast("Undone 2 turns, files only.")
+    assert files_become(root, after(3))
+    sight.says(sight.turn(5).locator(".turn-head"), "you are here")
+
+
 def test_only_one_turn_is_reverted(story: Story, opened: Open, root: Path) -> None:
     """ "Revert only this turn" makes a turn of its own, which can be undone like any."""
     story.turn("One file", {"own.txt": "own\n"})

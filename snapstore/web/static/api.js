@@ -29,7 +29,8 @@ async function ask(path, options) {
   try {
     body = await answer.json();
   } catch {
-    if (answer.ok) throw new Refusal(answer.status, { message: "The server's answer is no JSON.", hint: "Load the page again." });
+    if (answer.ok)
+      throw new Refusal(answer.status, { message: "The server's answer is no JSON.", hint: "Load the page again." });
   }
   if (!answer.ok) throw new Refusal(answer.status, body);
   return body;
@@ -62,8 +63,7 @@ export const preview = (session, body) => post(at(session, "preview"), body);
 export const move = (session, body) => post(at(session, "move"), body);
 export const merge = (session, body) => post(at(session, "merge"), body);
 export const fork = (session, body) => post(at(session, "fork"), body);
-export const changeBranch = (session, name, verb, body) =>
-  post(at(session, `branches/${part(name)}/${verb}`), body);
+export const changeBranch = (session, name, verb, body) => post(at(session, `branches/${part(name)}/${verb}`), body);
 export const deleteBranches = (session, body) => post(at(session, "branches/delete"), body);
 export const addCheckpoint = (session, body) => post(at(session, "checkpoints"), body);
 export const deleteCheckpoint = (session, name, body) => post(at(session, `checkpoints/${part(name)}/delete`), body);

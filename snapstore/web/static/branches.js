@@ -15,20 +15,47 @@ export function branchesPanel(redraw) {
   const all = state.tree?.branches || [];
   const listed = all.filter((branch) => branch.state !== "archived");
   const archived = all.filter((branch) => branch.state === "archived");
-  for (const name of [...chosen]) if (!all.some((branch) => branch.name === name && branch.state !== "current")) chosen.delete(name);
+  for (const name of [...chosen])
+    if (!all.some((branch) => branch.name === name && branch.state !== "current")) chosen.delete(name);
   const row = (branch) => branchRow(branch, redraw);
   return h(
     "div",
     { class: "sheet" },
     h("h2", null, "Branches"),
-    h("p", { class: "muted" }, "A branch starts by itself when a turn follows an undo. The turns left behind stay here."),
-    listed.length >= WARN && h("p", { class: "notice", role: "status" }, `${plural(listed.length, "branch", "branches")}: from 20 on, the oldest goes to the archive by itself. Nothing is lost by it.`),
-    chosen.size > 0 && h("div", { class: "batch" }, h("span", null, `${chosen.size} chosen`), button("Delete chosen", () => removeMany(redraw), { kind: "small danger" }), button("Clear", () => {
-      chosen.clear();
-      redraw();
-    }, { kind: "small quiet" })),
+    h(
+      "p",
+      { class: "muted" },
+      "A branch starts by itself when a turn follows an undo. The turns left behind stay here.",
+    ),
+    listed.length >= WARN &&
+      h(
+        "p",
+        { class: "notice", role: "status" },
+        `${plural(listed.length, "branch", "branches")}: from 20 on, the oldest goes to the archive by itself. Nothing is lost by it.`,
+      ),
+    chosen.size > 0 &&
+      h(
+        "div",
+        { class: "batch" },
+        h("span", null, `${chosen.size} chosen`),
+        button("Delete chosen", () => removeMany(redraw), { kind: "small danger" }),
+        button(
+          "Clear",
+          () => {
+            chosen.clear();
+            redraw();
+          },
+          { kind: "small quiet" },
+        ),
+      ),
     h("ul", { class: "cards" }, listed.map(row)),
-    archived.length > 0 && h("section", null, h("h3", null, "Archive ", h("span", { class: "count" }, archived.length)), h("ul", { class: "cards archived" }, archived.map(row))),
+    archived.length > 0 &&
+      h(
+        "section",
+        null,
+        h("h3", null, "Archive ", h("span", { class: "count" }, archived.length)),
+        h("ul", { class: "cards archived" }, archived.map(row)),
+      ),
   );
 }
 
@@ -51,48 +78,115 @@ function branchRow(branch, redraw) {
     const place = event.currentTarget.getBoundingClientRect();
     const on = here ? "You stand on it." : "";
     const away = branch.state === "archived";
-    openMenu(place.right - 200, place.bottom + 4, [
-      ["Rename…", () => rename(branch)],
-      [away ? "Take out of the archive" : "Archive", () => change(() => api.changeBranch(state.session, branch.name, away ? "unarchive" : "archive", { expected: expected() }), away ? "Listed again." : "Archived."), on],
-      ["Make it the main branch", () => promote(branch), branch.name === "main" ? "It is the main branch." : ""],
-      ["Compare with the current line", () => openComparison(state.tree.branch, branch.name), on],
-      null,
-      ["Delete…", () => remove(branch), on],
-    ], `Branch ${name}`);
+    openMenu(
+      place.right - 200,
+      place.bottom + 4,
+      [
+        ["Rename…", () => rename(branch)],
+        [
+          away ? "Take out of the archive" : "Archive",
+          () =>
+            change(
+              () =>
+                api.changeBranch(state.session, branch.name, away ? "unarchive" : "archive", { expected: expected() }),
+              away ? "Listed again." : "Archived.",
+            ),
+          on,
+        ],
+        ["Make it the main branch", () => promote(branch), branch.name === "main" ? "It is the main branch." : ""],
+        ["Compare with the current line", () => openComparison(state.tree.branch, branch.name), on],
+        null,
+        ["Delete…", () => remove(branch), on],
+      ],
+      `Branch ${name}`,
+    );
   };
   return h(
     "li",
     { class: `card ${here ? "current" : ""}`, dataset: { branch: branch.name } },
     box,
-    h("div", { class: "card-text" }, h("strong", null, h("bdi", null, visible(branch.label || branch.name))), branch.label !== branch.name && h("span", { class: "muted" }, ` ${name}`), here && h("span", { class: "badge accent" }, "current"), branch.pinned_by.map((pin) => h("span", { class: "badge pin" }, `◆ ${visible(pin)}`)), h("p", { class: "muted" }, `${turnsText(branch.turns)}${from} · `, firstLine(branch.prompt) || "(no turns yet)", " · ", time(branch.ended_at))),
-    !here && button("Switch", () => propose({ move: "switch", address: branch.name }), { kind: "small", reason: standstill(), "aria-label": `Switch to ${name}` }),
+    h(
+      "div",
+      { class: "card-text" },
+      h("strong", null, h("bdi", null, visible(branch.label || branch.name))),
+      branch.label !== branch.name && h("span", { class: "muted" }, ` ${name}`),
+      here && h("span", { class: "badge accent" }, "current"),
+      branch.pinned_by.map((pin) => h("span", { class: "badge pin" }, `◆ ${visible(pin)}`)),
+      h(
+        "p",
+        { class: "muted" },
+        `${turnsText(branch.turns)}${from} · `,
+        firstLine(branch.prompt) || "(no turns yet)",
+        " · ",
+        time(branch.ended_at),
+      ),
+    ),
+    !here &&
+      button("Switch", () => propose({ move: "switch", address: branch.name }), {
+        kind: "small",
+        reason: standstill(),
+        "aria-label": `Switch to ${name}`,
+      }),
     button(`Actions for branch ${name}`, actions, { icon: "more", only: true, "aria-haspopup": "menu" }),
   );
 }
 
 async function rename(branch) {
-  const to = await askText({ title: "Rename branch", label: "Name", value: branch.label !== branch.name ? branch.label : branch.name, yes: "Rename" });
+  const to = await askText({
+    title: "Rename branch",
+    label: "Name",
+    value: branch.label !== branch.name ? branch.label : branch.name,
+    yes: "Rename",
+  });
   if (!to || to === branch.name) return;
-  await change(() => api.changeBranch(state.session, branch.name, "rename", { to, expected: expected() }), `Renamed to ${to}.`);
+  await change(
+    () => api.changeBranch(state.session, branch.name, "rename", { to, expected: expected() }),
+    `Renamed to ${to}.`,
+  );
 }
 
 async function promote(branch) {
   const text = "It becomes the main branch; the one that was main is kept as an archive of it. No file changes.";
   if (!(await confirm({ title: `Make ${visible(branch.label)} the main branch?`, text, yes: "Make it main" }))) return;
-  await change(() => api.changeBranch(state.session, branch.name, "promote", { expected: expected() }), "It is the main branch now.");
+  await change(
+    () => api.changeBranch(state.session, branch.name, "promote", { expected: expected() }),
+    "It is the main branch now.",
+  );
 }
 
 async function remove(branch) {
   const text = `${turnsText(branch.own_turns)} only this branch has. Its turns can be brought back until they are pruned.`;
-  if (!(await confirm({ title: `Delete branch ${visible(branch.label)}?`, text, yes: "Delete branch", kind: "danger" }))) return;
-  await change(() => api.changeBranch(state.session, branch.name, "delete", { expected: expected() }), "Branch deleted.");
+  if (
+    !(await confirm({ title: `Delete branch ${visible(branch.label)}?`, text, yes: "Delete branch", kind: "danger" }))
+  )
+    return;
+  await change(
+    () => api.changeBranch(state.session, branch.name, "delete", { expected: expected() }),
+    "Branch deleted.",
+  );
 }
 
 async function removeMany(redraw) {
   const names = [...chosen];
-  const detail = h("ul", { class: "plain" }, names.map((name) => h("li", null, h("bdi", null, visible(name)))));
-  if (!(await confirm({ title: `Delete ${plural(names.length, "branch", "branches")}?`, text: "No file changes.", detail, yes: "Delete", kind: "danger" }))) return;
-  await change(() => api.deleteBranches(state.session, { names, expected: expected() }), `${plural(names.length, "branch", "branches")} deleted.`);
+  const detail = h(
+    "ul",
+    { class: "plain" },
+    names.map((name) => h("li", null, h("bdi", null, visible(name)))),
+  );
+  if (
+    !(await confirm({
+      title: `Delete ${plural(names.length, "branch", "branches")}?`,
+      text: "No file changes.",
+      detail,
+      yes: "Delete",
+      kind: "danger",
+    }))
+  )
+    return;
+  await change(
+    () => api.deleteBranches(state.session, { names, expected: expected() }),
+    `${plural(names.length, "branch", "branches")} deleted.`,
+  );
   chosen.clear();
   redraw();
 }

@@ -7,9 +7,17 @@ import { change, propose } from "./moves.js";
 import { expected, standstill, state } from "./state.js";
 
 export async function askCheckpoint(node) {
-  const name = await askText({ title: `Checkpoint at ${node.turn === null ? "the start" : `turn ${node.turn}`}`, text: "A name that stays with this state. It is never pruned.", label: "Name", yes: "Create checkpoint" });
+  const name = await askText({
+    title: `Checkpoint at ${node.turn === null ? "the start" : `turn ${node.turn}`}`,
+    text: "A name that stays with this state. It is never pruned.",
+    label: "Name",
+    yes: "Create checkpoint",
+  });
   if (!name) return;
-  await change(() => api.addCheckpoint(state.session, { name, address: node.commit, expected: expected() }), `Checkpoint ${name} created.`);
+  await change(
+    () => api.addCheckpoint(state.session, { name, address: node.commit, expected: expected() }),
+    `Checkpoint ${name} created.`,
+  );
 }
 
 export function checkpointsPanel(go) {
@@ -19,21 +27,60 @@ export function checkpointsPanel(go) {
     "div",
     { class: "sheet" },
     h("h2", null, "Checkpoints"),
-    h("p", { class: "muted" }, rows.length ? "Turns you named. Restoring one is a move like any other." : "No checkpoints yet. Right-click a turn and choose “Checkpoint…” to name it."),
-    rows.length > 0 && h("ul", { class: "cards" }, rows.map(([name, node]) =>
+    h(
+      "p",
+      { class: "muted" },
+      rows.length
+        ? "Turns you named. Restoring one is a move like any other."
+        : "No checkpoints yet. Right-click a turn and choose “Checkpoint…” to name it.",
+    ),
+    rows.length > 0 &&
       h(
-        "li",
-        { class: "card" },
-        h("div", { class: "card-text" }, h("strong", null, "◆ ", h("bdi", null, visible(name))), h("p", { class: "muted" }, node.turn === null ? "Start" : `Turn ${node.turn}`, ` on ${visible(node.branch)} · `, firstLine(node.prompt), " · ", time(node.ended_at))),
-        button("Show", () => go(node), { kind: "small" }),
-        button("Restore", () => propose({ move: "goto", address: node.commit }), { kind: "small", reason: standstill(), "aria-label": `Restore to checkpoint ${visible(name)}` }),
-        button("Delete", () => remove(name), { kind: "small quiet", "aria-label": `Delete checkpoint ${visible(name)}` }),
+        "ul",
+        { class: "cards" },
+        rows.map(([name, node]) =>
+          h(
+            "li",
+            { class: "card" },
+            h(
+              "div",
+              { class: "card-text" },
+              h("strong", null, "◆ ", h("bdi", null, visible(name))),
+              h(
+                "p",
+                { class: "muted" },
+                node.turn === null ? "Start" : `Turn ${node.turn}`,
+                ` on ${visible(node.branch)} · `,
+                firstLine(node.prompt),
+                " · ",
+                time(node.ended_at),
+              ),
+            ),
+            button("Show", () => go(node), { kind: "small" }),
+            button("Restore", () => propose({ move: "goto", address: node.commit }), {
+              kind: "small",
+              reason: standstill(),
+              "aria-label": `Restore to checkpoint ${visible(name)}`,
+            }),
+            button("Delete", () => remove(name), {
+              kind: "small quiet",
+              "aria-label": `Delete checkpoint ${visible(name)}`,
+            }),
+          ),
+        ),
       ),
-    )),
   );
 }
 
 async function remove(name) {
-  if (!(await confirm({ title: `Delete checkpoint ${visible(name)}?`, text: "Only the name goes. The turn stays.", yes: "Delete", kind: "danger" }))) return;
+  if (
+    !(await confirm({
+      title: `Delete checkpoint ${visible(name)}?`,
+      text: "Only the name goes. The turn stays.",
+      yes: "Delete",
+      kind: "danger",
+    }))
+  )
+    return;
   await change(() => api.deleteCheckpoint(state.session, name, { expected: expected() }), "Checkpoint deleted.");
 }

@@ -10,14 +10,16 @@ const WORDS =
   "string struct super switch then this throw trait True try type typeof undefined union unless unsafe use using var " +
   "void when where while with yield true False";
 const KEYWORDS = new Set(WORDS.split(" "));
-const HASH = /\.(py|pyi|rb|sh|bash|zsh|fish|ya?ml|toml|ini|cfg|conf|pl|r|mk|tf|nix|ex|exs)$|(^|\/)(Makefile|Dockerfile|\.[a-z]+ignore)$/i;
+const HASH =
+  /\.(py|pyi|rb|sh|bash|zsh|fish|ya?ml|toml|ini|cfg|conf|pl|r|mk|tf|nix|ex|exs)$|(^|\/)(Makefile|Dockerfile|\.[a-z]+ignore)$/i;
 const PROSE = /\.(md|markdown|rst|txt|csv|tsv|log|lock)$|(^|\/)(README|LICENSE|CHANGELOG)[^/]*$/i;
 const DASHES = /\.(sql|lua|hs|elm|ada)$/i;
 
 const TOKEN = {
   hash: /(#.*$)|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|`(?:[^`\\]|\\.)*`?)|(\b\d[\w.]*\b)|([A-Za-z_]\w*)/g,
   dashes: /(--.*$)|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)|(\b\d[\w.]*\b)|([A-Za-z_]\w*)/g,
-  slashes: /(\/\/.*$|\/\*.*?(?:\*\/|$)|^\s*\*\s.*$|<!--.*?-->)|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|`(?:[^`\\]|\\.)*`?)|(\b\d[\w.]*\b)|([A-Za-z_]\w*)/g,
+  slashes:
+    /(\/\/.*$|\/\*.*?(?:\*\/|$)|^\s*\*\s.*$|<!--.*?-->)|("(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|`(?:[^`\\]|\\.)*`?)|(\b\d[\w.]*\b)|([A-Za-z_]\w*)/g,
 };
 
 export function language(path) {
@@ -31,7 +33,15 @@ export function pieces(line, tokens) {
   const found = [];
   let from = 0;
   for (const match of line.matchAll(tokens)) {
-    const kind = match[1] ? "c-comment" : match[2] ? "c-string" : match[3] ? "c-number" : KEYWORDS.has(match[4]) ? "c-word" : "";
+    const kind = match[1]
+      ? "c-comment"
+      : match[2]
+        ? "c-string"
+        : match[3]
+          ? "c-number"
+          : KEYWORDS.has(match[4])
+            ? "c-word"
+            : "";
     if (!kind) continue;
     if (match.index > from) found.push([line.slice(from, match.index), ""]);
     found.push([match[0], kind]);

@@ -19,7 +19,11 @@ export function conflictList(dialog) {
     "section",
     { class: "conflicts" },
     h("h3", null, "Changed since ", h("span", { class: "count" }, dialog.conflicts.length)),
-    h("p", { class: "muted" }, "These files hold something else than the turns left in them. Nothing is written until each is settled."),
+    h(
+      "p",
+      { class: "muted" },
+      "These files hold something else than the turns left in them. Nothing is written until each is settled.",
+    ),
     dialog.conflicts.map((item, number) => conflict(dialog, item, number)),
   );
 }
@@ -33,7 +37,12 @@ function conflict(dialog, item, number) {
     "fieldset",
     { class: `conflict ${chosen && !open ? "settled" : ""}` },
     h("legend", null, pathName(item.path)),
-    h("p", { class: "muted" }, item.changed_by ? `Changed by ${visible(item.changed_by)}` : "Changed since", `. Expected ${state8(item.expected)}, found ${state8(item.found)}, wanted ${state8(item.wanted)}.`),
+    h(
+      "p",
+      { class: "muted" },
+      item.changed_by ? `Changed by ${visible(item.changed_by)}` : "Changed since",
+      `. Expected ${state8(item.expected)}, found ${state8(item.found)}, wanted ${state8(item.wanted)}.`,
+    ),
     h(
       "div",
       { class: "ways", role: "radiogroup", "aria-label": `What becomes of ${visible(item.path)}` },
@@ -41,7 +50,14 @@ function conflict(dialog, item, number) {
         h(
           "label",
           { class: "choice", title: about },
-          h("input", { type: "radio", name: `way-${number}`, value: way, checked: chosen === way, dataset: { focus: `way-${number}-${way}` }, onchange: () => dialog.choose(item.path, way) }),
+          h("input", {
+            type: "radio",
+            name: `way-${number}`,
+            value: way,
+            checked: chosen === way,
+            dataset: { focus: `way-${number}-${way}` },
+            onchange: () => dialog.choose(item.path, way),
+          }),
           label,
         ),
       ),
@@ -58,8 +74,25 @@ function sides(dialog, item) {
   merge(state.session, { ...dialog.settled(), path: item.path }).then(
     (found) => {
       const pane = (title, text, missing = "not there") =>
-        h("figure", null, h("figcaption", null, title), text === null ? h("p", { class: "muted" }, missing) : h("pre", { class: "block", tabindex: "0" }, against(found.base, text)));
-      fill(box, pane("Before", found.base), pane("Mine, on disk", found.mine), pane("Theirs, wanted", found.theirs), pane(found.clean || found.merged === null ? "Merged" : "Merged, with markers", found.merged, `Cannot be merged: ${visible(found.why)}.`));
+        h(
+          "figure",
+          null,
+          h("figcaption", null, title),
+          text === null
+            ? h("p", { class: "muted" }, missing)
+            : h("pre", { class: "block", tabindex: "0" }, against(found.base, text)),
+        );
+      fill(
+        box,
+        pane("Before", found.base),
+        pane("Mine, on disk", found.mine),
+        pane("Theirs, wanted", found.theirs),
+        pane(
+          found.clean || found.merged === null ? "Merged" : "Merged, with markers",
+          found.merged,
+          `Cannot be merged: ${visible(found.why)}.`,
+        ),
+      );
     },
     (error) => fill(box, h("p", { class: "notice bad" }, `${error.message} ${error.hint}`)),
   );

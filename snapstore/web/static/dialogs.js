@@ -5,7 +5,11 @@ import { button, byId, h } from "./dom.js";
 /** A modal dialog that resolves when it closes. `build(close)` gives {title, lead?, body, actions}. */
 export function openDialog(build, { kind = "", label } = {}) {
   return new Promise((resolve) => {
-    const dialog = h("dialog", { class: `dialog ${kind}`, "aria-label": label, "aria-labelledby": label ? null : "dialog-title" });
+    const dialog = h("dialog", {
+      class: `dialog ${kind}`,
+      "aria-label": label,
+      "aria-labelledby": label ? null : "dialog-title",
+    });
     const close = (value) => {
       dialog.returned = value;
       dialog.close();
@@ -24,7 +28,12 @@ export function openDialog(build, { kind = "", label } = {}) {
 }
 
 export function dialogHead(title, close) {
-  return h("header", { class: "dialog-head" }, h("h2", { id: "dialog-title" }, title), button("Close", () => close(), { icon: "close", only: true }));
+  return h(
+    "header",
+    { class: "dialog-head" },
+    h("h2", { id: "dialog-title" }, title),
+    button("Close", () => close(), { icon: "close", only: true }),
+  );
 }
 
 /** A yes-or-no question. */
@@ -32,8 +41,19 @@ export async function confirm({ title, text, detail, yes, kind = "primary" }) {
   return (
     (await openDialog(
       (close) => [
-        h("div", { class: "dialog-body" }, h("h2", { id: "dialog-title" }, title), text && h("p", { class: "lead" }, text), detail),
-        h("footer", { class: "dialog-foot" }, button("Cancel", () => close(false), { autofocus: true }), button(yes, () => close(true), { kind })),
+        h(
+          "div",
+          { class: "dialog-body" },
+          h("h2", { id: "dialog-title" }, title),
+          text && h("p", { class: "lead" }, text),
+          detail,
+        ),
+        h(
+          "footer",
+          { class: "dialog-foot" },
+          button("Cancel", () => close(false), { autofocus: true }),
+          button(yes, () => close(true), { kind }),
+        ),
       ],
       { kind: "ask" },
     )) === true
@@ -44,7 +64,14 @@ export async function confirm({ title, text, detail, yes, kind = "primary" }) {
 export function askText({ title, text, label, value = "", yes, optional = false, hint }) {
   return openDialog(
     (close) => {
-      const field = h("input", { id: "dialog-field", type: "text", value, maxlength: "200", autocomplete: "off", spellcheck: "false" });
+      const field = h("input", {
+        id: "dialog-field",
+        type: "text",
+        value,
+        maxlength: "200",
+        autocomplete: "off",
+        spellcheck: "false",
+      });
       const form = h(
         "form",
         {
@@ -56,8 +83,20 @@ export function askText({ title, text, label, value = "", yes, optional = false,
             else field.focus();
           },
         },
-        h("div", { class: "dialog-body" }, h("h2", { id: "dialog-title" }, title), text && h("p", { class: "lead" }, text), h("label", { class: "field" }, h("span", null, label), field), hint && h("p", { class: "muted" }, hint)),
-        h("footer", { class: "dialog-foot" }, button("Cancel", () => close()), h("button", { class: "button primary", type: "submit" }, yes)),
+        h(
+          "div",
+          { class: "dialog-body" },
+          h("h2", { id: "dialog-title" }, title),
+          text && h("p", { class: "lead" }, text),
+          h("label", { class: "field" }, h("span", null, label), field),
+          hint && h("p", { class: "muted" }, hint),
+        ),
+        h(
+          "footer",
+          { class: "dialog-foot" },
+          button("Cancel", () => close()),
+          h("button", { class: "button primary", type: "submit" }, yes),
+        ),
       );
       queueMicrotask(() => field.select());
       return form;
@@ -73,29 +112,41 @@ export function toast(text, { hint = "", kind = "", actions = [] } = {}) {
     "div",
     { class: `toast ${kind}`, role: kind === "bad" ? "alert" : "status" },
     h("div", { class: "toast-text" }, h("p", null, text), hint && h("p", { class: "hint" }, hint)),
-    actions.map(([label, act]) => button(label, () => {
-      element.remove();
-      act();
-    }, { kind: "small" })),
+    actions.map(([label, act]) =>
+      button(
+        label,
+        () => {
+          element.remove();
+          act();
+        },
+        { kind: "small" },
+      ),
+    ),
     button("Dismiss", () => element.remove(), { icon: "close", only: true }),
   );
   const box = byId("toasts");
   const open = [...document.querySelectorAll("dialog[open]")].pop();
   // A modal dialog makes the rest inert: its own messages must be inside it.
   (open ? dialogToasts(open) : box).append(element);
-  if (kind !== "bad") element.parentElement.querySelectorAll(".toast:not(.bad)").forEach((old) => old !== element && old.remove());
+  if (kind !== "bad")
+    element.parentElement.querySelectorAll(".toast:not(.bad)").forEach((old) => old !== element && old.remove());
   while (element.parentElement.childElementCount > 4) element.parentElement.firstElementChild.remove();
   setTimeout(() => element.remove(), lasting ? 20000 : 5000);
   return element;
 }
 
 function dialogToasts(dialog) {
-  return dialog.querySelector(":scope > .toasts") || dialog.appendChild(h("div", { class: "toasts", "aria-live": "polite" }));
+  return (
+    dialog.querySelector(":scope > .toasts") || dialog.appendChild(h("div", { class: "toasts", "aria-live": "polite" }))
+  );
 }
 
 export const complain = (error) => {
   if (error?.status === undefined) console.error(error);
-  return toast(error.message || String(error), { hint: error.hint || (error.status === undefined ? "Load the page again." : ""), kind: "bad" });
+  return toast(error.message || String(error), {
+    hint: error.hint || (error.status === undefined ? "Load the page again." : ""),
+    kind: "bad",
+  });
 };
 
 let menu = null;

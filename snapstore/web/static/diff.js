@@ -102,7 +102,11 @@ function table(rows, path) {
       null,
       h("td", { class: "line", "data-n": row.old ?? "" }),
       h("td", { class: "line", "data-n": row.new ?? "" }),
-      h("td", { class: `sign ${row.kind}`, "data-n": sign }, sign && h("span", { class: "for-readers" }, row.kind === "old" ? "removed" : "added")),
+      h(
+        "td",
+        { class: `sign ${row.kind}`, "data-n": sign },
+        sign && h("span", { class: "for-readers" }, row.kind === "old" ? "removed" : "added"),
+      ),
       text,
     );
   };
@@ -110,7 +114,9 @@ function table(rows, path) {
   const makers = [];
   if (split) {
     for (const pair of pairs) {
-      makers.push(() => (pair.length === 1 ? lone(pair[0]) : h("tr", null, cell(pair[0], "old", tokens), cell(pair[1], "new", tokens))));
+      makers.push(() =>
+        pair.length === 1 ? lone(pair[0]) : h("tr", null, cell(pair[0], "old", tokens), cell(pair[1], "new", tokens)),
+      );
     }
   } else {
     for (const row of rows) makers.push(() => (row.kind === "hunk" || row.kind === "note" ? lone(row) : unified(row)));
@@ -119,21 +125,34 @@ function table(rows, path) {
   show(0, MANY);
   const parts = [h("table", { class: split ? "diff split" : "diff" }, body)];
   if (makers.length > MANY) {
-    const rest = button(`Show ${(makers.length - MANY).toLocaleString("en")} more lines`, () => {
-      show(MANY, makers.length);
-      rest.remove();
-    }, { kind: "quiet" });
+    const rest = button(
+      `Show ${(makers.length - MANY).toLocaleString("en")} more lines`,
+      () => {
+        show(MANY, makers.length);
+        rest.remove();
+      },
+      { kind: "quiet" },
+    );
     parts.push(rest);
   }
   return parts;
 }
 
 function picture(side, caption) {
-  if (!isImage(side) || !side.stored) return h("figure", { class: "picture" }, h("figcaption", null, side ? `${caption}: ${bytes(side.size)}` : `${caption}: not there`));
+  if (!isImage(side) || !side.stored)
+    return h(
+      "figure",
+      { class: "picture" },
+      h("figcaption", null, side ? `${caption}: ${bytes(side.size)}` : `${caption}: not there`),
+    );
   return h(
     "figure",
     { class: "picture" },
-    h("img", { src: `/api/blobs/${encodeURIComponent(side.oid)}?type=image`, alt: `The image ${caption.toLowerCase()}`, loading: "lazy" }),
+    h("img", {
+      src: `/api/blobs/${encodeURIComponent(side.oid)}?type=image`,
+      alt: `The image ${caption.toLowerCase()}`,
+      loading: "lazy",
+    }),
     h("figcaption", null, `${caption}, ${bytes(side.size)}`),
   );
 }
@@ -155,15 +174,33 @@ function shown(found) {
 
 /** An element that loads and shows how a file differs between two places. */
 export function diffView(session, a, b, path) {
-  const body = h("div", { class: "diff-body", tabindex: "0", role: "group", "aria-label": `Changes of ${visible(path)}` });
+  const body = h("div", {
+    class: "diff-body",
+    tabindex: "0",
+    role: "group",
+    "aria-label": `Changes of ${visible(path)}`,
+  });
   const choice = (label, wanted) =>
-    h("button", { type: "button", class: "segment", "aria-pressed": String(split === wanted), onclick: () => choose(wanted) }, label);
+    h(
+      "button",
+      { type: "button", class: "segment", "aria-pressed": String(split === wanted), onclick: () => choose(wanted) },
+      label,
+    );
   const bar = h("div", { class: "diff-bar" });
   const view = h("div", { class: "diff-view" }, bar, body);
   let found = null;
   const draw = () => {
     const text = found && !found.binary;
-    fill(bar, text && h("div", { class: "segments", role: "group", "aria-label": "How to show changes" }, choice("Unified", false), choice("Side by side", true)));
+    fill(
+      bar,
+      text &&
+        h(
+          "div",
+          { class: "segments", role: "group", "aria-label": "How to show changes" },
+          choice("Unified", false),
+          choice("Side by side", true),
+        ),
+    );
     bar.hidden = !text;
     if (found) fill(body, shown(found));
   };

@@ -41,7 +41,8 @@ export function fill(element, ...children) {
 export const byId = (id) => document.getElementById(id);
 
 // What cannot be seen but changes what is read: control characters, and marks that turn the direction of text.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
 
 export function visible(text) {
   return String(text ?? "").replace(UNSEEN, (mark) => {
@@ -52,7 +53,11 @@ export function visible(text) {
 }
 
 export function firstLine(text) {
-  return visible(String(text ?? "").trimStart().split("\n", 1)[0]);
+  return visible(
+    String(text ?? "")
+      .trimStart()
+      .split("\n", 1)[0],
+  );
 }
 
 export function clip(text, length) {
@@ -66,7 +71,8 @@ export function clipMiddle(text, length) {
   return `${text.slice(0, length - tail - 1).trimEnd()}…${text.slice(-tail)}`;
 }
 
-export const plural = (number, word, many) => `${number.toLocaleString("en")} ${number === 1 ? word : many || `${word}s`}`;
+export const plural = (number, word, many) =>
+  `${number.toLocaleString("en")} ${number === 1 ? word : many || `${word}s`}`;
 export const turnsText = (number) => plural(number, "turn");
 export const filesText = (number) => plural(number, "file");
 
@@ -131,7 +137,14 @@ export function button(label, onclick, { icon: name, kind = "", only = false, re
   const off = reason ? { disabled: true, title: reason } : only ? { title: label } : {};
   return h(
     "button",
-    { type: "button", class: only ? `icon-button ${kind}` : `button ${kind}`, "aria-label": only ? label : null, onclick, ...props, ...off },
+    {
+      type: "button",
+      class: only ? `icon-button ${kind}` : `button ${kind}`,
+      "aria-label": only ? label : null,
+      onclick,
+      ...props,
+      ...off,
+    },
     name && icon(name),
     !only && label,
   );

@@ -2,11 +2,17 @@
 
 import { button, byId, clip, clipMiddle, fill, firstLine, h, icon, plural, turnsText, visible } from "./dom.js";
 import { copyPrompt, propose } from "./moves.js";
-import { rewindDialog } from "./branching.js";
+import { rewindDialog } from "./rewind.js";
 import { select } from "./loading.js";
 import { conversationRecord, nameOf, sessionRecord, standstill, state } from "./state.js";
 
-const VIEWS = [["timeline", "Timeline"], ["tree", "Tree"], ["branches", "Branches"], ["checkpoints", "Checkpoints"], ["stats", "Statistics"]];
+const VIEWS = [
+  ["timeline", "Timeline"],
+  ["tree", "Tree"],
+  ["branches", "Branches"],
+  ["checkpoints", "Checkpoints"],
+  ["stats", "Statistics"],
+];
 
 export class Header {
   constructor(element, { show, view, find }) {
@@ -16,16 +22,32 @@ export class Header {
     this.top = h("div", { class: "top" });
     this.tabs = h("nav", { class: "tabs", "aria-label": "Views" });
     this.state = h("div", { class: "states", "aria-live": "polite" });
-    const field = h("input", { type: "search", id: "search", placeholder: "Search prompts, replies, paths", "aria-label": "Search prompts, replies and paths", autocomplete: "off", spellcheck: "false", oninput: () => find(field.value) });
+    const field = h("input", {
+      type: "search",
+      id: "search",
+      placeholder: "Search prompts, replies, paths",
+      "aria-label": "Search prompts, replies and paths",
+      autocomplete: "off",
+      spellcheck: "false",
+      oninput: () => find(field.value),
+    });
     this.field = field;
-    fill(element, this.top, this.state, h("div", { class: "bar" }, this.tabs, h("label", { class: "search" }, icon("search"), field)));
+    fill(
+      element,
+      this.top,
+      this.state,
+      h("div", { class: "bar" }, this.tabs, h("label", { class: "search" }, icon("search"), field)),
+    );
   }
 
   draw() {
     const session = sessionRecord();
     const line = state.line;
     const shown = conversationRecord();
-    const title = state.conversation && shown ? nameOf(shown) : firstLine(session?.firstPrompt) || state.session || "No session yet";
+    const title =
+      state.conversation && shown
+        ? nameOf(shown)
+        : firstLine(session?.firstPrompt) || state.session || "No session yet";
     document.title = `${clip(firstLine(title), 60)} · snapstore`;
     const focus = this.element.contains(document.activeElement) ? document.activeElement.dataset.focus : null;
     const reason = standstill();
@@ -37,14 +59,49 @@ export class Header {
         "div",
         { class: "titles" },
         this.crumbs(session, shown),
-        h("h1", null, shown?.parentSessionId && h("span", { class: "badge accent", title: "A branch of another session" }, icon("fork"), " branch"), h("span", { dir: "auto" }, visible(clip(firstLine(title), 140)))),
+        h(
+          "h1",
+          null,
+          shown?.parentSessionId &&
+            h("span", { class: "badge accent", title: "A branch of another session" }, icon("fork"), " branch"),
+          h("span", { dir: "auto" }, visible(clip(firstLine(title), 140))),
+        ),
         this.rewound(session, shown),
       ),
-      line && h("div", { class: "top-actions" }, this.counter(line), button("Undo last turn", () => propose({ move: "undo", count: 1 }), { reason: reason || nothing, kind: "small", "data-focus": "undo-last" })),
+      line &&
+        h(
+          "div",
+          { class: "top-actions" },
+          this.counter(line),
+          button("Undo last turn", () => propose({ move: "undo", count: 1 }), {
+            reason: reason || nothing,
+            kind: "small",
+            "data-focus": "undo-last",
+          }),
+        ),
     );
     fill(this.state, this.states(line, reason));
-    const counts = { branches: (state.tree?.branches || []).filter((one) => one.state !== "archived").length, checkpoints: (state.tree?.nodes || []).reduce((sum, node) => sum + node.checkpoints.length, 0) };
-    fill(this.tabs, VIEWS.map(([view, label]) => h("button", { type: "button", class: "tab", "aria-current": state.view === view ? "page" : null, "data-focus": `tab-${view}`, onclick: () => this.view(view) }, label, counts[view] > (view === "branches" ? 1 : 0) && h("span", { class: "count" }, counts[view]))));
+    const counts = {
+      branches: (state.tree?.branches || []).filter((one) => one.state !== "archived").length,
+      checkpoints: (state.tree?.nodes || []).reduce((sum, node) => sum + node.checkpoints.length, 0),
+    };
+    fill(
+      this.tabs,
+      VIEWS.map(([view, label]) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: "tab",
+            "aria-current": state.view === view ? "page" : null,
+            "data-focus": `tab-${view}`,
+            onclick: () => this.view(view),
+          },
+          label,
+          counts[view] > (view === "branches" ? 1 : 0) && h("span", { class: "count" }, counts[view]),
+        ),
+      ),
+    );
     if (focus) this.element.querySelector(`[data-focus="${focus}"]`)?.focus();
   }
 
@@ -54,14 +111,41 @@ export class Header {
     const path = [];
     for (let one = shown; one && !path.includes(one); one = all.get(one.parentSessionId)) path.unshift(one);
     if (path.length < 2) return null;
-    return h("nav", { class: "crumbs", "aria-label": "Where this session comes from" }, h("ol", null, path.map((one, at) => h("li", null, at === path.length - 1 ? h("span", { "aria-current": "page" }, clipMiddle(firstLine(nameOf(one)), 44)) : h("button", { type: "button", class: "link", onclick: () => select(state.session, one.sessionId) }, clipMiddle(firstLine(nameOf(one)), 44))))));
+    return h(
+      "nav",
+      { class: "crumbs", "aria-label": "Where this session comes from" },
+      h(
+        "ol",
+        null,
+        path.map((one, at) =>
+          h(
+            "li",
+            null,
+            at === path.length - 1
+              ? h("span", { "aria-current": "page" }, clipMiddle(firstLine(nameOf(one)), 44))
+              : h(
+                  "button",
+                  { type: "button", class: "link", onclick: () => select(state.session, one.sessionId) },
+                  clipMiddle(firstLine(nameOf(one)), 44),
+                ),
+          ),
+        ),
+      ),
+    );
   }
 
   rewound(session, shown) {
     if (!shown?.parentSessionId) return null;
     const parent = session.conversations.find((one) => one.sessionId === shown.parentSessionId);
     const name = clip(firstLine(parent ? nameOf(parent) : shown.parentSessionId), 60);
-    return h("p", { class: "rewound" }, `Rewound from turn ${shown.rewindFromTurn ?? 0} of `, parent ? h("button", { type: "button", class: "link", onclick: () => select(state.session, parent.sessionId) }, name) : name);
+    return h(
+      "p",
+      { class: "rewound" },
+      `Rewound from turn ${shown.rewindFromTurn ?? 0} of `,
+      parent
+        ? h("button", { type: "button", class: "link", onclick: () => select(state.session, parent.sessionId) }, name)
+        : name,
+    );
   }
 
   states(line, reason) {
@@ -70,7 +154,14 @@ export class Header {
     if (reason) said.push(h("p", { class: "state live", role: "status" }, reason));
     if (line.undone.length) {
       const revert = state.status?.conversation?.revert;
-      said.push(h("p", { class: "state" }, `You stand at ${line.turn ? `turn ${line.turn}` : "the start"}; ${turnsText(line.undone.length)} undone after it. The next prompt starts a branch.`, revert?.prompt && button("Copy the undone prompt", () => copyPrompt(revert.prompt), { kind: "link" })));
+      said.push(
+        h(
+          "p",
+          { class: "state" },
+          `You stand at ${line.turn ? `turn ${line.turn}` : "the start"}; ${turnsText(line.undone.length)} undone after it. The next prompt starts a branch.`,
+          revert?.prompt && button("Copy the undone prompt", () => copyPrompt(revert.prompt), { kind: "link" }),
+        ),
+      );
     }
     return said;
   }
@@ -78,7 +169,11 @@ export class Header {
   /** `Turn 5 of 12`: a list of turns to go to, and to rewind to (S1-05, S1-31). */
   counter(line) {
     const label = `Turn ${line.turn.toLocaleString("en")} of ${line.last.toLocaleString("en")}`;
-    const element = h("details", { class: "counter" }, h("summary", { class: "button small", "data-focus": "counter" }, label, icon("down")));
+    const element = h(
+      "details",
+      { class: "counter" },
+      h("summary", { class: "button small", "data-focus": "counter" }, label, icon("down")),
+    );
     const fold = () => {
       element.open = false;
     };
@@ -103,20 +198,56 @@ export class Header {
     const list = h("ul");
     const draw = (around) => {
       const from = Math.max(0, Math.min(around - 6, turns.length - 12));
-      fill(list, turns.slice(from, from + 12).map((node) => h("li", { class: line.isUndone(node.commit) ? "undone" : "" }, h("button", { type: "button", class: "goto", onclick: () => {
-        fold();
-        this.show(node);
-      } }, h("span", { class: "number" }, node.turn), h("span", { dir: "auto" }, clip(firstLine(node.prompt) || "(no prompt)", 60))), button("Rewind to here", () => {
-        fold();
-        rewindDialog(node);
-      }, { kind: "small quiet", reason: standstill() }))));
+      fill(
+        list,
+        turns.slice(from, from + 12).map((node) =>
+          h(
+            "li",
+            { class: line.isUndone(node.commit) ? "undone" : "" },
+            h(
+              "button",
+              {
+                type: "button",
+                class: "goto",
+                onclick: () => {
+                  fold();
+                  this.show(node);
+                },
+              },
+              h("span", { class: "number" }, node.turn),
+              h("span", { dir: "auto" }, clip(firstLine(node.prompt) || "(no prompt)", 60)),
+            ),
+            button(
+              "Rewind to here",
+              () => {
+                fold();
+                rewindDialog(node);
+              },
+              { kind: "small quiet", reason: standstill() },
+            ),
+          ),
+        ),
+      );
     };
-    const field = h("input", { type: "number", min: "1", max: line.last, placeholder: `1 to ${line.last}`, "aria-label": "Turn number", oninput: () => {
-      const at = turns.findIndex((node) => node.turn === Number(field.value));
-      if (at >= 0) draw(at);
-    } });
+    const field = h("input", {
+      type: "number",
+      min: "1",
+      max: line.last,
+      placeholder: `1 to ${line.last}`,
+      "aria-label": "Turn number",
+      oninput: () => {
+        const at = turns.findIndex((node) => node.turn === Number(field.value));
+        if (at >= 0) draw(at);
+      },
+    });
     draw(turns.findIndex((node) => node.turn === line.turn));
-    return h("div", { class: "turn-list" }, h("label", { class: "field" }, h("span", null, "Go to turn"), field), list, h("p", { class: "muted" }, plural(turns.length, "turn"), " on this line"));
+    return h(
+      "div",
+      { class: "turn-list" },
+      h("label", { class: "field" }, h("span", null, "Go to turn"), field),
+      list,
+      h("p", { class: "muted" }, plural(turns.length, "turn"), " on this line"),
+    );
   }
 }
 

@@ -12,7 +12,7 @@ export function lanes(tree, line) {
     const from = path[0].parent !== null && row.has(path[0].parent) ? row.get(path[0].parent) : first;
     const lane = wanted ?? freeLane(tracks, from, last);
     for (const node of path) laneOf.set(node.commit, lane);
-    const parent = from === first ? lane : laneOf.get(path[0].parent) ?? lane;
+    const parent = from === first ? lane : (laneOf.get(path[0].parent) ?? lane);
     tracks.push({ lane, from, first, last, parent, branch });
   };
   add(line.nodes, tree.branch, 0);
@@ -20,12 +20,14 @@ export function lanes(tree, line) {
   others.sort((a, b) => (row.get(a.commit) ?? 0) - (row.get(b.commit) ?? 0));
   const climb = (commit, branch) => {
     const path = [];
-    for (let at = row.get(commit); at !== undefined && !laneOf.has(nodes[at].commit); at = row.get(nodes[at].parent)) path.push(nodes[at]);
+    for (let at = row.get(commit); at !== undefined && !laneOf.has(nodes[at].commit); at = row.get(nodes[at].parent))
+      path.push(nodes[at]);
     add(path.reverse(), branch);
   };
   for (const branch of others) climb(branch.commit, branch.name);
   // What only a checkpoint holds belongs to no branch.
-  for (let at = nodes.length - 1; at >= 0; at -= 1) if (!laneOf.has(nodes[at].commit)) climb(nodes[at].commit, nodes[at].branch);
+  for (let at = nodes.length - 1; at >= 0; at -= 1)
+    if (!laneOf.has(nodes[at].commit)) climb(nodes[at].commit, nodes[at].branch);
   return { nodes, row, laneOf, tracks, width: Math.max(...tracks.map((track) => track.lane), 0) + 1 };
 }
 

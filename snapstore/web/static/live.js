@@ -26,7 +26,13 @@ export function listen() {
     if (said.session === state.session && state.conversation) await select(state.session, null);
     changed("sessions");
   });
-  on("store_lost", () => complain({ status: 404, message: "The store is gone.", hint: "Look whether its folder was moved; `snapstore check` in the project tells more." }));
+  on("store_lost", () =>
+    complain({
+      status: 404,
+      message: "The store is gone.",
+      hint: "Look whether its folder was moved; `snapstore check` in the project tells more.",
+    }),
+  );
   let lost = null;
   events.addEventListener("open", () => {
     if (lost) refresh(true);
@@ -36,6 +42,10 @@ export function listen() {
   });
   events.addEventListener("error", () => {
     document.body.dataset.live = "off";
-    if (!lost?.isConnected) lost = toast("The server does not answer. What you see may be out of date.", { kind: "bad", hint: "It is tried again by itself. If it was stopped: `snapstore ui`." });
+    if (!lost?.isConnected)
+      lost = toast("The server does not answer. What you see may be out of date.", {
+        kind: "bad",
+        hint: "It is tried again by itself. If it was stopped: `snapstore ui`.",
+      });
   });
 }

@@ -71,7 +71,25 @@ async function readSessions() {
 }
 
 const first = (found) =>
-  (found.sessions.find((one) => one.session === found.active) || found.sessions.find((one) => one.turns > 0) || found.sessions[0])?.session;
+  (
+    found.sessions.find((one) => one.session === found.active) ||
+    found.sessions.find((one) => one.turns > 0) ||
+    found.sessions[0]
+  )?.session;
+
+/** What stands in the way is said, and the page is brought up to date where it was behind. */
+export async function refused(error) {
+  if (error.stale) {
+    toast("The session has moved meanwhile. Nothing was written.", {
+      kind: "bad",
+      hint: "The page is up to date now: look again, and repeat.",
+    });
+    await refresh();
+  } else {
+    complain(error);
+    if (error.status === 423) refresh();
+  }
+}
 
 export async function select(session, conversation = null) {
   const other = state.session !== session;

@@ -9,9 +9,10 @@ import { listenToKeys } from "./keys.js";
 import { listen } from "./live.js";
 import { refresh } from "./loading.js";
 import { searchPanel, statsPanel } from "./panels.js";
+import { RedoBar } from "./redobar.js";
 import { drawSidebar } from "./sidebar.js";
 import { onChange, state } from "./state.js";
-import { RedoBar, Timeline } from "./timeline.js";
+import { Timeline } from "./timeline.js";
 import { TreeView } from "./tree.js";
 
 const timeline = new Timeline(byId("timeline"));

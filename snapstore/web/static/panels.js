@@ -13,7 +13,12 @@ function marked(text, wanted) {
   const at = shown.toLowerCase().indexOf(wanted.toLowerCase());
   if (at < 0) return [clip(shown, 220)];
   const from = Math.max(0, at - 60);
-  return [from ? "…" : "", shown.slice(from, at), h("mark", null, shown.slice(at, at + wanted.length)), clip(shown.slice(at + wanted.length), 160)];
+  return [
+    from ? "…" : "",
+    shown.slice(from, at),
+    h("mark", null, shown.slice(at, at + wanted.length)),
+    clip(shown.slice(at + wanted.length), 160),
+  ];
 }
 
 export async function searchPanel(wanted, go, signal) {
@@ -21,11 +26,35 @@ export async function searchPanel(wanted, go, signal) {
   return h(
     "div",
     { class: "sheet" },
-    h("h2", null, hits.length ? `${plural(hits.length, "hit")} for “${visible(wanted)}”` : `Nothing found for “${visible(wanted)}”`),
-    !hits.length && h("p", { class: "muted" }, "Prompts, replies and paths of this session are searched, on all branches."),
-    h("ul", { class: "hits" }, hits.map((hit) =>
-      h("li", null, h("button", { type: "button", class: "hit", onclick: () => go(hit.commit) }, h("span", { class: "hit-head" }, hit.turn === null ? "Edits" : `Turn ${hit.turn}`, h("span", { class: "badge" }, WHERE[hit.where] || hit.where), h("span", { class: "muted" }, visible(hit.branch || ""))), h("span", { class: "hit-text", dir: "auto" }, marked(hit.text, wanted)))),
-    )),
+    h(
+      "h2",
+      null,
+      hits.length ? `${plural(hits.length, "hit")} for “${visible(wanted)}”` : `Nothing found for “${visible(wanted)}”`,
+    ),
+    !hits.length &&
+      h("p", { class: "muted" }, "Prompts, replies and paths of this session are searched, on all branches."),
+    h(
+      "ul",
+      { class: "hits" },
+      hits.map((hit) =>
+        h(
+          "li",
+          null,
+          h(
+            "button",
+            { type: "button", class: "hit", onclick: () => go(hit.commit) },
+            h(
+              "span",
+              { class: "hit-head" },
+              hit.turn === null ? "Edits" : `Turn ${hit.turn}`,
+              h("span", { class: "badge" }, WHERE[hit.where] || hit.where),
+              h("span", { class: "muted" }, visible(hit.branch || "")),
+            ),
+            h("span", { class: "hit-text", dir: "auto" }, marked(hit.text, wanted)),
+          ),
+        ),
+      ),
+    ),
   );
 }
 
@@ -35,8 +64,15 @@ export function statsPanel() {
   readStats().then(
     (found) => {
       const share = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "none yet");
-      const tile = (value, label, note) => h("div", { class: "tile" }, h("strong", null, value), h("span", null, label), note && h("small", null, note));
-      const { sessions, sessions_rewound: rewound, branches_per_session: branches, moves, refused_moves: refused } = found;
+      const tile = (value, label, note) =>
+        h("div", { class: "tile" }, h("strong", null, value), h("span", null, label), note && h("small", null, note));
+      const {
+        sessions,
+        sessions_rewound: rewound,
+        branches_per_session: branches,
+        moves,
+        refused_moves: refused,
+      } = found;
       fill(
         body,
         tile(sessions.toLocaleString("en"), sessions === 1 ? "session" : "sessions"),
@@ -50,11 +86,37 @@ export function statsPanel() {
     },
     (error) => fill(body, h("p", { class: "notice bad" }, `${error.message} ${error.hint}`)),
   );
-  return h("div", { class: "sheet" }, h("h2", null, "Statistics"), h("p", { class: "muted" }, "Counted here, from this store alone. Nothing leaves this machine."), body, remarks, h("h3", null, "Settings"), keySetting());
+  return h(
+    "div",
+    { class: "sheet" },
+    h("h2", null, "Statistics"),
+    h("p", { class: "muted" }, "Counted here, from this store alone. Nothing leaves this machine."),
+    body,
+    remarks,
+    h("h3", null, "Settings"),
+    keySetting(),
+  );
 }
 
 function health(found) {
-  const problems = [...found.problems.map((one) => Object.values(one).filter((part) => typeof part === "string").join(": ")), ...found.hook_errors.map((line) => `Hook: ${line}`)];
-  if (found.ok && !problems.length) return h("p", { class: "notice good" }, "The store is healthy.", !found.checked && " For a check of every object: `snapstore check`.");
-  return h("ul", { class: "remarks" }, problems.map((problem) => h("li", null, visible(problem))));
+  const problems = [
+    ...found.problems.map((one) =>
+      Object.values(one)
+        .filter((part) => typeof part === "string")
+        .join(": "),
+    ),
+    ...found.hook_errors.map((line) => `Hook: ${line}`),
+  ];
+  if (found.ok && !problems.length)
+    return h(
+      "p",
+      { class: "notice good" },
+      "The store is healthy.",
+      !found.checked && " For a check of every object: `snapstore check`.",
+    );
+  return h(
+    "ul",
+    { class: "remarks" },
+    problems.map((problem) => h("li", null, visible(problem))),
+  );
 }

@@ -10,13 +10,20 @@ const closed = new Set(); // groups a person folded
 export function drawSidebar() {
   byId("root").textContent = visible(state.root);
   byId("root").title = visible(state.root);
-  const seen = state.sessions.filter((one) => one.turns > 0 || one.active || one.session === state.session || one.conversations.length);
+  const seen = state.sessions.filter(
+    (one) => one.turns > 0 || one.active || one.session === state.session || one.conversations.length,
+  );
   const focus = document.activeElement?.dataset?.focus;
   const nav = byId("sessions");
   fill(nav, h("ul", { class: "sessions" }, seen.map(group)));
   if (focus) nav.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
   const size = state.status?.size_bytes;
-  fill(byId("foot"), size !== undefined && h("span", null, `Store ${bytes(size)}`), state.status?.hook_errors?.length > 0 && h("span", { class: "bad" }, plural(state.status.hook_errors.length, "hook error")));
+  fill(
+    byId("foot"),
+    size !== undefined && h("span", null, `Store ${bytes(size)}`),
+    state.status?.hook_errors?.length > 0 &&
+      h("span", { class: "bad" }, plural(state.status.hook_errors.length, "hook error")),
+  );
 }
 
 function group(session) {
@@ -31,9 +38,21 @@ function group(session) {
     { class: "session-group" },
     h(
       "button",
-      { type: "button", class: "session", "aria-current": mine && !state.conversation ? "true" : null, dataset: { focus: `s:${session.session}`, session: session.session }, onclick: () => chosen(session.session) },
+      {
+        type: "button",
+        class: "session",
+        "aria-current": mine && !state.conversation ? "true" : null,
+        dataset: { focus: `s:${session.session}`, session: session.session },
+        onclick: () => chosen(session.session),
+      },
       h("span", { class: "session-title", dir: "auto" }, visible(title)),
-      h("span", { class: "session-about" }, session.agent && h("span", { class: "agent" }, visible(session.agent)), h("span", null, turnsText(mine && state.line ? state.line.turn : session.turns)), time(mine && state.line ? state.line.nodes.at(-1).ended_at : session.modified)),
+      h(
+        "span",
+        { class: "session-about" },
+        session.agent && h("span", { class: "agent" }, visible(session.agent)),
+        h("span", null, turnsText(mine && state.line ? state.line.turn : session.turns)),
+        time(mine && state.line ? state.line.nodes.at(-1).ended_at : session.modified),
+      ),
     ),
     number > 0 &&
       h(
@@ -52,8 +71,22 @@ function group(session) {
         icon("down"),
         plural(number, "branch", "branches"),
       ),
-    open && forks.length > 0 && h("ul", { class: "forks" }, tops(session).map((one) => fork(session, one, new Set()))),
-    open && branches.length > 0 && h("ul", { class: "forks" }, branches.flatMap(([commit, found]) => found.map((branch, at) => lineLeft(state.line.byCommit.get(commit), found, at)))),
+    open &&
+      forks.length > 0 &&
+      h(
+        "ul",
+        { class: "forks" },
+        tops(session).map((one) => fork(session, one, new Set())),
+      ),
+    open &&
+      branches.length > 0 &&
+      h(
+        "ul",
+        { class: "forks" },
+        branches.flatMap(([commit, found]) =>
+          found.map((branch, at) => lineLeft(state.line.byCommit.get(commit), found, at)),
+        ),
+      ),
   );
 }
 
@@ -65,8 +98,18 @@ function lineLeft(node, found, at) {
     null,
     h(
       "button",
-      { type: "button", class: "session fork", dataset: { focus: `b:${branch.name}`, branch: branch.name }, onclick: () => openBranches(node, found, at) },
-      h("span", { class: "session-title", dir: "auto" }, h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "), visible(branch.label)),
+      {
+        type: "button",
+        class: "session fork",
+        dataset: { focus: `b:${branch.name}`, branch: branch.name },
+        onclick: () => openBranches(node, found, at),
+      },
+      h(
+        "span",
+        { class: "session-title", dir: "auto" },
+        h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "),
+        visible(branch.label),
+      ),
       h("span", { class: "session-about" }, h("span", null, turnsText(branch.turns)), time(branch.ended_at)),
     ),
   );
@@ -79,7 +122,9 @@ function tops(session) {
 }
 
 function fork(session, one, above) {
-  const below = above.has(one.sessionId) ? [] : session.conversations.filter((other) => other.parentSessionId === one.sessionId);
+  const below = above.has(one.sessionId)
+    ? []
+    : session.conversations.filter((other) => other.parentSessionId === one.sessionId);
   const shown = session.session === state.session && state.conversation === one.sessionId;
   const known = new Set([...above, one.sessionId]);
   return h(
@@ -87,11 +132,33 @@ function fork(session, one, above) {
     null,
     h(
       "button",
-      { type: "button", class: "session fork", "aria-current": shown ? "true" : null, dataset: { focus: `f:${one.sessionId}`, conversation: one.sessionId }, onclick: () => chosen(session.session, one.sessionId) },
-      h("span", { class: "session-title", dir: "auto" }, h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "), clipMiddle(firstLine(nameOf(one)), 34)),
-      h("span", { class: "session-about" }, h("span", null, `Branch from turn ${one.rewindFromTurn ?? 0}`), one.current && h("span", { class: "agent" }, "current"), time(one.modified)),
+      {
+        type: "button",
+        class: "session fork",
+        "aria-current": shown ? "true" : null,
+        dataset: { focus: `f:${one.sessionId}`, conversation: one.sessionId },
+        onclick: () => chosen(session.session, one.sessionId),
+      },
+      h(
+        "span",
+        { class: "session-title", dir: "auto" },
+        h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "),
+        clipMiddle(firstLine(nameOf(one)), 34),
+      ),
+      h(
+        "span",
+        { class: "session-about" },
+        h("span", null, `Branch from turn ${one.rewindFromTurn ?? 0}`),
+        one.current && h("span", { class: "agent" }, "current"),
+        time(one.modified),
+      ),
     ),
-    below.length > 0 && h("ul", { class: "forks" }, below.map((other) => fork(session, other, known))),
+    below.length > 0 &&
+      h(
+        "ul",
+        { class: "forks" },
+        below.map((other) => fork(session, other, known)),
+      ),
   );
 }
 

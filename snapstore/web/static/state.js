@@ -66,7 +66,9 @@ export const nameOf = (conversation) =>
 
 /** Why nothing may move now, or "". */
 export function standstill() {
-  const open = (state.status?.open_turns || []).find((turn) => turn.session === state.session && turn.status === "open");
+  const open = (state.status?.open_turns || []).find(
+    (turn) => turn.session === state.session && turn.status === "open",
+  );
   if (open) return `A turn is open: ${open.agent || "the agent"} is at work. Moves wait until it ends.`;
   if (state.status?.recovery) return `A change was cut short: ${state.status.recovery}`;
   return "";

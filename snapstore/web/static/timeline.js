@@ -1,11 +1,12 @@
 // The current line as a conversation: turns, the user's own edits between them, and where you stand.
 
-import { cannotFork, openBranches, rewindDialog } from "./branching.js";
-import { button, clip, filesText, firstLine, forkSign, h, time, turnsText, visible } from "./dom.js";
+import { openBranches } from "./branching.js";
+import { button, clip, filesText, firstLine, forkSign, h, time, visible } from "./dom.js";
 import { openMenu } from "./dialogs.js";
 import { forget, want } from "./loading.js";
 import { copyPrompt, propose } from "./moves.js";
 import { askCheckpoint } from "./checkpoints.js";
+import { cannotFork, rewindDialog } from "./rewind.js";
 import { standstill, state } from "./state.js";
 import { fileList, fold, turnBody } from "./turn.js";
 import { VirtualList } from "./virtual.js";
@@ -14,7 +15,11 @@ const KINDS = { revert: "revert", apply: "applied", restore: "restored" };
 
 export class Timeline {
   constructor(element) {
-    this.list = new VirtualList(element, (row) => this.row(row), (rows) => this.seen(rows));
+    this.list = new VirtualList(
+      element,
+      (row) => this.row(row),
+      (rows) => this.seen(rows),
+    );
     this.shown = null; // the session whose place was found already
     element.addEventListener("contextmenu", (event) => {
       const row = event.target.closest("[data-commit]");
@@ -39,11 +44,31 @@ export class Timeline {
       const undone = at > line.at;
       const forks = line.forks.get(node.commit) || [];
       const has = state.details.has(node.commit);
-      const sign = [undone, at === line.at, has, state.grown.get(node.commit) || 0, waiting !== "", forkable, node.checkpoints.join("\n"), forks.map((branch) => branch.name).join("\n")].join("|");
-      rows.push({ key: node.commit, sign, node, undone, forks, here: at === line.at, guess: node.turn === null ? 52 : 168 });
-      if (at === line.at && line.undone.length) rows.push({ key: "here", sign: `here${line.undone.length}`, guess: 44 });
+      const sign = [
+        undone,
+        at === line.at,
+        has,
+        state.grown.get(node.commit) || 0,
+        waiting !== "",
+        forkable,
+        node.checkpoints.join("\n"),
+        forks.map((branch) => branch.name).join("\n"),
+      ].join("|");
+      rows.push({
+        key: node.commit,
+        sign,
+        node,
+        undone,
+        forks,
+        here: at === line.at,
+        guess: node.turn === null ? 52 : 168,
+      });
+      if (at === line.at && line.undone.length)
+        rows.push({ key: "here", sign: `here${line.undone.length}`, guess: 44 });
     }
-    const open = (state.status?.open_turns || []).find((turn) => turn.session === state.session && turn.status === "open");
+    const open = (state.status?.open_turns || []).find(
+      (turn) => turn.session === state.session && turn.status === "open",
+    );
     if (!open && line.last === 0) rows.push({ key: "empty", sign: "empty", guess: 120 });
     if (open) rows.push({ key: "open", sign: `open${open.started_at}${open.prompt}`, open, guess: 120 });
     const follow = this.shown === state.session && this.list.atEnd;
@@ -76,8 +101,23 @@ export class Timeline {
 
   row(row) {
     if (row.open) return openRow(row.open);
-    if (row.key === "empty") return h("div", { class: "row empty", role: "article" }, h("p", null, "No turns yet."), h("p", { class: "muted" }, "They appear here by themselves as soon as an agent works. `snapstore connect` makes yours tell of its turns."));
-    if (!row.node) return h("div", { class: "row divider", role: "article" }, h("span", null, `You are here. Future turns (${state.line.undone.length}) follow.`));
+    if (row.key === "empty")
+      return h(
+        "div",
+        { class: "row empty", role: "article" },
+        h("p", null, "No turns yet."),
+        h(
+          "p",
+          { class: "muted" },
+          "They appear here by themselves as soon as an agent works. `snapstore connect` makes yours tell of its turns.",
+        ),
+      );
+    if (!row.node)
+      return h(
+        "div",
+        { class: "row divider", role: "article" },
+        h("span", null, `You are here. Future turns (${state.line.undone.length}) follow.`),
+      );
     if (row.node.kind === "baseline") return this.start(row);
     if (row.node.turn === null) return this.edits(row);
     return this.turn(row);
@@ -106,33 +146,61 @@ export class Timeline {
         node.checkpoints.map((label) => h("span", { class: "badge pin" }, "◆ ", h("bdi", null, visible(label)))),
         h("span", { class: "who" }, visible(node.agent)),
         time(node.ended_at),
-        this.actions(node, undone),
+        this.actions(node),
       ),
       h("div", { class: "turn-body" }, turnBody(node, detail)),
     );
   }
 
-  actions(node, undone) {
+  actions(node) {
     const reason = standstill();
     const label = "Restore to here";
     return h(
       "span",
       { class: "actions" },
-      button(label, () => restoreTo(node), { icon: "restore", only: true, reason, "data-focus": "restore", "aria-label": label, title: reason || `${label} (turn ${node.turn ?? 0})` }),
-      node.turn !== null && !cannotFork() && button("Rewind to here", () => rewindDialog(node), { icon: "fork", only: true, reason, "data-focus": "rewind" }),
-      button(`Actions for ${node.turn === null ? "the start" : `turn ${node.turn}`}`, (event) => {
-        const box = event.currentTarget.getBoundingClientRect();
-        this.menu(node.commit, box.right - 200, box.bottom + 4);
-      }, { icon: "more", only: true, "aria-haspopup": "menu", "data-focus": "more" }),
+      button(label, () => restoreTo(node), {
+        icon: "restore",
+        only: true,
+        reason,
+        "data-focus": "restore",
+        "aria-label": label,
+        title: reason || `${label} (turn ${node.turn ?? 0})`,
+      }),
+      node.turn !== null &&
+        !cannotFork() &&
+        button("Rewind to here", () => rewindDialog(node), {
+          icon: "fork",
+          only: true,
+          reason,
+          "data-focus": "rewind",
+        }),
+      button(
+        `Actions for ${node.turn === null ? "the start" : `turn ${node.turn}`}`,
+        (event) => {
+          const box = event.currentTarget.getBoundingClientRect();
+          this.menu(node.commit, box.right - 200, box.bottom + 4);
+        },
+        { icon: "more", only: true, "aria-haspopup": "menu", "data-focus": "more" },
+      ),
     );
   }
 
   start({ node, forks, undone, here }) {
     return h(
       "article",
-      { class: `row start ${here ? "here" : ""} ${undone ? "undone" : ""}`, dataset: { commit: node.commit }, "aria-label": "Before the first turn", tabindex: "-1" },
+      {
+        class: `row start ${here ? "here" : ""} ${undone ? "undone" : ""}`,
+        dataset: { commit: node.commit },
+        "aria-label": "Before the first turn",
+        tabindex: "-1",
+      },
       h("span", { class: "dot", "aria-hidden": "true" }),
-      h("span", { class: "quiet-text" }, forks.length ? forkButton(node, forks, "Start") : "Start", ", before the first turn"),
+      h(
+        "span",
+        { class: "quiet-text" },
+        forks.length ? forkButton(node, forks, "Start") : "Start",
+        ", before the first turn",
+      ),
       here && h("span", { class: "badge accent" }, "you are here"),
       node.checkpoints.map((label) => h("span", { class: "badge pin" }, "◆ ", h("bdi", null, visible(label)))),
       time(node.ended_at),
@@ -143,13 +211,30 @@ export class Timeline {
   edits({ node, undone, here }) {
     const detail = state.details.get(node.commit);
     const files = detail?.files || [];
-    const named = files.slice(0, 2).map((file) => visible(file.path)).join(", ");
-    const text = detail ? `${filesText(files.length)} changed between turns: ${named}${files.length > 2 ? ", …" : ""}` : "Changed between turns";
+    const named = files
+      .slice(0, 2)
+      .map((file) => visible(file.path))
+      .join(", ");
+    const text = detail
+      ? `${filesText(files.length)} changed between turns: ${named}${files.length > 2 ? ", …" : ""}`
+      : "Changed between turns";
     return h(
       "article",
-      { class: `row edits ${undone ? "undone" : ""} ${here ? "here" : ""}`, dataset: { commit: node.commit }, "aria-label": "Edits between turns", tabindex: "-1" },
+      {
+        class: `row edits ${undone ? "undone" : ""} ${here ? "here" : ""}`,
+        dataset: { commit: node.commit },
+        "aria-label": "Edits between turns",
+        tabindex: "-1",
+      },
       h("span", { class: "dot", "aria-hidden": "true" }),
-      detail ? fold(`${node.commit}:edits`, { class: "fold quiet-text" }, text, () => fileList(node, detail) || h("p", { class: "muted" }, "No file.")) : h("span", { class: "quiet-text" }, text),
+      detail
+        ? fold(
+            `${node.commit}:edits`,
+            { class: "fold quiet-text" },
+            text,
+            () => fileList(node, detail) || h("p", { class: "muted" }, "No file."),
+          )
+        : h("span", { class: "quiet-text" }, text),
       here && h("span", { class: "badge accent" }, "you are here"),
       time(node.ended_at),
     );
@@ -175,10 +260,17 @@ export class Timeline {
         null,
         ["Rewind to this turn…", () => rewindDialog(node), reason],
         ["Branch from here…", () => rewindDialog(node, true), reason],
-        forks.length && [`Show ${forks.length === 1 ? "the branch" : `${forks.length} branches`} from here`, () => openBranches(node, forks)],
+        forks.length && [
+          `Show ${forks.length === 1 ? "the branch" : `${forks.length} branches`} from here`,
+          () => openBranches(node, forks),
+        ],
         null,
         ["Checkpoint…", () => askCheckpoint(node)],
-        ["Copy prompt", async () => copyPrompt(state.details.get(commit)?.prompt || node.prompt), numbered ? "" : "There is no prompt."],
+        [
+          "Copy prompt",
+          async () => copyPrompt(state.details.get(commit)?.prompt || node.prompt),
+          numbered ? "" : "There is no prompt.",
+        ],
       ].filter((item) => item !== 0 && item !== undefined && item !== false),
       numbered ? `Turn ${node.turn}` : "Start",
     );
@@ -187,15 +279,38 @@ export class Timeline {
 
 function forkButton(node, forks, name) {
   const about = `${name}: ${forks.length === 1 ? "1 branch parts" : `${forks.length} branches part`} here`;
-  return h("button", { type: "button", class: "fork-mark", title: about, "data-focus": "fork", onclick: () => openBranches(node, forks) }, `${name} `, h("span", { class: "fork-sign" }, forkSign(), ` ${forks.length}`), h("span", { class: "for-readers" }, ` ${about}`));
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "fork-mark",
+      title: about,
+      "data-focus": "fork",
+      onclick: () => openBranches(node, forks),
+    },
+    `${name} `,
+    h("span", { class: "fork-sign" }, forkSign(), ` ${forks.length}`),
+    h("span", { class: "for-readers" }, ` ${about}`),
+  );
 }
 
 function openRow(turn) {
   return h(
     "article",
     { class: "row turn open", "aria-label": "The turn that is under way" },
-    h("header", { class: "turn-head" }, h("h3", null, turn.turn ? `Turn ${turn.turn}` : "Under way"), h("span", { class: "badge live" }, "open"), h("span", { class: "who" }, visible(turn.agent)), time(turn.started_at)),
-    h("div", { class: "turn-body" }, h("div", { class: "prompt", dir: "auto" }, h("p", null, visible(turn.prompt) || "(no prompt)"))),
+    h(
+      "header",
+      { class: "turn-head" },
+      h("h3", null, turn.turn ? `Turn ${turn.turn}` : "Under way"),
+      h("span", { class: "badge live" }, "open"),
+      h("span", { class: "who" }, visible(turn.agent)),
+      time(turn.started_at),
+    ),
+    h(
+      "div",
+      { class: "turn-body" },
+      h("div", { class: "prompt", dir: "auto" }, h("p", null, visible(turn.prompt) || "(no prompt)")),
+    ),
   );
 }
 
@@ -207,25 +322,4 @@ function undoTurn(node) {
   const line = state.line;
   const count = line.nodes.slice(line.index.get(node.commit), line.at + 1).filter((one) => one.turn !== null).length;
   return propose({ move: "undo", count });
-}
-
-export class RedoBar {
-  constructor(element) {
-    this.element = element;
-  }
-
-  draw() {
-    const undone = state.line?.undone || [];
-    this.element.hidden = !undone.length || state.view !== "timeline";
-    if (!undone.length) return;
-    const reason = standstill();
-    const sign = `${undone.length}|${reason}`;
-    if (this.sign === sign) return;
-    this.sign = sign;
-    this.element.replaceChildren(
-      h("span", { class: "redo-text" }, `↩ ${turnsText(undone.length)} undone`),
-      button("Redo Next", () => propose({ move: "redo", count: 1 }), { kind: "small", reason }),
-      button("Redo All", () => propose({ move: "redo", count: undone.length }), { kind: "small primary", reason }),
-    );
-  }
 }

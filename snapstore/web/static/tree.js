@@ -17,7 +17,12 @@ export class TreeView {
   constructor(go) {
     this.go = go;
     this.chosen = null;
-    this.box = h("div", { class: "tree-box", tabindex: "0", role: "group", "aria-label": "Tree of turns. Tab goes from node to node." });
+    this.box = h("div", {
+      class: "tree-box",
+      tabindex: "0",
+      role: "group",
+      "aria-label": "Tree of turns. Tab goes from node to node.",
+    });
     this.space = h("div", { class: "tree-space" });
     this.drawing = svg("svg", { class: "tree" });
     this.edges = svg("g");
@@ -30,13 +35,32 @@ export class TreeView {
     this.zoomOut = button("−", () => this.zoom(-1), { kind: "small", "aria-label": "Smaller" });
     this.zoomIn = button("+", () => this.zoom(1), { kind: "small", "aria-label": "Larger" });
     this.count = h("span", { class: "muted" });
-    this.element = h("div", { class: "tree-view" }, h("div", { class: "tree-bar" }, h("h2", null, "Tree"), this.count, h("span", { class: "grow" }), button("Find me", () => this.find(state.tree.cursor), { kind: "small quiet" }), this.zoomOut, this.zoomIn), this.box, this.about);
+    this.element = h(
+      "div",
+      { class: "tree-view" },
+      h(
+        "div",
+        { class: "tree-bar" },
+        h("h2", null, "Tree"),
+        this.count,
+        h("span", { class: "grow" }),
+        button("Find me", () => this.find(state.tree.cursor), { kind: "small quiet" }),
+        this.zoomOut,
+        this.zoomIn,
+      ),
+      this.box,
+      this.about,
+    );
     this.box.addEventListener("scroll", () => this.schedule(), { passive: true });
-    this.box.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return;
-      event.preventDefault();
-      this.zoom(event.deltaY < 0 ? 1 : -1, event.clientY - this.box.getBoundingClientRect().top);
-    }, { passive: false });
+    this.box.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.metaKey) return;
+        event.preventDefault();
+        this.zoom(event.deltaY < 0 ? 1 : -1, event.clientY - this.box.getBoundingClientRect().top);
+      },
+      { passive: false },
+    );
     this.resized = new ResizeObserver(() => this.schedule());
     this.resized.observe(this.box);
   }
@@ -61,10 +85,11 @@ export class TreeView {
   }
 
   schedule() {
-    if (!this.frame) this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.paint();
-    });
+    if (!this.frame)
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.paint();
+      });
   }
 
   zoom(step, at = this.box.clientHeight / 2) {
@@ -105,7 +130,11 @@ export class TreeView {
       this.marks.replaceChildren();
     }
     const seen = tracks.filter((track) => track.last >= from && track.from <= to);
-    this.edges.replaceChildren(...seen.map((track) => svg("path", { class: `edge ${track.lane === 0 ? "now" : ""}`, d: this.edge(track, from, to) })));
+    this.edges.replaceChildren(
+      ...seen.map((track) =>
+        svg("path", { class: `edge ${track.lane === 0 ? "now" : ""}`, d: this.edge(track, from, to) }),
+      ),
+    );
     for (const [row, mark] of this.shown) {
       if (row >= from && row <= to) continue;
       mark.remove();
@@ -130,7 +159,15 @@ export class TreeView {
     const here = node.commit === state.tree.cursor;
     const labels = this.high >= READABLE;
     const y = this.y(row);
-    const kind = [node.turn === null ? "edits" : "turn", here && "cursor", line.isUndone(node.commit) && "undone", !line.index.has(node.commit) && "aside", node.commit === this.chosen && "chosen"].filter(Boolean).join(" ");
+    const kind = [
+      node.turn === null ? "edits" : "turn",
+      here && "cursor",
+      line.isUndone(node.commit) && "undone",
+      !line.index.has(node.commit) && "aside",
+      node.commit === this.chosen && "chosen",
+    ]
+      .filter(Boolean)
+      .join(" ");
     const name = node.kind === "baseline" ? "Start" : node.turn === null ? "edits" : `Turn ${node.turn}`;
     const text = `${node.checkpoints.map((label) => `◆ ${visible(label)}  `).join("")}${name}  ${node.turn === null ? "" : firstLine(node.prompt)}`;
     const size = node.turn === null ? Math.min(3, this.high / 2.5) : Math.max(1.5, Math.min(6, this.high / 3.4));
@@ -141,7 +178,15 @@ export class TreeView {
     };
     return svg(
       "g",
-      { class: `node ${kind}`, role: "button", tabindex: "0", "aria-label": `${name}${here ? ", you are here" : ""}: ${clip(firstLine(node.prompt), 60)}`, dataset: { commit: node.commit }, onclick: act, onkeydown: act },
+      {
+        class: `node ${kind}`,
+        role: "button",
+        tabindex: "0",
+        "aria-label": `${name}${here ? ", you are here" : ""}: ${clip(firstLine(node.prompt), 60)}`,
+        dataset: { commit: node.commit },
+        onclick: act,
+        onkeydown: act,
+      },
       labels && svg("rect", { class: "hit", x: "0", y: y - this.high / 2, width: "4000", height: this.high }),
       svg("circle", { cx: this.x(this.laid.laneOf.get(node.commit)), cy: y, r: size }),
       labels && svg("text", { x: this.x(this.laid.width) + 4, y: y + 4 }, clip(text, 160)),
@@ -174,15 +219,33 @@ export class TreeView {
     const onLine = state.line.index.has(node.commit);
     const draw = (detail) => {
       const files = detail?.files || [];
-      const sum = { added: files.reduce((all, file) => all + (file.added || 0), 0), removed: files.reduce((all, file) => all + (file.removed || 0), 0) };
+      const sum = {
+        added: files.reduce((all, file) => all + (file.added || 0), 0),
+        removed: files.reduce((all, file) => all + (file.removed || 0), 0),
+      };
       const anchor = state.line.forks.get(node.commit);
       fill(
         this.about,
-        h("div", { class: "card-text" }, h("strong", null, node.kind === "baseline" ? "Start" : node.turn === null ? "Edits between turns" : `Turn ${node.turn}`), h("span", { class: "muted" }, ` #${node.seq} on ${visible(node.branch)} · `), time(node.ended_at), h("p", { dir: "auto" }, clip(firstLine(node.prompt), 200)), detail && h("p", { class: "muted" }, filesText(files.length), " ", counts(sum))),
+        h(
+          "div",
+          { class: "card-text" },
+          h(
+            "strong",
+            null,
+            node.kind === "baseline" ? "Start" : node.turn === null ? "Edits between turns" : `Turn ${node.turn}`,
+          ),
+          h("span", { class: "muted" }, ` #${node.seq} on ${visible(node.branch)} · `),
+          time(node.ended_at),
+          h("p", { dir: "auto" }, clip(firstLine(node.prompt), 200)),
+          detail && h("p", { class: "muted" }, filesText(files.length), " ", counts(sum)),
+        ),
         onLine && button("Show in timeline", () => this.go(node), { kind: "small" }),
         anchor && button("Branches", () => openBranches(node, anchor), { kind: "small" }),
         !onLine && button("Compare", () => openComparison("@", node.commit), { kind: "small" }),
-        button("Restore to here", () => propose({ move: "goto", address: node.commit }), { kind: "small primary", reason: standstill() || (node.commit === state.tree.cursor ? "You are here." : "") }),
+        button("Restore to here", () => propose({ move: "goto", address: node.commit }), {
+          kind: "small primary",
+          reason: standstill() || (node.commit === state.tree.cursor ? "You are here." : ""),
+        }),
       );
     };
     draw(state.details.get(node.commit));

@@ -24,7 +24,8 @@ export function fold(key, props, summary, content) {
   return element;
 }
 
-const text = (value) => (typeof value === "string" ? value : typeof value?.text === "string" ? value.text : JSON.stringify(value, null, 1));
+const text = (value) =>
+  typeof value === "string" ? value : typeof value?.text === "string" ? value.text : JSON.stringify(value, null, 1);
 
 export function prose(value, key, kind) {
   const whole = visible(text(value)).trim();
@@ -34,7 +35,9 @@ export function prose(value, key, kind) {
     "div",
     { class: kind, dir: "auto" },
     paragraphs(`${cut}…`),
-    fold(`${key}:rest`, { class: "fold" }, `Show all ${whole.length.toLocaleString("en")} characters`, () => h("div", { class: "rest" }, whole)),
+    fold(`${key}:rest`, { class: "fold" }, `Show all ${whole.length.toLocaleString("en")} characters`, () =>
+      h("div", { class: "rest" }, whole),
+    ),
   );
 }
 
@@ -43,21 +46,42 @@ function paragraphs(whole) {
   return whole.split(/^```[^\n]*\n?/m).map((part, number) => {
     if (number % 2) return h("pre", { class: "block" }, part.replace(/\n$/, ""));
     const trimmed = part.replace(/^\n+|\n+$/g, "");
-    return trimmed && h("p", null, trimmed.split(/(`[^`\n]+`)/).map((piece) => (/^`[^`\n]+`$/.test(piece) ? h("code", null, piece.slice(1, -1)) : piece)));
+    return (
+      trimmed &&
+      h(
+        "p",
+        null,
+        trimmed
+          .split(/(`[^`\n]+`)/)
+          .map((piece) => (/^`[^`\n]+`$/.test(piece) ? h("code", null, piece.slice(1, -1)) : piece)),
+      )
+    );
   });
 }
 
 export function turnBody(node, detail) {
   const key = node.commit;
-  if (!detail) return [h("div", { class: "prompt", dir: "auto" }, h("p", null, firstLine(node.prompt) || "(no prompt)")), h("div", { class: "waiting", "aria-hidden": "true" })];
+  if (!detail)
+    return [
+      h("div", { class: "prompt", dir: "auto" }, h("p", null, firstLine(node.prompt) || "(no prompt)")),
+      h("div", { class: "waiting", "aria-hidden": "true" }),
+    ];
   const thinking = detail.thinking || [];
   const calls = detail.tool_calls || [];
   return [
     node.kind === "turn" && prose(detail.prompt || "(no prompt)", `${key}:prompt`, "prompt"),
     node.kind !== "turn" && h("p", { class: "deed" }, firstLine(detail.prompt || node.prompt)),
     thinking.length > 0 &&
-      fold(`${key}:thinking`, { class: "thinking" }, `Thinking${thinking.length > 1 ? ` (${thinking.length})` : ""}`, () =>
-        h("div", { class: "thoughts", dir: "auto" }, thinking.map((part) => h("p", null, visible(text(part)).trim()))),
+      fold(
+        `${key}:thinking`,
+        { class: "thinking" },
+        `Thinking${thinking.length > 1 ? ` (${thinking.length})` : ""}`,
+        () =>
+          h(
+            "div",
+            { class: "thoughts", dir: "auto" },
+            thinking.map((part) => h("p", null, visible(text(part)).trim())),
+          ),
       ),
     calls.length > 0 && toolCalls(key, calls),
     (detail.replies || []).map((part, number) => prose(part, `${key}:reply${number}`, "reply")),
@@ -67,7 +91,12 @@ export function turnBody(node, detail) {
 }
 
 function toolCalls(key, calls) {
-  const list = () => h("ul", { class: "calls" }, calls.map((call, number) => h("li", null, toolCall(`${key}:call${number}`, call))));
+  const list = () =>
+    h(
+      "ul",
+      { class: "calls" },
+      calls.map((call, number) => h("li", null, toolCall(`${key}:call${number}`, call))),
+    );
   if (calls.length <= 4) return list();
   return fold(`${key}:calls`, { class: "fold" }, `${calls.length} tool calls`, list);
 }
@@ -75,7 +104,8 @@ function toolCalls(key, calls) {
 /** `Edit app.py`, `Bash npm test`: the tool, and what it was used on. */
 function toolCall(key, call) {
   const input = call.input && typeof call.input === "object" ? call.input : {};
-  const on = below(call.file_path) || input.command || input.pattern || input.query || input.url || input.description || "";
+  const on =
+    below(call.file_path) || input.command || input.pattern || input.query || input.url || input.description || "";
   const summary = [
     h("span", { class: "tool" }, visible(call.name || call.type || "tool")),
     h("span", { class: "on" }, clip(firstLine(Array.isArray(on) ? on.join(" ") : on), 160)),
@@ -90,8 +120,13 @@ function toolCall(key, call) {
       const given = typeof call.input === "string" ? call.input : input.command || JSON.stringify(call.input, null, 2);
       found.push(h("pre", { class: "block" }, visible(Array.isArray(given) ? given.join(" ") : given)));
     }
-    if (call.result) found.push(h("p", { class: "label" }, "Result"), h("pre", { class: "block" }, visible(call.result)));
-    return h("div", { class: "call-body" }, found.length ? found : h("p", { class: "muted" }, "Nothing more is recorded."));
+    if (call.result)
+      found.push(h("p", { class: "label" }, "Result"), h("pre", { class: "block" }, visible(call.result)));
+    return h(
+      "div",
+      { class: "call-body" },
+      found.length ? found : h("p", { class: "muted" }, "Nothing more is recorded."),
+    );
   };
   return fold(key, { class: "call" }, summary, parts);
 }
@@ -124,12 +159,25 @@ export function fileList(node, detail) {
     "ul",
     { class: "files", "aria-label": "Files changed" },
     files.map((file) =>
-      h("li", null, fold(
-        `${node.commit}:file:${file.path}`,
-        { class: "file" },
-        [h("span", { class: `change change-${file.change}`, title: CHANGES[file.change] }, file.change, h("span", { class: "for-readers" }, ` ${CHANGES[file.change] || ""} `)), pathName(file.path), counts(file)],
-        () => diffView(state.session, node.parent || node.commit, node.commit, file.path),
-      )),
+      h(
+        "li",
+        null,
+        fold(
+          `${node.commit}:file:${file.path}`,
+          { class: "file" },
+          [
+            h(
+              "span",
+              { class: `change change-${file.change}`, title: CHANGES[file.change] },
+              file.change,
+              h("span", { class: "for-readers" }, ` ${CHANGES[file.change] || ""} `),
+            ),
+            pathName(file.path),
+            counts(file),
+          ],
+          () => diffView(state.session, node.parent || node.commit, node.commit, file.path),
+        ),
+      ),
     ),
   );
 }
@@ -138,8 +186,18 @@ function remarks(detail) {
   const found = [
     ...(detail.left_out || []).map((item) => `Left out: ${item.path} (${item.why})`),
     ...(detail.first_seen || []).map((path) => `First seen in this turn: ${path}. Undo leaves it alone.`),
-    ...(detail.unknown || []).map((item) => `Not known from the conversation: ${item.path || "any file"} (${item.why})`),
+    ...(detail.unknown || []).map(
+      (item) => `Not known from the conversation: ${item.path || "any file"} (${item.why})`,
+    ),
   ];
-  if (detail.user_git && Object.keys(detail.user_git).length) found.push("Your own git repository moved during this turn. Undo does not move it back.");
-  return found.length > 0 && h("ul", { class: "remarks" }, found.map((line) => h("li", null, visible(line))));
+  if (detail.user_git && Object.keys(detail.user_git).length)
+    found.push("Your own git repository moved during this turn. Undo does not move it back.");
+  return (
+    found.length > 0 &&
+    h(
+      "ul",
+      { class: "remarks" },
+      found.map((line) => h("li", null, visible(line))),
+    )
+  );
 }

@@ -24,7 +24,13 @@ export class VirtualList {
     this.outer.observe(scroller);
     scroller.addEventListener("scroll", () => this.schedule(), { passive: true });
     for (const name of ["wheel", "touchstart", "pointerdown", "keydown"]) {
-      scroller.addEventListener(name, () => { this.aim = null; }, { passive: true });
+      scroller.addEventListener(
+        name,
+        () => {
+          this.aim = null;
+        },
+        { passive: true },
+      );
     }
   }
 
@@ -44,10 +50,11 @@ export class VirtualList {
   }
 
   schedule() {
-    if (!this.frame) this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      this.draw();
-    });
+    if (!this.frame)
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.draw();
+      });
   }
 
   get atEnd() {
@@ -96,7 +103,8 @@ export class VirtualList {
     const height = this.tops[at + 1] - this.tops[at];
     const room = this.scroller.clientHeight;
     const rest = room - height;
-    const lift = this.aim.align === "end" ? Math.max(rest - 96, 0) : this.aim.align === "center" && rest > 0 ? rest / 2 : 12;
+    const lift =
+      this.aim.align === "end" ? Math.max(rest - 96, 0) : this.aim.align === "center" && rest > 0 ? rest / 2 : 12;
     this.scroller.scrollTop = Math.max(0, this.tops[at] - lift);
   }
 

@@ -1,0 +1,208 @@
+// The question before every move: what will be written and removed, what stands in the way, and the yes (S0-43, C13).
+
+import * as api from "./api.js";
+import { conflictList } from "./conflicts.js";
+import { toast } from "./dialogs.js";
+import { diffView } from "./diff.js";
+import { button, clip, fill, filesText, firstLine, h, visible } from "./dom.js";
+import { refused } from "./loading.js";
+import { asked, question, unsettled } from "./plans.js";
+import { state } from "./state.js";
+import { fold, pathName } from "./turn.js";
+
+const SHOWN = 200; // paths listed in a dialog
+
+export class MoveDialog {
+  constructor(request, at, plan, close) {
+    this.session = state.session;
+    this.request = { ...request };
+    this.at = at;
+    this.plan = plan;
+    this.close = close;
+    this.choices = new Map(); // path -> mine | theirs | merge | markers
+    this.conflicts = plan.conflicts;
+    this.body = h("div", { class: "dialog-body" });
+    this.go = button("", () => this.carryOut(), { kind: "primary" });
+    this.why = h("p", { class: "why", id: "why" });
+  }
+
+  parts() {
+    this.draw();
+    return [
+      this.body,
+      h(
+        "footer",
+        { class: "dialog-foot" },
+        this.why,
+        button("Cancel", () => this.close(), { autofocus: true }),
+        this.go,
+      ),
+    ];
+  }
+
+  draw() {
+    const plan = this.plan;
+    if (this.request.move === "revert") plan.of = this.request.turn;
+    const [title, text] = question(plan);
+    const first = plan.turns_undone ? this.firstUndone() : null;
+    fill(
+      this.body,
+      h("h2", { id: "dialog-title" }, title),
+      h("p", { class: "lead" }, text),
+      first &&
+        h(
+          "p",
+          { class: "muted" },
+          `First undone: turn ${first.turn}`,
+          first.prompt && `, “${clip(firstLine(first.prompt), 90)}”`,
+        ),
+      this.conflicts.length > 0 && conflictList(this),
+      this.files("Will be written", plan.written, "M"),
+      this.files("Will be removed", plan.removed, "D"),
+      this.files("Will be left as they are", plan.skipped, "S"),
+      plan.kept.length > 0 && h("p", { class: "muted" }, `${filesText(plan.kept.length)} already as wanted.`),
+      (plan.notes || []).map((note) => h("p", { class: "notice" }, visible(note))),
+      this.scopes(),
+    );
+    const verb =
+      plan.turns_undone && plan.turns_redone
+        ? "Switch"
+        : plan.turns_undone
+          ? "Undo"
+          : plan.turns_redone
+            ? "Redo"
+            : { revert: "Revert", apply: "Apply" }[plan.move] || "Restore";
+    this.go.textContent = verb;
+    const open = unsettled(plan).length;
+    this.go.disabled = open > 0;
+    this.why.textContent = open ? `${filesText(open)} still to be settled.` : "";
+    if (open) this.go.setAttribute("aria-describedby", "why");
+  }
+
+  firstUndone() {
+    const line = state.line.nodes.slice(0, state.line.at + 1).filter((node) => node.turn !== null);
+    return line[line.length - this.plan.turns_undone];
+  }
+
+  files(title, paths, change) {
+    if (!paths.length) return null;
+    const rows = paths.slice(0, SHOWN).map((path) =>
+      h(
+        "li",
+        null,
+        fold(
+          `move:${path}`,
+          { class: "file" },
+          [
+            h("span", { class: `change change-${change}`, "aria-hidden": "true" }, { M: "→", D: "×", S: "=" }[change]),
+            pathName(path),
+          ],
+          () => diffView(state.session, ...this.ends(), path),
+        ),
+      ),
+    );
+    return h(
+      "section",
+      { class: "paths" },
+      h("h3", null, `${title} `, h("span", { class: "count" }, paths.length)),
+      h("ul", { class: "files" }, rows),
+      paths.length > SHOWN && h("p", { class: "muted" }, `… and ${(paths.length - SHOWN).toLocaleString("en")} more`),
+    );
+  }
+
+  /** Between which two places the files differ. A node that a move will make is not there yet. */
+  ends() {
+    const { move, address } = this.request;
+    const node = state.line.byCommit.get(address);
+    if (move === "revert" && node?.parent) return [node.commit, node.parent];
+    if (move === "apply" && node?.parent) return [node.parent, node.commit];
+    return [this.plan.from.commit, move === "restore" ? address : this.plan.to.commit];
+  }
+
+  /** Files and conversation go together unless a person says otherwise (C6). */
+  scopes() {
+    if (!["undo", "redo", "goto", "switch"].includes(this.request.move)) return null;
+    const chosen = this.request.scope || "both";
+    const option = (value, label) =>
+      h(
+        "label",
+        { class: "choice" },
+        h("input", {
+          type: "radio",
+          name: "scope",
+          value,
+          checked: chosen === value,
+          onchange: () => this.again({ scope: value }),
+        }),
+        label,
+      );
+    return h(
+      "fieldset",
+      { class: "scopes" },
+      h("legend", null, "Move"),
+      option("both", "Files and conversation"),
+      option("files", "Files only"),
+      option("conversation", "Conversation only"),
+    );
+  }
+
+  /** The request with what a person chose for each conflict. */
+  settled() {
+    const of = (way) => [...this.choices].filter(([, choice]) => choice === way).map(([path]) => path);
+    const found = asked(this.request, this.at);
+    if (this.choices.size && found.scope !== "conversation") {
+      found.ours = of("mine");
+      found.theirs = of("theirs");
+      found.on_conflict = of("markers").length ? "markers" : of("merge").length ? "merge" : "refuse";
+    }
+    return found;
+  }
+
+  choose(path, way) {
+    this.choices.set(path, way);
+    return this.again({});
+  }
+
+  async again(change) {
+    Object.assign(this.request, change);
+    const focus = document.activeElement?.dataset?.focus;
+    this.go.disabled = true; // until the answer to the last choice is here
+    const asking = (this.asking = api.preview(this.session, this.settled()));
+    try {
+      const plan = await asking;
+      if (asking !== this.asking) return; // another choice came meanwhile
+      this.plan = plan;
+      const known = new Map(this.conflicts.map((item) => [item.path, item]));
+      for (const item of this.plan.conflicts) known.set(item.path, item);
+      this.conflicts = this.request.scope === "conversation" ? [] : [...known.values()];
+    } catch (error) {
+      if (error.stale) this.close();
+      await refused(error);
+      return;
+    }
+    this.draw();
+    if (focus) this.body.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
+  }
+
+  async carryOut() {
+    if (this.go.disabled) return;
+    this.go.disabled = true;
+    this.go.classList.add("busy");
+    try {
+      const done = await api.move(this.session, this.settled());
+      this.close({ ...done, scope: this.request.scope || "both" });
+    } catch (error) {
+      this.go.classList.remove("busy");
+      if (error.status === 409 && !error.stale) {
+        toast(error.message, {
+          kind: "bad",
+          hint: error.hint || "Nothing was written. Choose for each file, or cancel.",
+        });
+        await this.again({});
+        return;
+      }
+      this.close();
+      await refused(error);
+    }
+  }
+}

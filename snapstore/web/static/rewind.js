@@ -1,0 +1,149 @@
+// The dialog that starts a new session of the agent's at an earlier turn (S1-32), and the reasons why it may not.
+
+import * as api from "./api.js";
+import { complain, openDialog, toast } from "./dialogs.js";
+import { button, firstLine, h, visible } from "./dom.js";
+import { details, refresh, select } from "./loading.js";
+import { propose } from "./moves.js";
+import { conversationRecord, expected, isCompacted, sessionRecord, state } from "./state.js";
+import { pathName } from "./turn.js";
+
+/** S1-32: a new session of the agent that ends at this turn. The name is optional (S1-53). */
+export async function rewindDialog(node, named = false) {
+  const turn = node.turn ?? 0;
+  const refusal = cannotFork();
+  const at = expected();
+  const [compacted, plan] = refusal ? ["", null] : await Promise.all([compactedAfter(node), planned(node, at)]);
+  const answer = await openDialog(
+    (close) => {
+      const known = conversationRecord();
+      const field = h("input", {
+        type: "text",
+        id: "branch-title",
+        maxlength: "120",
+        placeholder: `${known?.title || firstLine(sessionRecord()?.firstPrompt || state.session)} (Branch)`,
+        autocomplete: "off",
+      });
+      const create = h(
+        "button",
+        { type: "submit", class: "button primary", disabled: refusal !== "" || compacted !== "" },
+        "Create Branch",
+      );
+      const anyway = h("input", {
+        type: "checkbox",
+        onchange: () => {
+          create.disabled = !anyway.checked;
+        },
+      });
+      if (named) queueMicrotask(() => field.focus());
+      return h(
+        "form",
+        {
+          class: "dialog-form",
+          onsubmit: (event) => {
+            event.preventDefault();
+            if (!create.disabled) close({ title: field.value.trim() || null, compacted: anyway.checked });
+          },
+        },
+        h(
+          "div",
+          { class: "dialog-body" },
+          h("h2", { id: "dialog-title" }, `Rewind session to turn ${turn}?`),
+          h(
+            "p",
+            { class: "lead" },
+            `This will create a new session branch starting from turn ${turn}. Your current session will remain unchanged.`,
+          ),
+          refusal && h("p", { class: "notice bad", role: "alert" }, refusal),
+          compacted && [
+            h("p", { class: "notice bad", role: "alert" }, compacted),
+            h("label", { class: "choice" }, anyway, "Branch from the lines that were kept, all the same"),
+          ],
+          !refusal && h("label", { class: "field" }, h("span", null, "Name (optional)"), field),
+          plan && filesGoAlong(plan),
+        ),
+        h(
+          "footer",
+          { class: "dialog-foot" },
+          button("Cancel", () => close()),
+          create,
+        ),
+      );
+    },
+    { kind: "ask" },
+  );
+  if (!answer) return;
+  // Files that changed since are settled one by one first, as in any move.
+  const settled = plan?.conflicts.length ? await propose({ move: "goto", address: node.commit }) : null;
+  if (settled || !plan?.conflicts.length) await createFork(node, settled ? settled.to.commit : at, answer);
+}
+
+async function planned(node, at) {
+  try {
+    return await api.preview(state.session, { move: "goto", address: node.commit, expected: at });
+  } catch {
+    return null; // the fork itself will say why
+  }
+}
+
+function filesGoAlong(plan) {
+  const paths = [...plan.written, ...plan.removed];
+  if (!paths.length && !plan.conflicts.length) return h("p", { class: "muted" }, "No file will change.");
+  const names = paths.slice(0, 8).map((path) => h("li", null, pathName(path)));
+  return h(
+    "section",
+    null,
+    h("h3", null, "Files go along ", h("span", { class: "count" }, paths.length + plan.conflicts.length)),
+    h("ul", { class: "plain" }, names),
+    paths.length > 8 && h("p", { class: "muted" }, `… and ${paths.length - 8} more`),
+    (plan.notes || []).map((note) => h("p", { class: "notice" }, visible(note))),
+  );
+}
+
+async function createFork(node, at, { title, compacted }) {
+  try {
+    const { fork } = await api.fork(state.session, {
+      expected: at,
+      address: node.commit,
+      ...(title ? { title } : {}),
+      ...(compacted ? { compacted } : {}),
+    });
+    state.moved = true;
+    await refresh(true);
+    if (fork.id) await select(state.session, fork.id);
+    const command = fork.command?.join(" ");
+    toast(`Created a branch from turn ${fork.rewindFromTurn}.`, {
+      kind: "good",
+      hint: [...(fork.notices || []), command ? `Go on with: ${command}` : ""].filter(Boolean).join(" "),
+      actions: command ? [["Copy command", () => navigator.clipboard?.writeText(command)]] : [],
+    });
+  } catch (error) {
+    complain(error);
+    if (error.stale) await refresh();
+  }
+}
+
+/** Why the agent's conversation cannot be forked from here, or "" (G-21). */
+export function cannotFork() {
+  const record = sessionRecord();
+  if (!record?.conversations?.length)
+    return "This session belongs to no agent's conversation: there is nothing to fork. A branch starts by itself when a turn follows an undo.";
+  const able = state.agents[conversationRecord()?.agent || record.agent];
+  return able && able.fork === "none" ? able.notice || "This agent's conversations cannot be forked." : "";
+}
+
+/** A conversation cannot go back to before a compaction (S1-47). */
+async function compactedAfter(node) {
+  const line = state.line;
+  const from = (line.index.get(node.commit) ?? 0) + 1;
+  const later = line.nodes.slice(from, from + 200).filter((one) => one.kind === "turn");
+  try {
+    const known = await details(later.map((one) => one.commit));
+    const met = known.find(isCompacted);
+    return met
+      ? `Turn ${node.turn ?? 0} lies before a compaction (at turn ${met.turn}): the agent no longer has the conversation up to it. Its files can still be restored.`
+      : "";
+  } catch {
+    return ""; // the server will say it
+  }
+}
