@@ -8,9 +8,12 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import pytest
 import schemathesis
 from helpers import all_refs, as_root, bit_by_bit, on_disk, turn, write
 from hypothesis import HealthCheck, Phase, given, settings
+from page_helpers import browser
 from schemathesis.checks import not_a_server_error
 from webserver import Client, Serving, serving
 
@@ -227,6 +231,104 @@ def test_a_websocket_is_not_spoken(server: Serving) -> None:
     for origin in ("http://evil.example", server.base):
         answer = server.client().http.get("/api/events/socket", headers={**upgrade, "origin": origin})
         assert answer.status_code in (403, 404)
+
+
+# A real browser, which has the cookie.
+
+
+@pytest.fixture
+def browsing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with browser(tmp_path_factory.mktemp("browser")) as chromium, closing(chromium.new_context()) as context:
+        yield context
+
+
+def test_a_browser_that_a_file_leads_here_is_let_in(told: Store, root: Path, tmp_path: Path, browsing: Any) -> None:
+    """As `snapstore ui` opens it: the cookie is for our pages only, and comes along all the same."""
+    with serving(root, exchange=False) as server:
+        lead = tmp_path / "lead.html"
+        lead.write_text(f'<meta http-equiv="refresh" content="0;url={server.url}">')
+        view = browsing.new_page()
+        view.goto(lead.as_uri())
+        view.wait_for_url(f"{server.base}/")
+        assert view.evaluate("fetch('/api/sessions').then(answer => answer.json())")["active"] == "shell"
+        view.close()
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1"])
+def test_another_page_of_the_same_browser(told: Store, root: Path, browsing: Any, name: str) -> None:
+    """A page of another site, and one on another port of this machine, to which the cookie is sent too. Fetches, forms,
+    images, scripts, frames and streams: nothing is done, and nothing can be read."""
+    with serving(root, exchange=False) as server, elsewhere(_EVIL) as port:
+        view = browsing.new_page()
+        view.goto(server.url)
+        view.wait_for_url(f"{server.base}/")
+        expected = view.evaluate("fetch('/api/sessions/shell/tree').then(answer => answer.json())")["expected"]
+        evil = browsing.new_page()
+        evil.goto(f"http://{name}:{port}/")
+        found = evil.evaluate("([base, expected]) => attack(base, expected)", [server.base, expected])
+        assert len(found) == 9 and set(found.values()) == {"nothing"}, found
+        evil.close()
+        assert view.evaluate("fetch('/api/sessions/shell/tree').then(answer => answer.json())")["expected"] == expected
+        view.close()
+
+
+_EVIL = """<!doctype html><title>evil</title><iframe name="frame"></iframe><script>
+const tried = async (deed) => { try { return await deed() ? "something" : "nothing" } catch { return "nothing" } };
+const loaded = (element, source) => new Promise((resolve) => {
+  element.onload = () => resolve(true); element.onerror = () => resolve(false);
+  element.src = source; document.body.append(element);
+});
+async function attack(base, expected) {
+  const move = base + "/api/sessions/shell/move", body = JSON.stringify({move: "undo", expected});
+  const json = {"content-type": "application/json"}, send = {method: "POST", credentials: "include", body};
+  const form = document.createElement("form");
+  form.method = "post"; form.enctype = "text/plain"; form.action = move; form.target = "frame";
+  const field = document.createElement("input");
+  field.name = body.slice(0, -1) + ', "x": "'; field.value = '"}';
+  form.append(field); document.body.append(form);
+  const framed = new Promise((resolve) => { document.querySelector("iframe").onload = resolve; });
+  form.submit(); await framed;
+  return {
+    json: await tried(() => fetch(move, {...send, headers: json})),
+    plain: await tried(() => fetch(move, {...send, headers: {"content-type": "text/plain"}})),
+    blind: await tried(async () => (await fetch(move, {...send, mode: "no-cors"})).type !== "opaque"),
+    beacon: await tried(() => (navigator.sendBeacon(move, body), false)),
+    read: await tried(() => fetch(base + "/api/sessions", {credentials: "include"})),
+    form: await tried(() => frames[0].document.body.textContent.includes("move")),
+    image: await tried(() => loaded(new Image(), base + "/static/icon.svg")),
+    script: await tried(() => loaded(document.createElement("script"), base + "/static/main.js")),
+    stream: await tried(() => new Promise((resolve) => {
+      const stream = new EventSource(base + "/api/events", {withCredentials: true});
+      stream.addEventListener("hello", () => resolve(true)); stream.onerror = () => resolve(false);
+    })),
+  };
+}
+</script>"""
+
+
+@contextmanager
+def elsewhere(text: str) -> Iterator[int]:
+    """Somebody else's server on this machine."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as found:
+        thread = threading.Thread(target=found.serve_forever)
+        thread.start()
+        try:
+            yield found.server_port
+        finally:
+            found.shutdown()
+            thread.join()
 
 
 # What is sent.

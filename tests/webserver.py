@@ -46,14 +46,16 @@ class Client:
 class Serving:
     """A server at work."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, exchange: bool) -> None:
         self.server = server
         self.port, self.url = server.port, server.url
         self.base = f"http://127.0.0.1:{server.port}"
         self._clients: list[Client] = []
-        self.welcome = httpx.get(self.url)
-        assert self.welcome.status_code == 200, self.welcome.text
-        self.cookies = dict(self.welcome.cookies)
+        self.cookies: dict[str, str] = {}
+        if exchange:
+            self.welcome = httpx.get(self.url)
+            assert self.welcome.status_code == 200, self.welcome.text
+            self.cookies = dict(self.welcome.cookies)
 
     def client(self) -> Client:
         self._clients.append(Client(self.port, self.cookies))
@@ -99,13 +101,14 @@ class Events:
 
 
 @contextmanager
-def serving(root: Path) -> Iterator[Serving]:
+def serving(root: Path, *, exchange: bool = True) -> Iterator[Serving]:
+    """A server for a project. Without `exchange` its token is still unused."""
     server = Server(str(root))
     thread = threading.Thread(target=server.run)
     thread.start()
     found = None
     try:
-        found = Serving(server)
+        found = Serving(server, exchange=exchange)
         yield found
     finally:
         if found is not None:
