@@ -30,7 +30,7 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
         context.document({"url": server.url, "port": server.port})
     else:
         context.out.line(context.out.paint(server.url, BOLD))
-        context.out.line("For this browser only, and once: whoever opens it first. Ctrl-C ends it.", DIM)
+        context.out.line("The address works once, for the browser that opens it first. Ctrl-C ends the server.", DIM)
     context.out.flush()
     opened = None if no_open else _open(server.url)
     gc.collect()
@@ -48,11 +48,13 @@ def _open(url: str) -> str:
     reads the address first could use it."""
     import tempfile
     import webbrowser
+    from threading import Thread
 
     fd, path = tempfile.mkstemp(prefix="snapstore-", suffix=".html")
     with open(fd, "w", encoding="ascii") as file:
         file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><title>snapstore</title>')
-    webbrowser.open(f"file://{path}")
+    # On the side: a browser for terminals comes back when it is left, and must find the server at work before.
+    Thread(target=webbrowser.open, args=(f"file://{path}",), daemon=True).start()
     return path
 
 
