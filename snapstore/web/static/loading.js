@@ -96,6 +96,7 @@ export async function select(session, conversation = null) {
   Object.assign(state, { session, conversation });
   if (other) {
     Object.assign(state, { tree: null, status: null, line: null });
+    wanted.clear();
     state.details.clear();
     state.opened.clear();
     changed("session");
@@ -107,11 +108,11 @@ export async function select(session, conversation = null) {
 
 const BATCH = 50;
 const wanted = new Set();
-let reading = false;
+let reading = null; // the batch that is under way
 
 /** Asks for the details of nodes soon: in batches, the last asked first. */
 export function want(commits) {
-  for (const commit of commits) if (!state.details.has(commit)) wanted.add(commit);
+  for (const commit of commits) if (!state.details.has(commit) && !reading?.includes(commit)) wanted.add(commit);
   if (!reading && wanted.size) read();
 }
 
@@ -121,9 +122,9 @@ export function forget() {
 }
 
 async function read() {
-  reading = true;
   const session = state.session;
   const batch = [...wanted].slice(-BATCH);
+  reading = batch;
   for (const commit of batch) wanted.delete(commit);
   try {
     const { nodes } = await api.readNodes(session, batch);
@@ -134,8 +135,8 @@ async function read() {
   } catch (error) {
     if (!broken?.isConnected) broken = toast(error.message, { hint: error.hint, kind: "bad" });
   } finally {
-    reading = false;
-    if (wanted.size && session === state.session) read();
+    reading = null;
+    if (wanted.size) read();
   }
 }
 
