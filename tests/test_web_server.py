@@ -22,6 +22,7 @@ from test_conversations import Talking
 from webserver import Client, Serving, serving
 
 from snapstore import Store
+from snapstore.records.web import PageTreeRecord
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -66,6 +67,8 @@ def test_what_a_page_reads_is_what_the_command_line_prints(page: Client, root: P
     wanted = printed("tree", "--all")
     assert tree["nodes"] == wanted["nodes"]
     assert (tree["expected"], tree["cursor"], tree["turn"]) == (wanted["cursor"], wanted["cursor"], 3)
+    assert (tree["max_branches"], tree["warn_branches"]) == (20, 15), "S0-48, S0-49"
+    assert PageTreeRecord.model_validate(tree)
     for node in tree["nodes"]:
         shown = printed("show", node["commit"])
         del shown["patch"], shown["lines"]

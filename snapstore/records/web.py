@@ -56,6 +56,8 @@ class PageSessionsRecord(Record):
 class PageTreeRecord(TreeRecord):
     expected: str = Field(description="to be sent with changes")
     turn: int = Field(description="the number of the last turn at or before the cursor")
+    max_branches: int = Field(description="listed ones, 0 for any number; past it the oldest goes to the archive")
+    warn_branches: int = Field(description="how many are worth a warning")
 
 
 class PageNodeRecord(NodeRecord):

@@ -13,6 +13,7 @@ from snapstore.errors import Unknown, Usage
 from snapstore.records.nodes import StatusRecord
 from snapstore.records.web import PageNodeRecord, PageNodesRecord, PageSessionsRecord, PageTreeRecord, StatsRecord
 from snapstore.timeline.history import History
+from snapstore.timeline.limit import WARN_BRANCHES
 from snapstore.timeline.lineage import read_sessions
 from snapstore.timeline.nodes import Node
 from snapstore.timeline.stats import read_stats
@@ -56,8 +57,13 @@ def routes(project: Project) -> APIRouter:
     def tree(name: str) -> Response:
         with project.session(name) as session:
             graph = project.graphs.of(session)
-            expected, turn = graph.cursor.hex(), graph.turn_of(graph.cursor)
-            return Document(tree_document(graph, session.store.clock(), expected=expected, turn=turn))
+            more = {
+                "expected": graph.cursor.hex(),
+                "turn": graph.turn_of(graph.cursor),
+                "max_branches": session.store.header.max_branches,
+                "warn_branches": WARN_BRANCHES,
+            }
+            return Document(tree_document(graph, session.store.clock(), None, **more))
 
     @api.get("/api/sessions/{name}/nodes/{commit}", response_model=PageNodeRecord)
     def node(name: str, commit: str) -> Response:
