@@ -478,8 +478,8 @@ def test_branches_are_named_archived_promoted_and_deleted(page: Client, root: Pa
 
 
 def test_undo_state_is_what_the_store_says(root: Path, nobodys_home: Path, server: Serving, told: Store) -> None:
-    """S0-08, S0-09, S0-10, S0-11, S0-53, S0-60: the whole state by the agent's id, branches with turns and raw lines; saving agrees
-    with it, or is refused."""
+    """S0-08, S0-09, S0-10, S0-11, S0-53, S0-60: the whole state by the agent's id, branches with turns and raw lines;
+    saving agrees with it, or is refused."""
     agent = Talking(root, nobodys_home)
     agent.start()
     for number in (1, 2, 3):
@@ -510,8 +510,8 @@ def test_undo_state_is_what_the_store_says(root: Path, nobodys_home: Path, serve
 
 
 def test_file_operations_meet_the_same_conflicts(page: Client, root: Path, told: Store, tmp_path: Path) -> None:
-    """S0-54, S0-55, S0-56, S0-57, S0-44, S0-45, S0-46, G-09: an edit forwards and back, a write, a delete; each a node that undo takes
-    back; files that are not as they should be, or not the project's, are left alone."""
+    """S0-54, S0-55, S0-56, S0-57, S0-44, S0-45, S0-46, G-09: an edit forwards and back, a write, a delete; each a
+    node that undo takes back; files that are not as they should be, or not the project's, are left alone."""
     edit = {"filePath": "a.txt", "oldString": "two\n", "newString": "2\n"}
     page.post("/api/undo/apply-edit", edit)
     assert (root / "a.txt").read_text() == "one\n2\nthree\n"
