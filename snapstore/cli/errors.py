@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 
 from snapstore.cli.output import DIM, RED, Output, Untold, safe, safe_lines, telling
 from snapstore.errors import Failed, SnapstoreError
@@ -31,8 +30,10 @@ def guarded(action: Callable[[], int], *, json: bool = False, debug: bool = Fals
         return report(error, json=json, debug=debug)
     except KeyboardInterrupt:
         _silence()
-        with suppress(OSError, SnapstoreError):
+        try:
             Output(sys.stderr).line("\nsnapstore: interrupted; `snapstore status` shows where you are", DIM)
+        except (OSError, SnapstoreError):
+            pass
         return INTERRUPTED
     except BrokenPipeError:
         _silence()
