@@ -172,6 +172,20 @@ function shown(found) {
   return [h("p", { class: "diff-note" }, said.length ? said.join(", ") : "No line differs.")];
 }
 
+const KEPT = 40;
+const read = new Map(); // the last differences: rows come and go while a person scrolls, commits do not change
+
+function difference(session, a, b, path) {
+  const key = JSON.stringify([session, a, b, path]);
+  if (!read.has(key)) {
+    const answer = readDiff(session, a, b, path);
+    answer.catch(() => read.delete(key));
+    read.set(key, answer);
+    if (read.size > KEPT) read.delete(read.keys().next().value);
+  }
+  return read.get(key);
+}
+
 /** An element that loads and shows how a file differs between two places. */
 export function diffView(session, a, b, path) {
   const body = h("div", {
@@ -215,7 +229,7 @@ export function diffView(session, a, b, path) {
   };
   fill(body, h("p", { class: "diff-note" }, "Reading…"));
   bar.hidden = true;
-  readDiff(session, a, b, path).then(
+  difference(session, a, b, path).then(
     (answer) => {
       found = answer;
       draw();

@@ -52,7 +52,9 @@ function told(done) {
   const files = changing(done);
   const only = { files: ", files only", conversation: ", conversation only" }[done.scope] || "";
   const headline =
-    (parts.length && parts.join(", ") + only) || { revert: "Reverted", apply: "Applied", restore: "Restored" }[done.move] || "Moved";
+    (parts.length && parts.join(", ") + only) ||
+    { revert: "Reverted", apply: "Applied", restore: "Restored" }[done.move] ||
+    "Moved";
   const actions = done.turns_undone && done.prompt ? [["Copy prompt", () => copyPrompt(done.prompt)]] : [];
   const hint = [
     done.safety ? `What was on disk is saved as ${done.safety.slice(0, 12)}.` : "",

@@ -148,7 +148,12 @@ export function counts(file) {
 export function pathName(path) {
   const shown = visible(path);
   const cut = shown.lastIndexOf("/") + 1;
-  return h("bdi", { class: "path" }, cut > 0 && h("span", { class: "folder" }, shown.slice(0, cut)), shown.slice(cut));
+  return h(
+    "bdi",
+    { class: "path" },
+    cut > 0 && h("span", { class: "folder" }, shown.slice(0, cut)),
+    h("span", null, shown.slice(cut)),
+  );
 }
 
 /** Files with their counts; each opens its diff in place. */
