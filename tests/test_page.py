@@ -134,7 +134,7 @@ def test_turns_read_as_a_conversation(story: Story, opened: Open, root: Path) ->
 
 
 def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
-    """S0-12, S0-14, S0-15, S0-16, S0-17, S0-18, S0-33, S0-35, S0-36, S0-43, S1-01, S1-04, S1-06, S1-25, G-18:
+    """S0-12, S0-14, S0-15, S0-16, S0-17, S0-18, S0-33, S0-35, S0-36, S0-43, S1-01, S1-04, S1-06, S1-25, S4-21, G-18:
     hover, press, confirm; turn 2 stays, what follows is undone and dimmed, and stays so when it is loaded again."""
     sight = opened()
     dialog = sight.restore(2)
@@ -165,6 +165,7 @@ def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
     style = "e => [getComputedStyle(e).opacity, getComputedStyle(e, '::before').borderLeftStyle]"
     until(lambda: undone.evaluate(style) == ["0.4", "dashed"])
     assert sight.page.evaluate("window.flashed") is False
+    sight.says(undone, "Prompt 3", "Reply 3")
     assert sight.text(undone.locator(".badge")) == "undone"
     assert undone.get_attribute("aria-label") == "Turn 3, undone: Prompt 3"
     assert "undone" not in sight.text(sight.turn(2).locator(".turn-head"))
@@ -221,6 +222,7 @@ def test_files_and_conversation_go_apart(story: Story, opened: Open, root: Path)
     dialog = sight.restore(3)
     dialog.get_by_label("Conversation only").check()
     sight.says(dialog, "No file will change.")
+    sight.says(dialog.locator(".notice"), "they may not match the conversation any more")
     dialog.get_by_label("Files only").check()
     sight.says(dialog, "This will revert changes to 3 files.")
     sight.button("Undo", dialog).click()
@@ -447,7 +449,7 @@ def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Pa
 
 
 def test_what_others_do_appears_by_itself(story: Story, opened: Open, root: Path, nobodys_home: Path) -> None:
-    """S2-22, S4-18, S4-21, G-08, C15: two pages, a command and an agent's hooks at once. What is stale is refused, and
+    """S2-22, S4-18, G-08, C15: two pages, a command and an agent's hooks at once. What is stale is refused, and
     the page says so; a session of the agent's that appears shows itself."""
     one = opened()
     two = opened(one.context)
