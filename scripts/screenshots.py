@@ -190,7 +190,7 @@ STATES: list[Callable[[Sight, Path], None]] = [timeline, undone, confirm, branch
 @contextmanager
 def somewhere() -> Iterator[str]:
     """A folder whose name can be shown."""
-    folder = Path(tempfile.gettempdir()) / "ada"
+    folder = Path(tempfile.gettempdir()) / "projects"
     folder.mkdir(mode=0o700)
     try:
         yield str(folder)
