@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from snapstore import Store
+from snapstore.timeline.conversation import Conversations
+
 ID = "3f2a9c1d-5b7e-4c11-9a55-0d6f1e2b3c4d"
 OTHER_ID = "8e1b7f00-1111-4222-8333-444455556666"
 
@@ -332,6 +335,16 @@ class Cline(Agent):
 
     def end(self) -> None:
         self.event("TaskCancel")
+
+
+def plant_fork(agent: Agent, id: str) -> None:
+    """Another session of the agent that goes on with the same conversation, as `fork` prepares one."""
+    with Store.open(agent.root) as store:
+        conversations = Conversations(store)
+        known = conversations.agent_session(agent.id)
+        assert known is not None
+        known.id, known.parent, known.process = id, agent.id, None
+        store.journal.carry_out([], conversations.known_as(known), what="test")
 
 
 AGENTS: list[type[Agent]] = [Claude, Codex, Gemini, Opencode, Cursor, Copilot, Cline]

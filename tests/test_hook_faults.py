@@ -13,7 +13,7 @@ from subprocess import PIPE
 from typing import Any
 
 import pytest
-from agents import OTHER_ID, Agent, Claude, Codex, Copilot, Cursor
+from agents import OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, plant_fork
 from helpers import assert_whole, line, on_disk, powerless, touched
 from test_conversations import Talking
 
@@ -248,12 +248,7 @@ def test_tools_of_a_session_and_of_its_fork_are_not_mixed(root: Path) -> None:
     """Both go on in one line of turns: what the one writes is not in the open turn of the other."""
     one = Claude(root)
     one.whole_turn("Together", [("a.txt", "1\n")])
-    with Store.open(root) as store:
-        conversations = Conversations(store)
-        fork = conversations.agent_session(one.id)
-        assert fork is not None
-        fork.id, fork.parent, fork.process = OTHER_ID, one.id, None
-        store.journal.carry_out([], conversations.known_as(fork), what="test")
+    plant_fork(one, OTHER_ID)
     two = Claude(root, OTHER_ID)
     two.turn = 5
     two.prompt("The fork")

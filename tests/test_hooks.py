@@ -10,11 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from agents import AGENTS, ID, OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, Opencode, hook
+from agents import AGENTS, ID, OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, Opencode, hook, plant_fork
 from helpers import assert_whole, kinds, line, on_disk, record, touched
 
 from snapstore import Store
-from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.status import read_status
 
 
@@ -495,12 +494,7 @@ def test_a_fork_and_its_parent_may_both_live_on(root: Path) -> None:
     """Two agents at work that came from one conversation: neither closes the other's turn."""
     one = Claude(root)
     one.whole_turn("Together", [("a.txt", "1\n")])
-    with Store.open(root) as store:
-        conversations = Conversations(store)
-        fork = conversations.agent_session(one.id)
-        assert fork is not None
-        fork.id, fork.parent, fork.process = OTHER_ID, one.id, None
-        store.journal.carry_out([], conversations.known_as(fork), what="test")
+    plant_fork(one, OTHER_ID)
     one.prompt("One goes on")
     # The other agent is another process: an interpreter between us and its hooks.
     payload = {"session_id": OTHER_ID, "cwd": str(root), "hook_event_name": "UserPromptSubmit", "prompt": "The other"}
