@@ -531,9 +531,9 @@ class Moving(RuleBasedStateMachine):
     def _foretell(self, plan: Plan, disk: Files, steps: Steps | None, exact: bool) -> dict[bytes, Entry | str]:
         """What each path that the move is about must be afterwards: an entry, nothing, or "open" where it may be
         either as it was or merged."""
-        if plan.scope == CONVERSATION or plan.ref_moves:
+        if plan.scope == CONVERSATION:
             return {}
-        if exact or plan.kind == "ops undo":
+        if exact or plan.kind == "ops undo":  # of branch changes and of moves before them alike
             return {move.path: "open" for move in plan.paths}
         passing = steps is None  # through turns: a path that ends as it began is nobody's business
         if steps is None:
