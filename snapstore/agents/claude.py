@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from snapstore.agents.payload import Payload
 
-NAME = "Claude Code"
-
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if is_copilots(payload, environ):

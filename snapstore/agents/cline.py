@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from snapstore.agents.payload import Payload
 
-NAME = "Cline"
 _ENDS = {"TaskComplete": "done", "TaskError": "interrupted", "TaskCancel": "interrupted"}
 
 

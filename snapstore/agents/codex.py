@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from snapstore.agents.events import Event
     from snapstore.agents.payload import Payload
 
-NAME = "Codex"
-
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     return spoken(payload, "codex", "")

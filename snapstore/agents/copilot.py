@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from snapstore.agents.payload import Payload
 
-NAME = "Copilot CLI"
-
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if "hook_event_name" in payload:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 
+from snapstore.agents.capabilities import capability
 from snapstore.agents.hookfile import HookFile
 from snapstore.agents.ownfile import Manifest, OwnFile
 from snapstore.errors import Unsafe, Usage
@@ -40,7 +41,6 @@ class Installation:
     def __init__(
         self,
         agent: str,
-        title: str,
         content: HookFile | OwnFile,
         *,
         user: str,
@@ -51,14 +51,14 @@ class Installation:
         after: str = "",
     ) -> None:
         self.agent = agent
-        self.title = title
+        self.title = capability(agent).name
         self.content = content
         self.user = user
         self.variable = variable
         self.inside = inside
         self.project = project
         self.files = files
-        self.after = after or f"Restart {title} if it is running."
+        self.after = after or f"Restart {self.title} if it is running."
 
     @property
     def executable(self) -> bool:
@@ -197,7 +197,6 @@ def _cline_command(text: str) -> str:
 _ALL = (
     Installation(
         "claude",
-        "Claude Code",
         HookFile(
             {
                 "SessionStart": _group(),
@@ -218,7 +217,6 @@ _ALL = (
     ),
     Installation(
         "codex",
-        "Codex",
         HookFile(
             {
                 **{event: _group() for event in ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse")},
@@ -235,7 +233,6 @@ _ALL = (
     ),
     Installation(
         "gemini",
-        "Gemini CLI",
         HookFile(
             {
                 "SessionStart": _gemini(_SHORT),
@@ -254,7 +251,6 @@ _ALL = (
     ),
     Installation(
         "opencode",
-        "opencode",
         OwnFile(_opencode_text, _opencode_command, comment="//"),
         variable="XDG_CONFIG_HOME",
         user=".config",
@@ -264,7 +260,6 @@ _ALL = (
     ),
     Installation(
         "cursor",
-        "Cursor",
         HookFile(
             dict.fromkeys(
                 (
@@ -287,7 +282,6 @@ _ALL = (
     ),
     Installation(
         "copilot",
-        "Copilot CLI",
         HookFile(
             {
                 "sessionStart": _copilot(_SHORT),
@@ -309,7 +303,6 @@ _ALL = (
     ),
     Installation(
         "cline",
-        "Cline",
         OwnFile(_cline_text, _cline_command, comment="#"),
         user="Documents/Cline/Hooks",
         project=".cline/hooks",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from snapstore.agents.payload import Payload
 
-NAME = "opencode"
-
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     name = text(payload, "event")

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from snapstore.timeline.store import Store
 
-NAME = "the shell"
 PERSON = "shell"  # the agent that is a person; also the session of all shells
 
 
