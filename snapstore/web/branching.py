@@ -20,8 +20,9 @@ from snapstore.timeline.changes import change_document
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.ops import Operation
+from snapstore.timeline.seen import changing, stale
 from snapstore.timeline.session import Session
-from snapstore.web.project import Project, changing, document, stale
+from snapstore.web.project import Project, document
 
 Change = Callable[[Session], Operation | None]
 

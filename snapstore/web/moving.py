@@ -12,9 +12,10 @@ from snapstore.records.moves import MoveRecord
 from snapstore.records.web import MergeRecord, MergeRequest, MoveRequest
 from snapstore.timeline.nodes import path_json
 from snapstore.timeline.plan import Plan, Policy
+from snapstore.timeline.seen import stale
 from snapstore.timeline.session import Session
 from snapstore.timeline.threeway import three_way
-from snapstore.web.project import Project, below, document, stale
+from snapstore.web.project import Project, below, document
 
 _TRAVELS = ("undo", "redo", "goto", "switch")
 _COUNTED = ("undo", "redo")

@@ -7,23 +7,20 @@ included. A request that reads never holds the lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from snapstore.agents.closing import close_interrupted
-from snapstore.errors import Conflict, SnapstoreError, Unknown, Unsafe, Usage
+from snapstore.errors import SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.records.base import Record, dump
 from snapstore.timeline.conversation import Conversations
-from snapstore.timeline.graph import Graph
 from snapstore.timeline.lineage import Spoken
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
 from snapstore.web.answers import Document
 from snapstore.web.graphs import Graphs
 from snapstore.worktree.names import unsafe_parts
-
-T = TypeVar("T")
 
 
 class Project:
@@ -79,28 +76,6 @@ def named(store: Store, name: str) -> Session:
             raise Unknown(f"there is no session {name!r} in this store", f"Sessions here: {known}.", session=name)
         session = store.session(owner)
     return session
-
-
-def expect(session: Session, expected: str | None) -> None:
-    """Refuses what was asked for in view of a state that is gone (C15). For a change, call it under the lock."""
-    if expected is None:
-        return
-    cursor = Graph(session.store, session.name).cursor.hex()
-    if cursor != expected:
-        raise stale(cursor)
-
-
-def stale(cursor: str) -> Conflict:
-    return Conflict(
-        "the session has moved since you looked", "Nothing was written. Look again.", stale=True, expected=cursor
-    )
-
-
-def changing(session: Session, expected: str, change: Callable[[], T]) -> T:
-    """A change, made only where the session still stands as expected; the lock is held for both."""
-    with session.store.changing():
-        expect(session, expected)
-        return change()
 
 
 def below(path: str) -> bytes:

@@ -31,12 +31,13 @@ from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import read_node
 from snapstore.timeline.ops import Operations
 from snapstore.timeline.plan import Plan
+from snapstore.timeline.seen import expect, stale
 from snapstore.timeline.session import Session
 from snapstore.timeline.undostate import undo_state
 from snapstore.timeline.writing import FileWriting
 from snapstore.web.answers import refusal
 from snapstore.web.branching import move_and_fork
-from snapstore.web.project import Project, document, expect, stale
+from snapstore.web.project import Project, document
 
 _NOTHING = {
     "turns_undone": 0,
