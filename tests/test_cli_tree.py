@@ -13,12 +13,12 @@ from test_cli import assert_record, snap, snap_json
 from test_cli_display import COLOUR, HARMFUL, HOSTILE, on_terminal
 from test_graph import Garden, forked, plant
 
-from snapstore.cli.drawing import cells, clip
 from snapstore.git import commits
 from snapstore.git.objects import COMMIT
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.records.branches import TreeRecord, UndolistRecord
 from snapstore.timeline.graph import Graph
+from snapstore.timeline.texts import cells, clip
 
 
 @pytest.fixture

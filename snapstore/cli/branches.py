@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from snapstore.cli.drawing import cells, clip
 from snapstore.cli.options import Command, Option
 from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, first_line, safe
 from snapstore.timeline.documents import timestamp
+from snapstore.timeline.texts import cells, clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ LEAST_TEXT = 12  # columns that a prompt gets however narrow the terminal
 def branches(context: Context, *, all: bool) -> int:
     from snapstore.timeline.branch import ARCHIVED
     from snapstore.timeline.branches import Branches
-    from snapstore.timeline.limit import WARN_BRANCHES, warning
+    from snapstore.timeline.limit import is_crowded, warning
 
     session = context.reading()
     with session.store as store:
@@ -47,7 +47,7 @@ def branches(context: Context, *, all: bool) -> int:
         if archived and not all:
             number = "1 more is" if archived == 1 else f"{archived:,} more are"
             out.line(f"{number} in the archive: `snapstore branches --all`", DIM)
-        if limit and listed >= WARN_BRANCHES:
+        if is_crowded(store, listed):
             context.say(warning(session.name, listed, limit))
     return 0
 

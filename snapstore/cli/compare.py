@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from snapstore.cli.drawing import cells, clip
 from snapstore.cli.options import Command, Operand, Option
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, ago, files_text, first_line, path_text, safe
 from snapstore.errors import Usage
 from snapstore.timeline.documents import timestamp
+from snapstore.timeline.texts import cells, clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,6 +12,11 @@ import sys
 import time
 
 from snapstore.errors import Failed
+from snapstore.timeline.texts import age
+from snapstore.timeline.texts import duration_text as duration_text
+from snapstore.timeline.texts import first_line as first_line
+from snapstore.timeline.texts import safe as safe
+from snapstore.timeline.texts import safe_lines as safe_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,32 +121,10 @@ def stderr() -> Output:
     return Output(sys.stderr)
 
 
-def safe(text: str) -> str:
-    """Text for one line of a terminal; what could act on it is shown as a visible mark instead."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _mark(c) for c in text)
-
-
-def safe_lines(text: str) -> list[str]:
-    return [safe(line.expandtabs(4)) for line in text.strip("\r\n").replace("\r\n", "\n").split("\n")]
-
-
-def first_line(text: str) -> str:
-    """A prompt on one line."""
-    return next((safe(line.strip()) for line in text.split("\n") if line.strip()), "")
-
-
 def path_text(path: str | bytes) -> str:
     from snapstore.git.commits import quote
 
     return quote(os.fsencode(path))
-
-
-def _mark(character: str) -> str:
-    if character < " ":
-        return chr(0x2400 + ord(character))
-    if character == "\x7f":
-        return "\u2421"
-    return " " if character.isspace() else "\ufffd"
 
 
 def shorten(text: str, width: int) -> str:
@@ -175,22 +158,9 @@ def seconds_of(stamp: str) -> float | None:
         return None
 
 
-def duration_text(seconds: float) -> str:
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= size:
-            return f"{int(seconds // size)}{unit}"
-    return f"{max(int(seconds), 0)}s"
-
-
 def ago(stamp: str, now: float) -> str:
     moment = seconds_of(stamp)
-    if moment is None:
-        return safe(stamp)
-    if abs(now - moment) < 2:
-        return "just now"
-    if 0 < now - moment < 86400 * 30:
-        return f"{duration_text(now - moment)} ago"
-    return time.strftime("%Y-%m-%d", time.localtime(moment))
+    return safe(stamp) if moment is None else age(moment, now)
 
 
 def date_text(stamp: str) -> str:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import sys
 
-from snapstore.cli.drawing import NARROW, Glyphs, Row, age, called, cells, clip, listed, rows
 from snapstore.cli.options import Command, Option
-from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output, first_line, safe
+from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output
+from snapstore.timeline import painting
+from snapstore.timeline.drawing import Glyphs, Row, can_draw, listed, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.cli.context import Context
-    from snapstore.timeline.graph import Graph, GraphNode
+    from snapstore.timeline.graph import Graph
 
-LEAST_PROMPT = 12
+_STYLES = {
+    painting.LANE: (DIM,),
+    painting.HERE: (CYAN, BOLD),
+    painting.LABEL: (BOLD,),
+    painting.BRANCH: (GREEN,),
+    painting.CHECKPOINT: (YELLOW,),
+    painting.AGE: (DIM,),
+    painting.QUIET: (DIM,),
+}
 
 
 def tree(context: Context, *, all: bool, ascii: bool) -> int:
@@ -28,25 +37,18 @@ def tree(context: Context, *, all: bool, ascii: bool) -> int:
             shown_nodes = None if all else listed(graph)
             context.out.raw(tree_document(graph, store.clock(), shown_nodes))
             return 0
-        ascii = ascii or not _can_draw(sys.stdout.encoding)
+        ascii = ascii or not can_draw(sys.stdout.encoding)
         drawn = rows(graph, everything=all)
         out = context.out
         shown = drawn if all or not out.terminal else drawn[: _fitting(out, graph, drawn)]
-        painter = Painter(out, graph, Glyphs(ascii=ascii), store.clock())
+        width = out.size()[0] if out.terminal else 0
+        painter = painting.Painter(graph, Glyphs(ascii=ascii), store.clock(), width)
         for row in shown:
-            out.line(painter.line(row))
+            out.line("".join(out.paint(text, *_STYLES.get(role, ())) for text, role in painter.parts(row)))
         if len(graph.nodes) == 1:
             out.line("No turns yet. Record one: `snapstore run -- CMD…`", DIM)
         _footer(out, graph, drawn, len(drawn) - len(shown))
     return 0
-
-
-def _can_draw(encoding: str | None) -> bool:
-    try:
-        "│├─╯○◆┆⑂…".encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
 
 
 def _fitting(out: Output, graph: Graph, drawn: list[Row]) -> int:
@@ -69,92 +71,6 @@ def _footer(out: Output, graph: Graph, drawn: list[Row], more: int) -> None:
         out.line(
             f"`snapstore tree --all` shows {', '.join(hidden[:-1])}{' and ' * (len(hidden) > 1)}{hidden[-1]}.", DIM
         )
-
-
-class Painter:
-    """Rows as text: the label, names, the prompt in what room is left, and the age at the right."""
-
-    def __init__(self, out: Output, graph: Graph, glyphs: Glyphs, now: float) -> None:
-        self._out = out
-        self._graph = graph
-        self._glyphs = glyphs
-        self._now = now
-        self._width = out.size()[0] if out.terminal else 0
-        self._undone = set(graph.undone())
-        self._names: dict[bytes, list[str]] = {}
-        for group, state in ((graph.branches, ""), (graph.archived, "archived")):
-            for name, tip in group.items():
-                self._names.setdefault(tip, []).append(self._branch(name, state))
-
-    def line(self, row: Row) -> str:
-        if row.node is not None:
-            return self._node(row, row.node)
-        if row.folded:
-            text = f"{self._glyphs.fold}  {self._run(row.folded)}"
-            return self._out.paint(self._cut(self._lanes(row.depth) + text), DIM)
-        return self._out.paint(self._cut(self._lanes(row.depth) + self._glyphs.join), DIM)
-
-    def _cut(self, text: str) -> str:
-        return clip(text, self._width, self._glyphs.more) if self._width else text
-
-    def _lanes(self, depth: int) -> str:
-        """The lanes left of a row. Where they would take the room of the text, the innermost are left out."""
-        most = max(self._width // 6, 2) if self._width else depth
-        lanes = self._glyphs.lane * min(depth, most)
-        return lanes if depth <= most else f"{lanes[:-2]}{self._glyphs.more[0]} "
-
-    def _node(self, row: Row, node: GraphNode) -> str:
-        here = node.oid == self._graph.cursor
-        undone = node.oid in self._undone
-        quiet = node.turn is None and not here
-        label = f"Turn {node.turn}" if node.turn is not None else safe(node.kind)
-        if node.turn is not None and node.kind != "turn":
-            label += f" {safe(node.kind)}"
-        if row.forks:
-            label += f" {self._glyphs.fork} {row.forks}"
-        mark = self._glyphs.here if here else self._glyphs.of(node)
-        parts: list[tuple[str, tuple[str, ...]]] = [
-            (self._lanes(row.depth), (DIM,)),
-            (f"{mark}  {label}", (CYAN, BOLD) if here else (BOLD,)),
-        ]
-        parts += [(f"  {name}", (GREEN,)) for name in self._names.get(node.oid, ())]
-        parts += [(f"  [{safe(name)}]", (YELLOW,)) for name in self._graph.pinned.get(node.oid, ())]
-        if undone:
-            parts.append(("  undone", ()))
-        prompt = first_line(node.subject) if node.kind not in ("baseline", "edits") else ""
-        return self._fit(parts, prompt, age(node.seconds, self._now), dim=quiet or undone)
-
-    def _fit(self, parts: list[tuple[str, tuple[str, ...]]], prompt: str, age: str, *, dim: bool) -> str:
-        """One row of at most the terminal's width. The prompt gives way first, then the age, then the names."""
-        head = "".join(text for text, _ in parts)
-        if not self._width:
-            return f"{head}{f'  {prompt}' if prompt else ''}  ({age})"
-        left = self._width - cells(head)
-        if left < 0:
-            return self._cut(head)
-        wanted = 2 + min(cells(prompt), LEAST_PROMPT) if prompt else 0
-        if left < wanted + 2 + len(age):
-            age = ""
-        room = left - 2 - (2 + len(age) if age else 0)
-        text = f"  {clip(prompt, room, self._glyphs.more)}" if prompt and room > 2 else ""
-        paint = self._out.paint
-        row = paint(head + text, DIM) if dim else "".join(paint(text, *styles) for text, styles in parts) + text
-        return f"{row}{' ' * (left - cells(text) - len(age))}{paint(age, DIM)}" if age else row
-
-    def _branch(self, name: str, state: str) -> str:
-        if 0 < self._width < NARROW:
-            return safe(name)
-        return called(name, self._graph.label(name), state)
-
-    def _run(self, folded: list[GraphNode]) -> str:
-        """What is folded: `… 12 turns (5–16) and 2 edits`."""
-        glyphs = self._glyphs
-        numbers = [node.turn for node in folded if node.turn is not None]
-        edits = len(folded) - len(numbers)
-        parts = [f"{len(numbers):,} turns ({numbers[-1]}{glyphs.to}{numbers[0]})"] if numbers else []
-        if edits:
-            parts.append("1 edit" if edits == 1 else f"{edits:,} edits")
-        return f"{glyphs.more} {' and '.join(parts)}"
 
 
 COMMAND = Command(

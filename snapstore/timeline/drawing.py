@@ -12,10 +12,6 @@ however many branches there are. Nothing recurses and every node is met once: tr
 
 from __future__ import annotations
 
-import time
-
-from snapstore.cli.output import duration_text, safe
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +19,6 @@ if TYPE_CHECKING:
     from snapstore.timeline.graph import Graph, GraphNode
 
 FOLD_OVER = 6  # plain nodes in a row
-NARROW = 60  # columns under which a branch goes by its short name alone
 KEPT_ABOVE, KEPT_BELOW = 3, 1  # of a folded run: what came last, and what it began with
 
 
@@ -55,11 +50,21 @@ class Glyphs:
         return self.edits if node.turn is None else self.turn
 
 
-def rows(graph: Graph, *, everything: bool) -> list[Row]:
+def can_draw(encoding: str | None) -> bool:
+    """Whether an encoding has the signs that are not plain."""
+    try:
+        "│├─╯○◆┆⑂…".encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def rows(graph: Graph, *, everything: bool, fold: bool | None = None) -> list[Row]:
     """The drawing of a tree: all of it, or without archived branches and with long runs folded."""
     shown = graph.nodes.keys() if everything else listed(graph)
     drawn = list(_lanes(graph, shown))
-    return drawn if everything else list(_folded(drawn, _plain(graph)))
+    fold = not everything if fold is None else fold
+    return list(_folded(drawn, _plain(graph))) if fold else drawn
 
 
 def listed(graph: Graph) -> set[bytes]:
@@ -88,14 +93,14 @@ def _lanes(graph: Graph, shown: Iterable[bytes]) -> Iterator[Row]:
         while at is not None:
             ways = [oid for oid in graph.children.get(at, ()) if oid in shown]
             waiting.append(Row(depth, graph.nodes[at], len(ways) if len(ways) > 1 else 0))
-            onward = _onward(graph, at, ways)
+            way = onward(graph, at, ways)
             for oid in ways:  # oldest first: the newest is drawn on top
-                if oid != onward:
+                if oid != way:
                     waiting += [Row(depth), (oid, depth + 1)]
-            at = onward
+            at = way
 
 
-def _onward(graph: Graph, oid: bytes, ways: list[bytes]) -> bytes | None:
+def onward(graph: Graph, oid: bytes, ways: list[bytes]) -> bytes | None:
     """The way that keeps the lane: along the branch to stand on here, else the one last made."""
     home = graph.branch_of(oid)
     return next((way for way in ways if graph.branch_of(way) == home), ways[-1] if ways else None)
@@ -125,45 +130,3 @@ def _folded(drawn: list[Row], plain: Callable[[Row], bool]) -> Iterator[Row]:
         run = [row] if plain(row) else []
         if not run and row.depth >= 0:
             yield row
-
-
-# Text of a certain width.
-
-
-def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import category, east_asian_width
-
-    return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
-
-
-def clip(text: str, width: int, more: str = "…") -> str:
-    """A text in at most so many columns; what is cut off leaves a mark."""
-    if len(text) * 2 <= width or cells(text) <= width:
-        return text
-    room = width - len(more)
-    if room < 0:
-        return more[: max(width, 0)]
-    kept = text[:room]
-    while cells(kept) > room:
-        kept = kept[: -max(1, (cells(kept) - room) // 2)]
-    return kept.rstrip() + more
-
-
-def age(seconds: float, now: float) -> str:
-    """As `ago` says it."""
-    passed = now - seconds
-    if abs(passed) < 2:
-        return "just now"
-    if 0 < passed < 86400 * 30:
-        return f"{duration_text(passed)} ago"
-    return time.strftime("%Y-%m-%d", time.localtime(seconds))
-
-
-def called(name: str, label: str, state: str = "") -> str:
-    """What a branch is called, and the name that commands take."""
-    if label == name:
-        return f"{safe(name)} ({state})" if state else safe(name)
-    return f"{label} ({safe(name)}{f', {state}' if state else ''})"
