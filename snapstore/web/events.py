@@ -1,7 +1,7 @@
 """What happens in the store, told to the pages as it happens, whoever did it: another page, a command, an agent's hook.
 
-Everything that counts ends with a rename into a folder of refs or state, so a look at the times of a few folders tells
-that something happened; only then is it read what. One watcher serves all pages, and none runs without one.
+The times of a few folders tell that something happened; only then is it read what. One watcher serves all pages, and
+none runs without one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,16 +16,14 @@ from snapstore.git.notes import REF as NOTES
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.ops import Operations
 from snapstore.timeline.store import Store
+from snapstore.timeline.watching import Folders, stamp
 from snapstore.web.project import Project
 
 LOOK_EVERY = 0.04  # seconds
 SAY_SOMETHING = 15.0  # so that nobody on the way takes the line for dead
 _QUEUE = 500
-_YOUNG = 50_000_000  # ns: a folder changed so lately may change again without a new time
-_STATE = ("", "open", "conversations", "agents", "sessions", "ops")
 
 Event = tuple[str, dict[str, Any]]
-Stamp = tuple[int, int] | None
 
 
 class Seen:
@@ -48,7 +45,7 @@ class Seen:
             refs.value(f"refs/snapstore/cursor/{name}"),
             held,
             talk,
-            _stamp(f"{store.state}/open/{name}.json"),
+            stamp(f"{store.state}/open/{name}.json"),
         )
 
 
@@ -57,8 +54,7 @@ class Watch:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._stamps: dict[str, Stamp] = {}
-        self._again = True
+        self._folders = Folders(project.folder)
         self._lost = False
         self._sessions: dict[str, Seen] | None = None
         self._agents: set[str] = set()
@@ -70,18 +66,13 @@ class Watch:
         return {"sessions": {name: {"expected": seen.expected, "seq": seen.seq} for name, seen in sessions}}
 
     def look(self) -> list[Event]:
-        stamps = {folder: _stamp(folder) for folder in self._stamps}
-        if stamps == self._stamps and not self._again and stamps:
-            return []
-        young = time.time_ns() - _YOUNG
-        self._again = any(stamp is not None and stamp[0] > young for stamp in stamps.values()) or not stamps
         try:
-            folders = self._folders()
-            self._stamps = {folder: stamps[folder] if folder in stamps else _stamp(folder) for folder in folders}
+            if not self._folders.changed():
+                return []
             with self._project.store(recover=False) as store:
                 told = self._differences(store)
         except Exception:  # gone, in the middle of something, damaged: the next look tells, and looking never ends
-            self._again = True
+            self._folders.look_again()
             if self._sessions is None or os.path.isdir(self._project.folder):
                 return []
             self._sessions, self._lost = None, True
@@ -93,13 +84,8 @@ class Watch:
 
     def forget(self) -> None:
         """Nobody listens: what happens until somebody does is not news."""
-        self._stamps, self._sessions, self._again = {}, None, True
-
-    def _folders(self) -> list[str]:
-        git_dir = f"{self._project.folder}/store.git"
-        state = [f"{self._project.folder}/state/{name}" for name in _STATE]
-        state += [entry.path for entry in os.scandir(state[-1]) if entry.is_dir()] if os.path.isdir(state[-1]) else []
-        return [git_dir, *(folder for folder, _, _ in os.walk(f"{git_dir}/refs")), *state]
+        self._folders.forget()
+        self._sessions = None
 
     def _differences(self, store: Store) -> list[Event]:
         before, known = self._sessions, self._agents
@@ -189,14 +175,6 @@ def _end(queue: asyncio.Queue[Event | None]) -> None:
 def _spelled(event: Event) -> str:
     """JSON in ASCII has no line ends: nothing in it can end the field."""
     return f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"
-
-
-def _stamp(path: str) -> Stamp:
-    try:
-        st = os.stat(path)
-    except OSError:
-        return None
-    return st.st_mtime_ns, st.st_ino
 
 
 def _agents(store: Store) -> set[str]:
