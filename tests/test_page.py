@@ -92,12 +92,14 @@ def test_the_page_is_of_one_piece() -> None:
     static = Path(snapstore_web.__file__).parent / "static"
     page = (static / "index.html").read_text()
     assert re.findall(r"<script(?![^>]* src=)|<style| style=| on\w+=|https?:", page) == []
-    named = set(re.findall(r'"/static/([\w.]+)"', page))
+    named = set(re.findall(r'"static/([\w.]+)"', page))
     assert named == {file.name for file in static.iterdir()} - {"index.html"}
+    for file in static.glob("*.css"):
+        assert set(re.findall(r"url\((.*?)\)", file.read_text())) <= {'"icon.svg"'}
     for file in static.glob("*.js"):
         text = file.read_text()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", text), file
-        assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text) == [], file
+        assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)|[\"'`]/(?:api|static)", text) == [], file
 
 
 def test_turns_read_as_a_conversation(story: Story, opened: Open, root: Path) -> None:
@@ -330,7 +332,7 @@ def test_no_key_moves_anything(story: Story, opened: Open, root: Path) -> None:
     assert "you are here" in sight.text(sight.turn(5))
     assert sight.page.evaluate(
         """async () => {
-            const { reduce } = await import("/static/state.js");
+            const { reduce } = await import("./static/state.js");
             const tree = Object.freeze({ cursor: "a", expected: "a", branch: "main", nodes: [] });
             const undone = reduce(tree, { type: "UNDO", cursor: "b" });
             const redone = reduce(undone, { type: "REDO", cursor: "c" });
@@ -455,7 +457,7 @@ def test_what_others_do_appears_by_itself(story: Story, opened: Open, root: Path
     two = opened(one.context)
     one.page.evaluate(
         """() => new Promise((opened) => {
-            const events = new EventSource("/api/events");
+            const events = new EventSource("api/events");
             events.addEventListener("session.updated", () => { window.heard ||= Date.now(); });
             events.addEventListener("open", opened);
         })"""

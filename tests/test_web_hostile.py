@@ -153,6 +153,7 @@ def test_the_cookie_is_for_this_page_only(told: Store, root: Path) -> None:
     with serving(root) as server:
         cookie = server.welcome.headers["set-cookie"].lower()
     assert "httponly" in cookie and "samesite=strict" in cookie and "domain" not in cookie
+    assert f"path={server.prefix.lower()}/" in cookie.replace(" ", "")
 
 
 def test_other_users_cannot_learn_the_token(told: Store, root: Path, tmp_path: Path) -> None:
@@ -195,10 +196,12 @@ def test_another_user_at_the_same_machine(server: Serving) -> None:
     code = (
         "import os, socket, sys\n'x'.encode('idna')\nos.setgid(65534); os.setuid(65534)\n"
         "speaking = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
-        "speaking.sendall(b'GET /api/sessions HTTP/1.1\\r\\nHost: 127.0.0.1:%s\\r\\n\\r\\n' % sys.argv[1].encode())\n"
+        "speaking.sendall(sys.argv[2].encode())\n"
         "print(speaking.recv(4096).split()[1].decode())"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(server.port)], capture_output=True, check=False)
+    request = f"GET {server.prefix}/api/sessions HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n"
+    words = [sys.executable, "-c", code, str(server.port), request]
+    done = subprocess.run(words, capture_output=True, check=False)
     assert done.stdout.strip() == b"401", done.stderr
 
 
@@ -228,7 +231,7 @@ def test_a_websocket_is_not_spoken(server: Serving) -> None:
         "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
         "sec-websocket-version": "13",
     }
-    for origin in ("http://evil.example", server.base):
+    for origin in ("http://evil.example", server.origin):
         answer = server.client().http.get("/api/events/socket", headers={**upgrade, "origin": origin})
         assert answer.status_code in (403, 404)
 
@@ -250,7 +253,7 @@ def test_a_browser_that_a_file_leads_here_is_let_in(told: Store, root: Path, tmp
         view = browsing.new_page()
         view.goto(lead.as_uri())
         view.wait_for_url(f"{server.base}/")
-        assert view.evaluate("fetch('/api/sessions').then(answer => answer.json())")["active"] == "shell"
+        assert view.evaluate("fetch('api/sessions').then(answer => answer.json())")["active"] == "shell"
         view.close()
 
 
@@ -263,13 +266,13 @@ def test_another_page_of_the_same_browser(told: Store, root: Path, browsing: Any
         view = browsing.new_page()
         view.goto(server.url)
         view.wait_for_url(f"{server.base}/")
-        expected = view.evaluate("fetch('/api/sessions/shell/tree').then(answer => answer.json())")["expected"]
+        expected = view.evaluate("fetch('api/sessions/shell/tree').then(answer => answer.json())")["expected"]
         evil = browsing.new_page()
         evil.goto(f"http://{name}:{port}/")
         found = evil.evaluate("([base, expected]) => attack(base, expected)", [server.base, expected])
         assert len(found) == 9 and set(found.values()) == {"nothing"}, found
         evil.close()
-        assert view.evaluate("fetch('/api/sessions/shell/tree').then(answer => answer.json())")["expected"] == expected
+        assert view.evaluate("fetch('api/sessions/shell/tree').then(answer => answer.json())")["expected"] == expected
         view.close()
 
 
@@ -307,12 +310,49 @@ async function attack(base, expected) {
 </script>"""
 
 
+def test_another_server_on_this_machine_is_not_sent_the_cookie(told: Store, root: Path, browsing: Any) -> None:
+    """Cookies know no ports: a browser sends those of 127.0.0.1 to everyone who listens there. Ours is for one path,
+    which the other cannot learn: no address that a browser gives away holds it."""
+    heard: list[str] = []
+    with serving(root, exchange=False) as server, elsewhere(_EVIL, heard) as port:
+        view = browsing.new_page()
+        view.goto(server.url)
+        view.wait_for_url(f"{server.base}/")
+        assert view.evaluate("fetch('api/sessions').then(answer => answer.status)") == 200
+        assert [cookie["path"] for cookie in browsing.cookies(f"{server.base}/")] == [f"{server.prefix}/"]
+        for address in ("", "api/sessions", f"{server.prefix[1:]}x/"):
+            evil = browsing.new_page()
+            evil.goto(f"http://127.0.0.1:{port}/{address}")
+            evil.close()
+        view.evaluate("address => { location.href = address }", f"http://127.0.0.1:{port}/left")
+        view.wait_for_url("**/left")
+        view.close()
+    assert len(heard) >= 4 and not any("snapstore" in line.lower() for line in heard)
+    assert not any(server.prefix in line for line in heard if "/left" in line)
+
+
+def test_outside_its_own_path_the_server_says_nothing(server: Serving) -> None:
+    """With the cookie or without, with the token or not: the same nothing, and no cookie."""
+    other = f"{server.origin}/{'x' * len(server.prefix[1:])}"
+    token = server.url.partition("?")[2]
+    bases = (server.origin, other, server.base[:-1], f"{server.base}x", f"{server.origin}/{server.prefix}")
+    for speaker in (server.client().http, server.stranger()):
+        answers = [speaker.get(f"{base}{path}") for base in bases for path in ("/", "/api/sessions", f"/?{token}")]
+        answers += [speaker.get(server.base + suffix) for suffix in ("x", "?token=x", "%00/")]
+        answers += [speaker.post(f"{base}/api/sessions/shell/move", json={}) for base in bases]
+        assert {refused(answer, 404)["error"] for answer in answers} == {"unknown"}
+        assert len({answer.text for answer in answers}) == 1
+        assert not any("set-cookie" in answer.headers for answer in answers)
+
+
 @contextmanager
-def elsewhere(text: str) -> Iterator[int]:
-    """Somebody else's server on this machine."""
+def elsewhere(text: str, heard: list[str] | None = None) -> Iterator[int]:
+    """Somebody else's server on this machine, which keeps what it is told."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if heard is not None:
+                heard.append(f"{self.path} {self.headers}")
             self.send_response(200)
             self.send_header("content-type", "text/html")
             self.end_headers()
@@ -421,7 +461,8 @@ def test_a_client_that_sends_slowly_holds_nobody_up(server: Serving, root: Path)
     server.server.guard.body_seconds = 0.5
     cookie = "; ".join(f"{name}={value}" for name, value in server.cookies.items())
     head = (
-        f"POST /api/sessions/shell/move HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {cookie}\r\n"
+        f"POST {server.prefix}/api/sessions/shell/move HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+        f"Cookie: {cookie}\r\n"
         'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"move":'
     )
     slow = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(60)]
@@ -469,7 +510,8 @@ def test_a_client_that_sends_slowly_holds_nobody_up(server: Serving, root: Path)
 def test_paths_that_climb(server: Serving, path: str) -> None:
     """S1-63, G-09: sent as they are, not as a client would tidy them up."""
     cookie = "; ".join(f"{name}={value}" for name, value in server.cookies.items())
-    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+    head = f"Host: 127.0.0.1:{server.port}\r\nCookie: {cookie}\r\nConnection: close"
+    request = f"GET {server.prefix}{path} HTTP/1.1\r\n{head}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(request.encode())
         answer = b"".join(iter(lambda: connection.recv(65536), b""))

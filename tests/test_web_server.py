@@ -692,10 +692,10 @@ def test_the_command_prints_the_address_and_ends_by_ctrl_c(told: Store, root: Pa
         try:
             assert process.stdout is not None and process.stderr is not None
             found = json.loads(process.stdout.readline())
-            assert found["url"].startswith(f"http://127.0.0.1:{found['port']}/?token=")
+            base, _, token = found["url"].partition("/?token=")
+            assert base.startswith(f"http://127.0.0.1:{found['port']}/") and token
             with httpx.Client() as browser:
                 assert browser.get(found["url"]).status_code == 200
-                base = f"http://127.0.0.1:{found['port']}"
                 assert browser.get(f"{base}/api/sessions").json()["active"] == "shell"
                 with browser.stream("GET", f"{base}/api/events") as stream:
                     assert next(stream.iter_lines()) == "event: hello"

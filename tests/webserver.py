@@ -18,9 +18,9 @@ from snapstore.web.server import Server
 class Client:
     """A browser that was opened with the token, or (without a cookie) anybody."""
 
-    def __init__(self, port: int, cookies: dict[str, str]) -> None:
-        self.port = port
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", cookies=cookies, timeout=30)
+    def __init__(self, server: Server, cookies: dict[str, str]) -> None:
+        self.port = server.port
+        self.http = httpx.Client(base_url=server.base, cookies=cookies, timeout=30)
 
     def get(self, path: str, status: int = 200, /, **query: Any) -> Any:
         answer = self.http.get(path, params=query or None)
@@ -49,7 +49,9 @@ class Serving:
     def __init__(self, server: Server, *, exchange: bool) -> None:
         self.server = server
         self.port, self.url = server.port, server.url
-        self.base = f"http://127.0.0.1:{server.port}"
+        self.base = server.base
+        self.origin, _, path = self.base.rpartition("/")
+        self.prefix = f"/{path}"
         self._clients: list[Client] = []
         self.cookies: dict[str, str] = {}
         if exchange:
@@ -58,11 +60,11 @@ class Serving:
             self.cookies = dict(self.welcome.cookies)
 
     def client(self) -> Client:
-        self._clients.append(Client(self.port, self.cookies))
+        self._clients.append(Client(self.server, self.cookies))
         return self._clients[-1]
 
     def stranger(self) -> httpx.Client:
-        self._clients.append(Client(self.port, {}))
+        self._clients.append(Client(self.server, {}))
         return self._clients[-1].http
 
     @contextmanager

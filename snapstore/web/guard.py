@@ -2,8 +2,9 @@
 
 A server on the loopback address is in reach of every page that the person has open and of everyone on the machine.
 So: only requests for our own name (a page that rebinds its name to 127.0.0.1 gives another), only from our own page
-(Origin, Sec-Fetch-Site), only with the cookie that the one-time token bought. A body is read here, bounded in size
-and time, before anything else of the server sees it.
+(Origin, Sec-Fetch-Site), only with the cookie that the one-time token bought. Cookies know no ports: whatever else
+listens on this machine would be sent ours, so it is kept below a path that nobody else can name. A body is read here,
+bounded in size and time, before anything else of the server sees it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from urllib.parse import parse_qs
 from fastapi import Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 
-from snapstore.errors import SnapstoreError, Unsafe, Usage
+from snapstore.errors import SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.web.answers import refusal
 
 Scope = MutableMapping[str, Any]
@@ -40,19 +41,23 @@ HEADERS = {
 }
 _READING = ("GET", "HEAD")
 # No redirect: a browser that another place led here would follow one without the cookie, which is for our pages only.
-_WELCOME = '<!doctype html><meta http-equiv="refresh" content="0;url=/"><title>snapstore</title>'
+_WELCOME = (
+    '<!doctype html><meta http-equiv="refresh" content="0;url=./"><title>snapstore</title>'
+    '<link rel="icon" href="static/icon.svg">'
+)
 
 
 class Guard:
     """Around the whole application."""
 
-    def __init__(self, app: App, port: int, token: str) -> None:
+    def __init__(self, app: App, port: int, prefix: str, token: str) -> None:
         self._app = app
+        self._prefix = prefix
         self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
         self._token = token
         self._used = False
         self._secret = secrets.token_urlsafe(32)
-        self._cookie = f"snapstore-{port}"  # cookies know no ports: two servers would take each other's
+        self._cookie = f"snapstore-{port}"
         self.body_seconds = BODY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,7 +69,7 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                _add_headers(message, scope["path"])
+                _add_headers(message, self._below(scope))
             await send(message)
 
         try:
@@ -79,12 +84,15 @@ class Guard:
 
     def _refused(self, scope: Scope) -> Response | None:
         headers = _headers(scope)
-        method, path = scope["method"], scope["path"]
+        method = scope["method"]
         hosts = headers.get("host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return _no("this server goes by another name")
         if any(origin != f"http://{hosts[0].lower()}" for origin in headers.get("origin", [])):
             return _no("the request comes from another page")
+        path = self._below(scope)
+        if path is None:
+            return refusal(Unknown("there is nothing at this address", "Open the one that `snapstore ui` prints."))
         if method == "GET" and path == "/" and b"token=" in scope["query_string"]:
             return self._exchange(scope, headers)
         for site in headers.get("sec-fetch-site", []):
@@ -102,6 +110,11 @@ class Guard:
                 return refusal(Usage("a change is asked for in JSON", "Send it as application/json."), 415)
         return None
 
+    def _below(self, scope: Scope) -> str | None:
+        """The path as the application knows it; None where it is none of ours."""
+        start, path = scope["path"][: len(self._prefix)], scope["path"][len(self._prefix) :]
+        return path if compare_digest(start.encode(), self._prefix.encode()) and path.startswith("/") else None
+
     def _exchange(self, scope: Scope, headers: dict[str, list[str]]) -> Response:
         """The token, which is worth one cookie."""
         if self._has_cookie(headers):  # the address opened again
@@ -114,7 +127,7 @@ class Guard:
             return PlainTextResponse(text, 403)
         self._used = True
         answer = HTMLResponse(_WELCOME)
-        answer.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict", path="/")
+        answer.set_cookie(self._cookie, self._secret, httponly=True, samesite="strict", path=f"{self._prefix}/")
         return answer
 
     def _has_cookie(self, headers: dict[str, list[str]]) -> bool:
@@ -126,6 +139,7 @@ class Guard:
         """Lets it through, or gives the answer. A body is read to its end even of who is refused, as far as it is
         small: hung up on in the middle of sending, a browser would not hear the answer."""
         refused = self._refused(scope)
+        scope["root_path"] = self._prefix
         if scope["method"] in _READING:
             if refused is None:
                 await self._app(scope, receive, send)
@@ -183,9 +197,10 @@ def _headers(scope: Scope) -> dict[str, list[str]]:
     return found
 
 
-def _add_headers(message: Message, path: str) -> None:
+def _add_headers(message: Message, path: str | None) -> None:
     known = {name.lower() for name, _ in message["headers"]}
-    added = {**HEADERS, "cache-control": "no-store" if path.startswith("/api") or path == "/" else "no-cache"}
+    static = path is not None and path.startswith("/static/")
+    added = {**HEADERS, "cache-control": "no-cache" if static else "no-store"}
     extra = [(name.encode(), value.encode()) for name, value in added.items() if name.encode() not in known]
     message["headers"] = [*message["headers"], *extra]
 

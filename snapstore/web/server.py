@@ -35,10 +35,11 @@ class Server(uvicorn.Server):
         self._project = project = Project(folder)
         self._socket = _listening(port)
         self.port: int = self._socket.getsockname()[1]
-        token = secrets.token_urlsafe(32)
-        self.url = f"http://{ADDRESS}:{self.port}/?token={token}"
+        prefix, token = f"/{secrets.token_urlsafe(16)}", secrets.token_urlsafe(32)
+        self.base = f"http://{ADDRESS}:{self.port}{prefix}"
+        self.url = f"{self.base}/?token={token}"
         self.channel = Channel(project)
-        self.guard = Guard(application(project, self.channel), self.port, token)
+        self.guard = Guard(application(project, self.channel), self.port, prefix, token)
         super().__init__(
             uvicorn.Config(
                 self.guard,

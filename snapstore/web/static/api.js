@@ -1,4 +1,4 @@
-// The one place that speaks to the server. Every refusal becomes a Refusal with what to do next.
+// The one place that speaks to the server, whose addresses are all below the page's own. Every refusal becomes a Refusal with what to do next.
 
 export class Refusal extends Error {
   constructor(status, body) {
@@ -49,16 +49,16 @@ export function query(values) {
   return given.length ? `?${given.map(([name, value]) => `${name}=${part(value)}`).join("&")}` : "";
 }
 
-const at = (session, rest) => `/api/sessions/${part(session)}/${rest}`;
+const at = (session, rest) => `api/sessions/${part(session)}/${rest}`;
 
-export const readSessions = () => get("/api/sessions");
+export const readSessions = () => get("api/sessions");
 export const readStatus = (session) => get(at(session, "status"));
 export const readTree = (session) => get(at(session, "tree"));
 export const readNodes = (session, commits) => get(at(session, `nodes${query({ commits: commits.join(",") })}`));
 export const readDiff = (session, a, b, path) => get(at(session, `diff${query({ a, b, path })}`));
 export const readComparison = (session, a, b) => get(at(session, `compare${query({ a, b })}`));
 export const search = (session, q, signal) => get(at(session, `search${query({ q })}`), signal);
-export const readStats = () => get("/api/stats");
+export const readStats = () => get("api/stats");
 export const preview = (session, body) => post(at(session, "preview"), body);
 export const move = (session, body) => post(at(session, "move"), body);
 export const merge = (session, body) => post(at(session, "merge"), body);

@@ -149,7 +149,7 @@ function picture(side, caption) {
     "figure",
     { class: "picture" },
     h("img", {
-      src: `/api/blobs/${encodeURIComponent(side.oid)}?type=image`,
+      src: `api/blobs/${encodeURIComponent(side.oid)}?type=image`,
       alt: `The image ${caption.toLowerCase()}`,
       loading: "lazy",
     }),

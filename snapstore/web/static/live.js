@@ -5,7 +5,7 @@ import { lookAgain, refresh, select } from "./loading.js";
 import { complain, toast } from "./dialogs.js";
 
 export function listen() {
-  const events = new EventSource("/api/events");
+  const events = new EventSource("api/events");
   const on = (name, act) =>
     events.addEventListener(name, (event) => {
       try {
@@ -42,10 +42,15 @@ export function listen() {
   });
   events.addEventListener("error", () => {
     document.body.dataset.live = "off";
-    if (!lost?.isConnected)
+    const over = events.readyState === EventSource.CLOSED; // somebody answers there, and does not know us
+    if (over || !lost?.isConnected) {
+      lost?.remove();
       lost = toast("The server does not answer. What you see may be out of date.", {
         kind: "bad",
-        hint: "It is tried again by itself. If it was stopped: `snapstore ui`.",
+        hint: over
+          ? "It was started anew: open the address that `snapstore ui` printed."
+          : "It is tried again by itself. If it was stopped: `snapstore ui`.",
       });
+    }
   });
 }
