@@ -18,7 +18,7 @@ from snapstore.git.objects import COMMIT
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.records.branches import TreeRecord, UndolistRecord
 from snapstore.timeline.graph import Graph
-from snapstore.timeline.texts import cells, clip
+from snapstore.timeline.text import cells, clip
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from snapstore.cli.options import Command
 from snapstore.cli.output import BOLD, CYAN, DIM, ago, first_line, safe
 from snapstore.timeline.documents import timestamp
-from snapstore.timeline.texts import cells, clip
+from snapstore.timeline.text import cells, clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from snapstore.cli.options import Command, Operand, Option
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, ago, files_text, first_line, path_text, safe
 from snapstore.errors import Usage
 from snapstore.timeline.documents import timestamp
-from snapstore.timeline.texts import cells, clip
+from snapstore.timeline.text import cells, clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

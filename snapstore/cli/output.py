@@ -9,14 +9,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 
 from snapstore.errors import Failed
-from snapstore.timeline.texts import age
-from snapstore.timeline.texts import duration_text as duration_text
-from snapstore.timeline.texts import first_line as first_line
-from snapstore.timeline.texts import safe as safe
-from snapstore.timeline.texts import safe_lines as safe_lines
+from snapstore.timeline.text import ago as ago
+from snapstore.timeline.text import date_text as date_text
+from snapstore.timeline.text import duration_text as duration_text
+from snapstore.timeline.text import files_text as files_text
+from snapstore.timeline.text import first_line as first_line
+from snapstore.timeline.text import path_text as path_text
+from snapstore.timeline.text import safe as safe
+from snapstore.timeline.text import safe_lines as safe_lines
+from snapstore.timeline.text import seconds_of as seconds_of
+from snapstore.timeline.text import shorten as shorten
+from snapstore.timeline.text import size_text as size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,53 +124,6 @@ def stdout() -> Output:
 
 def stderr() -> Output:
     return Output(sys.stderr)
-
-
-def path_text(path: str | bytes) -> str:
-    from snapstore.git.commits import quote
-
-    return quote(os.fsencode(path))
-
-
-def shorten(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
-
-
-def files_text(number: int) -> str:
-    return "1 file" if number == 1 else f"{number:,} files"
-
-
-def size_text(size: int) -> str:
-    if size < 1000:
-        return f"{size} bytes"
-    value = float(size)
-    for unit in ("kB", "MB", "GB", "TB"):
-        value /= 1000
-        if value < 999.5 or unit == "TB":
-            break
-    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
-
-
-def seconds_of(stamp: str) -> float | None:
-    """The moment of a record's time stamp, which someone else may have written."""
-    from calendar import timegm
-
-    try:
-        whole, _, rest = stamp.partition(".")
-        moment = timegm(time.strptime(whole.rstrip("Z"), "%Y-%m-%dT%H:%M:%S"))
-        return moment + float("0." + (rest.rstrip("Z") or "0"))
-    except (ValueError, OverflowError):
-        return None
-
-
-def ago(stamp: str, now: float) -> str:
-    moment = seconds_of(stamp)
-    return safe(stamp) if moment is None else age(moment, now)
-
-
-def date_text(stamp: str) -> str:
-    moment = seconds_of(stamp)
-    return safe(stamp) if moment is None else time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(moment))
 
 
 def file_rows(out: Output, changes: Sequence[FileChange], indent: str, limit: int | None = None) -> Iterable[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from snapstore.cli.options import Command
 from snapstore.cli.output import BOLD, CYAN, DIM, first_line, safe
 from snapstore.timeline.painting import NARROW, called
-from snapstore.timeline.texts import age, cells, clip
+from snapstore.timeline.text import age, cells, clip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.timeline.texts import age, cells, clip, first_line, safe
+from snapstore.timeline.text import age, cells, clip, first_line, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ reach a terminal: every surface shows them through `safe`.
 
 from __future__ import annotations
 
+import os
 import time
 
 
@@ -21,6 +22,12 @@ def safe_lines(text: str) -> list[str]:
 def first_line(text: str) -> str:
     """A prompt on one line."""
     return next((safe(line.strip()) for line in text.split("\n") if line.strip()), "")
+
+
+def path_text(path: str | bytes) -> str:
+    from snapstore.git.commits import quote
+
+    return quote(os.fsencode(path))
 
 
 def _mark(character: str) -> str:
@@ -56,6 +63,28 @@ def clip(text: str, width: int, more: str = "…") -> str:
     return kept.rstrip() + more
 
 
+def shorten(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+# Numbers.
+
+
+def files_text(number: int) -> str:
+    return "1 file" if number == 1 else f"{number:,} files"
+
+
+def size_text(size: int) -> str:
+    if size < 1000:
+        return f"{size} bytes"
+    value = float(size)
+    for unit in ("kB", "MB", "GB", "TB"):
+        value /= 1000
+        if value < 999.5 or unit == "TB":
+            break
+    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
+
+
 # Time.
 
 
@@ -74,3 +103,25 @@ def age(seconds: float, now: float) -> str:
     if 0 < passed < 86400 * 30:
         return f"{duration_text(passed)} ago"
     return time.strftime("%Y-%m-%d", time.localtime(seconds))
+
+
+def ago(stamp: str, now: float) -> str:
+    moment = seconds_of(stamp)
+    return safe(stamp) if moment is None else age(moment, now)
+
+
+def date_text(stamp: str) -> str:
+    moment = seconds_of(stamp)
+    return safe(stamp) if moment is None else time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(moment))
+
+
+def seconds_of(stamp: str) -> float | None:
+    """The moment of a record's time stamp, which someone else may have written."""
+    from calendar import timegm
+
+    try:
+        whole, _, rest = stamp.partition(".")
+        moment = timegm(time.strptime(whole.rstrip("Z"), "%Y-%m-%dT%H:%M:%S"))
+        return moment + float("0." + (rest.rstrip("Z") or "0"))
+    except (ValueError, OverflowError):
+        return None
