@@ -7,6 +7,7 @@ import os
 from snapstore.cli.options import QUIET, Command, Operand, Option
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, files_text, path_text, safe, size_text
 from snapstore.errors import Usage
+from snapstore.records.settings import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from snapstore.cli.context import Context
     from snapstore.timeline.store import Store
-
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 def init(
@@ -64,7 +63,6 @@ def init(
 
 
 def _report(context: Context, store: Store, *, created: bool, adopted: str | None, changed: bool) -> None:
-    from snapstore.timeline.documents import DEFAULT_MAX_BRANCHES, DEFAULT_MAX_FILE_SIZE
     from snapstore.timeline.nodes import path_json
 
     session = store.session(None)
@@ -103,9 +101,9 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
         out.line(f"Watching over {shown} already{'' if changed else '; nothing to do'}.")
     limit, most = store.header.max_file_size, store.header.max_branches
     out.line(f"{out.paint('taken     ', DIM)}{files_text(files)}")
-    if limit != DEFAULT_MAX_FILE_SIZE or changed:
+    if limit != BY_NAME["max_file_size"].default or changed:
         out.line(f"{out.paint('limit     ', DIM)}{f'{size_text(limit)} a file' if limit else 'none'}")
-    if most != DEFAULT_MAX_BRANCHES or changed:
+    if most != BY_NAME["max_branches"].default or changed:
         out.line(f"{out.paint('branches  ', DIM)}{f'at most {most:,} listed' if most else 'all listed'}")
     if left_out:
         out.line(f"{out.paint('left out  ', DIM)}{out.paint(files_text(len(left_out)), YELLOW)}")
@@ -115,25 +113,6 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
             out.line(f"  … and {len(left_out) - LISTED:,} more (snapstore status --json)", DIM)
     out.line(f"{out.paint('store     ', DIM)}{path_text(store.folder)}")
     out.line("Next: `snapstore run -- CMD…` records what a command changes.", DIM)
-
-
-def size(text: str) -> int:
-    """`100MB`, `1.5GiB`, `0`."""
-    plain = text.strip().lower().removesuffix("b")
-    digits = plain.rstrip("kmgti")
-    try:
-        value = float(digits) * UNITS[plain[len(digits) :]]
-        if not 0 <= value < 2**63:
-            raise ValueError
-    except (KeyError, ValueError):
-        raise ValueError(f"{text!r} is not a size; say 100MB, 2GiB, or 0 for no limit") from None
-    return int(value)
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise ValueError(f"{text!r} is not a number of branches; say 20, or 0 for no limit")
-    return int(text)
 
 
 COMMAND = Command(
@@ -157,7 +136,7 @@ COMMAND = Command(
             "Leave out larger files, unless an agent names them; 100MB unless said, 0 for no limit. Also changes an "
             "existing store.",
             metavar="SIZE",
-            convert=size,
+            convert=BY_NAME["max_file_size"].convert,
         ),
         Option(
             "max_branches",
@@ -165,7 +144,7 @@ COMMAND = Command(
             "How many branches a session lists; 20 unless said, 0 for no limit. Past it the oldest without a "
             "checkpoint go to the archive when a turn starts a branch. Also changes an existing store.",
             metavar="N",
-            convert=_number,
+            convert=BY_NAME["max_branches"].convert,
         ),
         QUIET,
     ),

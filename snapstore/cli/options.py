@@ -165,6 +165,7 @@ PLACES = {
     "ops": "snapstore.cli.ops",
     "recover": "snapstore.cli.recover",
     "check": "snapstore.cli.check",
+    "config": "snapstore.cli.config",
     "import": "snapstore.cli.import_",
     "shell-init": "snapstore.cli.shell_init",
     "mcp": "snapstore.cli.mcp",

@@ -9,12 +9,13 @@ import time
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe
 from snapstore.git import shadow
 from snapstore.timeline import places
-from snapstore.timeline.documents import DEFAULT_MAX_BRANCHES, DEFAULT_MAX_FILE_SIZE, FORMAT, Documents, Header, encode
+from snapstore.timeline.documents import FORMAT, Documents, Header, encode
 from snapstore.worktree import durable, gitconfig, platform, usergit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 _BUILDING = ".building-"
 
@@ -25,11 +26,10 @@ def create_store(
     *,
     anyway: bool = False,
     session: str = "shell",
-    max_file_size: int = DEFAULT_MAX_FILE_SIZE,
-    max_branches: int = DEFAULT_MAX_BRANCHES,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.time,
+    **settings: Any,
 ) -> bytes:
     """Makes the store of a root and takes its baseline. Gives the root."""
     from snapstore.timeline.session import Session
@@ -56,14 +56,17 @@ def create_store(
                 id=os.urandom(16).hex(),
                 root=os.fsdecode(root),
                 root_hash=places.root_hash(root),
-                max_file_size=max_file_size,
-                max_branches=max_branches,
+                **settings,
             )
             repo = usergit.find_repo(root)
             who = gitconfig.user_identity(gitconfig.user_config(repo, os.fsencode(os.path.expanduser("~"))))
             if who is not None:
                 header.user_name, header.user_email = who
             durable.write(f"{building}/state/format", encode(header))
+            if settings:
+                from snapstore.timeline import config
+
+                durable.write(f"{building}/{config.FILE}", config.template(header).encode())
             with Store(home, root, building, say=say, progress=progress, clock=clock) as store:
                 Session(store, session).take_baseline()
             os.unlink(f"{building}/building")

@@ -10,6 +10,7 @@ from xxhash import xxh3_64_hexdigest
 
 from snapstore.errors import Corrupt, Unsafe
 from snapstore.git.refs import bad_part
+from snapstore.records.settings import BY_NAME, SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
-DEFAULT_MAX_FILE_SIZE = 100 * 1000 * 1000
-DEFAULT_MAX_BRANCHES = 20  # listed ones of a session; 0 = any number
 LONGEST_NAME = 200
 _CHECK = ', "check": "'  # the last field: a checksum of the text before it
 
@@ -29,9 +28,28 @@ _CHECK = ', "check": "'  # the last field: a checksum of the text before it
 
 
 class Header:
-    """What a store is for. Checked on every opening."""
+    """What a store is for, and its settings as they were last read. Checked on every opening."""
 
-    __slots__ = ("format", "id", "max_branches", "max_file_size", "root", "root_hash", "user_email", "user_name")
+    format: int
+    id: str
+    root: str
+    root_hash: str
+    user_name: str
+    user_email: str
+    config: list[int] | None  # the stat of the file that the settings were read from
+    max_file_size: int
+    max_branches: int
+    warn_branches: int
+    never_capture: list[str]
+    max_store_size: int
+    prune_after_days: int
+    gc_auto: bool
+    gc_grace: int
+    save_every: int
+    auto_push: bool
+    machine_name: str
+
+    __slots__ = ("config", "format", "id", "root", "root_hash", "user_email", "user_name", *BY_NAME)
 
     def __init__(
         self,
@@ -40,19 +58,20 @@ class Header:
         id: str,
         root: str,
         root_hash: str,
-        max_file_size: int = DEFAULT_MAX_FILE_SIZE,
-        max_branches: int = DEFAULT_MAX_BRANCHES,
         user_name: str = "",
         user_email: str = "",
+        config: list[int] | None = None,
+        **settings: Any,
     ) -> None:
         self.format = format
         self.id = id
         self.root = root
         self.root_hash = root_hash
-        self.max_file_size = max_file_size
-        self.max_branches = max_branches
         self.user_name = user_name
         self.user_email = user_email
+        self.config = config
+        for setting in SETTINGS:
+            setattr(self, setting.name, settings.get(setting.name, setting.default))
 
 
 class SessionState:

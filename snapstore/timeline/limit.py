@@ -5,6 +5,7 @@ Nodes are never limited, and no turn is refused: an archived branch is whole, an
 
 from __future__ import annotations
 
+from snapstore.records.settings import BY_NAME
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.ops import Operation, Operations
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.ops import RefMove
     from snapstore.timeline.store import Store
 
-WARN_BRANCHES = 15
+WARN_BRANCHES: int = BY_NAME["warn_branches"].default
 _AT_ONCE = 5  # a turn stays quick after the limit was lowered: the next ones do the rest
 
 
@@ -26,11 +27,12 @@ def make_room(
     limit = store.header.max_branches
     listed = store.shadow.refs.list(f"refs/heads/{session}/")
     count = len(listed) + 1
-    if not limit or count < min(WARN_BRANCHES, limit):
+    crowded = is_crowded(store, count)
+    if not limit or (count <= limit and not crowded):
         return [], []
     gone = _oldest(store, session, keep, min(count - limit, _AT_ONCE))
     if not gone:
-        return [], [warning(session, count, limit)] if count >= WARN_BRANCHES else []
+        return [], [warning(session, count, limit)] if crowded else []
     moves: list[RefMove] = []
     for name in gone:
         heads, tip = f"refs/heads/{session}/{name}", listed[f"refs/heads/{session}/{name}"]
@@ -79,6 +81,11 @@ def pins(graph: Graph, branch: str) -> list[str]:
             break
         found += graph.pinned.get(node.oid, ())
     return found[::-1]
+
+
+def is_crowded(store: Store, count: int) -> bool:
+    """Whether so many branches are worth a word."""
+    return 0 < store.header.warn_branches <= count and store.header.max_branches > 0
 
 
 def warning(session: str, count: int, limit: int) -> str:

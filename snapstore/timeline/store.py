@@ -11,6 +11,7 @@ from snapstore.git.commits import Identity
 from snapstore.git.shadow import Shadow
 from snapstore.timeline import logbook, places
 from snapstore.timeline.documents import Documents, Header, OpenTurn, check_name, encode
+from snapstore.timeline.foreign import read_foreign
 from snapstore.worktree import durable, usergit
 from snapstore.worktree.journal import Journal
 from snapstore.worktree.lock import StoreLock
@@ -19,7 +20,10 @@ from snapstore.worktree.statcache import StatCache
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
+    from snapstore.timeline.config import Problem
+    from snapstore.timeline.foreign import Foreign
     from snapstore.timeline.session import Session
     from snapstore.worktree.descent import Known
     from snapstore.worktree.journal import Recovery
@@ -55,6 +59,9 @@ class Store:
         places.refuse_foreign(folder)
         self.documents = Documents(self.state)
         self.header: Header = self.documents.header()
+        self._header_is_written = True
+        self._unsaid: list[Problem] = []  # about the file of settings, for the log
+        self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
         self.cache = StatCache(self.state)
         self.journal = Journal(self.state, self.shadow.refs, self.restorer)
@@ -124,8 +131,17 @@ class Store:
         return parts[2] if len(parts) == 4 and parts[:2] == ["refs", "heads"] else DEFAULT_SESSION
 
     def sessions(self) -> list[str]:
-        """Every session that has recorded something here. A branch without a cursor is somebody's own."""
+        """Every session that has recorded something here, and those of other machines. Any other branch without a
+        cursor is somebody's own."""
+        return sorted({*self.own_sessions(), *self.foreign().sessions()})
+
+    def own_sessions(self) -> list[str]:
+        """The sessions that stand somewhere here."""
         return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list("refs/snapstore/cursor/"))
+
+    def foreign(self) -> Foreign:
+        """What of the store's refs is of other machines, as it is now."""
+        return read_foreign(self)
 
     def open_turn(self, session: str) -> OpenTurn | None:
         """The session's open turn. A document whose session has moved on is a leftover of a turn that is over."""
@@ -168,6 +184,9 @@ class Store:
         try:
             with self.lock:
                 self.recover()
+                self._look_at_config()
+                if not self._header_is_written:
+                    self._write_header()
                 yield
         except OSError as error:
             raise failed(error) from error
@@ -185,13 +204,44 @@ class Store:
         name = self.header.user_name or _login()
         return Identity(name, self.header.user_email or f"{name}@localhost")
 
-    def configure(self, *, max_file_size: int | None = None, max_branches: int | None = None) -> None:
-        """Sets limits, 0 for none; the one not given stays as it is."""
+    def configure(self, **settings: Any) -> None:
+        """Sets some settings, with None back to their defaults; the others stay as they are."""
+        from snapstore.records.settings import BY_NAME
+        from snapstore.timeline import config
+
         with self.changing():
-            standing = self.documents.header()  # another process may have set the other since this store was opened
-            self.header.max_file_size = standing.max_file_size if max_file_size is None else max_file_size
-            self.header.max_branches = standing.max_branches if max_branches is None else max_branches
+            text = config.change(self, settings)
+            for name, value in settings.items():
+                default = BY_NAME[name].default
+                setattr(self.header, name, default if value is None else value)
+            self.header.config = None  # read again when next looked at: its stat is known only once it is there
+            files: dict[str, bytes | None] = {f"../{config.FILE}": text, "format": encode(self.header)}
+            self.journal.carry_out([], files, what=f"setting of {', '.join(settings)}")
+
+    def _look_at_config(self) -> None:
+        """Takes over what a person wrote into the file of settings. One look at its stat, most times."""
+        try:
+            st = os.stat(f"{self.folder}/config.toml")
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        else:
+            found = [st.st_mtime_ns, st.st_size, st.st_ino]
+        if found != self.header.config:
+            from snapstore.timeline.config import refresh
+
+            self._unsaid = refresh(self, found)
+            self._header_is_written = False
+
+    def _write_header(self) -> None:
+        """Only saves the next opening a look into the file of settings: no turn fails because of it."""
+        try:
             durable.write(f"{self.state}/format", encode(self.header))
+            self._header_is_written = True
+            for problem in self._unsaid:
+                self.log(f"{problem}. {problem.hint}")
+            self._unsaid = []
+        except OSError as error:
+            self.log(f"the header could not be written: {error.strerror}")
 
     def close(self) -> None:
         self.shadow.close()

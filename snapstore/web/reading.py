@@ -13,7 +13,6 @@ from snapstore.errors import Unknown, Usage
 from snapstore.records.nodes import StatusRecord
 from snapstore.records.web import PageNodeRecord, PageNodesRecord, PageSessionsRecord, PageTreeRecord, StatsRecord
 from snapstore.timeline.history import History
-from snapstore.timeline.limit import WARN_BRANCHES
 from snapstore.timeline.lineage import read_sessions
 from snapstore.timeline.nodes import Node
 from snapstore.timeline.stats import read_stats
@@ -61,7 +60,7 @@ def routes(project: Project) -> APIRouter:
                 "expected": graph.cursor.hex(),
                 "turn": graph.turn_of(graph.cursor),
                 "max_branches": session.store.header.max_branches,
-                "warn_branches": WARN_BRANCHES,
+                "warn_branches": session.store.header.warn_branches,
             }
             return Document(tree_document(graph, session.store.clock(), None, **more))
 

@@ -1,0 +1,231 @@
+"""The settings of a store: one file for people, `config.toml`, and their values at hand in the store's header.
+
+A hook cannot pay for reading TOML. So the header holds the values together with the stat of the file that they were
+read from, and the file is read again only where its stat is another. One that cannot be understood stops nobody: what
+is wrong with it is said, and the value that was good last is used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from snapstore.errors import Failed, Unknown, Usage
+from snapstore.records.settings import BY_NAME, SETTINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from snapstore.timeline.documents import Header
+    from snapstore.timeline.store import Store
+
+    Judge = Callable[[dict[str, Any]], dict[str, str]]
+
+FILE = "config.toml"
+_LARGEST = 1 << 20
+_WIDTH = 100
+
+
+class Problem:
+    """Something in the file that cannot be used, and what could stand there."""
+
+    __slots__ = ("hint", "key", "line", "message")
+
+    def __init__(self, message: str, hint: str, *, line: int | None = None, key: str | None = None) -> None:
+        self.message = message
+        self.hint = hint
+        self.line = line
+        self.key = key
+
+    def __str__(self) -> str:
+        where = f"{FILE}, line {self.line}" if self.line else FILE
+        return f"{where}: {self.message}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"line": self.line, "key": self.key, "message": self.message, "hint": self.hint}
+
+
+def path_of(store: Store) -> str:
+    return f"{store.folder}/{FILE}"
+
+
+def faults(data: dict[str, Any]) -> dict[str, str]:
+    """What is wrong, by key, with no words for a key that nobody knows. `records.config` says the same with pydantic;
+    this is for those who cannot wait for it."""
+    found: dict[str, str] = {}
+    for key, value in data.items():
+        try:
+            if key in BY_NAME:
+                BY_NAME[key].convert(value)
+            else:
+                found[key] = ""
+        except ValueError as error:
+            found[key] = str(error)
+    return found
+
+
+def read(folder: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
+    """What the file says, for the keys whose values are good, and what is wrong with the rest."""
+    try:
+        text = _text(folder)
+    except OSError as error:
+        return {}, [Problem(f"it cannot be read: {error.strerror}", "Make it a file that you can read.")]
+    except ValueError:
+        return {}, [Problem("it is not text in UTF-8", "Write it anew: `snapstore config` lists what can be set.")]
+    return parse(text, judge)
+
+
+def parse(text: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
+    import tomllib
+
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message, _, where = str(error).partition(" (at ")
+        line = re.match(r"line (\d+)", where)
+        number = int(line[1]) if line else len(text.splitlines())  # else at its end
+        hint = "It is TOML: `key = value`, text in quotes, `#` before a remark."
+        return {}, [Problem(message.lower(), hint, line=number)]
+    except RecursionError:
+        return {}, [Problem("it is nested too deeply", "It is TOML: `key = value`, a line each.")]
+    wrong = judge(data)
+    problems: list[Problem] = []
+    for key, why in wrong.items():
+        setting = BY_NAME.get(key)
+        message = f"{key}: {why}" if setting else f"there is no setting {key!r}"
+        hint = f"Unless set it is {setting.spell(setting.default) or 'empty'}." if setting else nearest(key)
+        problems.append(Problem(message, hint, line=_line_of(text, key), key=key))
+    return {key: BY_NAME[key].convert(value) for key, value in data.items() if key not in wrong}, problems
+
+
+def refresh(store: Store, found: list[int] | None) -> list[Problem]:
+    """Takes over what the file says that now has this stat; gives what of it cannot be used."""
+    header = store.header
+    values, problems = read(store.folder) if found is not None else ({}, [])
+    broken = {problem.key for problem in problems}
+    if None not in broken:  # else nothing of it could be read: all stays as it was
+        for setting in SETTINGS:
+            if setting.name not in broken:
+                setattr(header, setting.name, values.get(setting.name, setting.default))
+    header.config = found
+    for problem in problems:
+        store.say(f"{problem}. {problem.hint} What was set before goes on.")
+    return problems
+
+
+def change(store: Store, values: Mapping[str, Any]) -> bytes:
+    """The file's new text with some settings set, or with None left to their default. What else it says stays, to the
+    remark. The first time all that is set already goes in, and a word on every setting."""
+    try:
+        text = _text(store.folder)
+    except FileNotFoundError:
+        text = template(store.header)
+    except (OSError, ValueError) as error:
+        raise Failed(f"{path_of(store)} cannot be read: {error}", "Move it away, then run this again.") from None
+    before, problems = parse(text)
+    if any(problem.key is None for problem in problems):
+        raise Usage(f"{problems[0]}", f"Mend {path_of(store)} first: {problems[0].hint}", line=problems[0].line)
+    for key, value in values.items():
+        text = _put(text, key, None if value is None else f"{key} = {_toml(BY_NAME[key].spell, value)}")
+    wanted = {key: value for key, value in {**before, **values}.items() if value is not None}
+    if parse(text)[0] != wanted:  # written in a way that we do not know how to change
+        raise Failed(
+            f"{path_of(store)} could not be changed: it is written in an unusual way",
+            f"Set {', '.join(values)} there by hand.",
+        )
+    return text.encode()
+
+
+def known(key: str) -> str:
+    """The name of a setting. Raises Unknown, with the nearest one."""
+    plain = key.strip().replace("-", "_")
+    if plain not in BY_NAME:
+        raise Unknown(f"there is no setting {key!r}", nearest(key), key=key)
+    return plain
+
+
+def nearest(key: str) -> str:
+    from difflib import get_close_matches
+
+    found = get_close_matches(key.lower().replace("-", "_"), BY_NAME, n=1, cutoff=0.5)
+    return f"Did you mean {found[0]}?" if found else f"There are {', '.join(BY_NAME)}."
+
+
+def _text(folder: str) -> str:
+    with open(f"{folder}/{FILE}", "rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError(f"it is larger than {_LARGEST:,} bytes")
+    return data.decode("utf-8")
+
+
+def template(header: Header) -> str:
+    lines = ["# Settings of this store. `snapstore config` lists them, with what is in force."]
+    for setting in SETTINGS:
+        lines += ["", *_folded(setting.help)]
+        value = getattr(header, setting.name)
+        row = f"{setting.name} = {_toml(setting.spell, value)}"
+        lines.append(row if value != setting.default else f"# {row}")
+    return "\n".join(lines) + "\n"
+
+
+def _folded(text: str) -> Iterable[str]:
+    import textwrap
+
+    return [f"# {line}" for line in textwrap.wrap(text, _WIDTH)]
+
+
+def _toml(spell: Any, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(_quoted(one) for one in value)}]"
+    text = spell(value)
+    return str(text) if isinstance(value, int) and text.isdecimal() else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _put(text: str, key: str, row: str | None) -> str:
+    """The text with a key's line replaced; without a row, turned into a remark."""
+    lines = text.splitlines()
+    at = _place(lines, rf"{re.escape(key)}\s*=")
+    if at is None:
+        if row is None:
+            return text
+        at = _place(lines, rf"#\s*{re.escape(key)}\s*=")  # the remark that shows the default
+        if at is None:
+            tables = _place(lines, r"\[")  # what comes after one of those belongs to it
+            at = tables if tables is not None else len(lines)
+            lines.insert(at, "")
+        lines[at] = row
+    else:
+        default = BY_NAME[key].default
+        lines[at : _end(lines, at)] = [row or f"# {key} = {_toml(BY_NAME[key].spell, default)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _place(lines: list[str], pattern: str) -> int | None:
+    return next((at for at, line in enumerate(lines) if re.match(rf"\s*{pattern}", line)), None)
+
+
+def _end(lines: list[str], at: int) -> int:
+    """Where the value that begins on a line is over: a list may go on for several."""
+    import tomllib
+
+    for end in range(at + 1, len(lines) + 1):
+        try:
+            tomllib.loads("\n".join(lines[at:end]))
+        except tomllib.TOMLDecodeError:
+            continue
+        return end
+    return at + 1
+
+
+def _line_of(text: str, key: str) -> int | None:
+    place = _place(text.splitlines(), rf"[\"']?{re.escape(key)}[\"']?\s*[=.]|\s*\[+\s*{re.escape(key)}\s*[\].]")
+    return None if place is None else place + 1
