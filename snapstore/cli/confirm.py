@@ -7,6 +7,7 @@ import sys
 from snapstore.cli.moved import rows
 from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
 from snapstore.timeline.plan import BOTH, CONVERSATION, REMOVE, WRITE
+from snapstore.timeline.wording import deserves_a_look
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:
     """Whether to go on. Where no person sits, nobody is asked."""
     err = context.err if context.err.terminal else context.out  # a person may have sent one of them elsewhere
-    if not (err.terminal and sys.stdin.isatty()) or not _deserves_one(plan):
+    if not (err.terminal and sys.stdin.isatty()) or not deserves_a_look(plan):
         return True
     session.preview(plan)  # what would be refused anyway is refused before anybody is asked
     err.line(move.ask(plan), BOLD)
@@ -36,8 +37,3 @@ def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:
     if not answer.endswith(b"\n"):
         err.line()
     return answer.strip().lower() in (b"y", b"yes")
-
-
-def _deserves_one(plan: Plan) -> bool:
-    turns = len(plan.undone) + len(plan.redone)
-    return turns > 1 or bool(plan.of(REMOVE)) or any(path.settled for path in plan.paths) or plan.exact

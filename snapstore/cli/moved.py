@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 
-from snapstore.cli.moves import turns_text
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
-from snapstore.timeline.plan import (
-    CONFLICT,
-    CONVERSATION,
-    FILES,
-    FORCE,
-    KEPT,
-    MARKERS,
-    MERGE,
-    REMOVE,
-    SKIP,
-    SKIPPED,
-    WRITE,
+from snapstore.timeline import wording
+from snapstore.timeline.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE
+from snapstore.timeline.wording import (
+    IRREPLACEABLE,
+    SETTLED,
+    action_word,
+    by_weight,
+    headline,
+    intent,
+    mergeable,
+    remark,
+    short_state,
+    subject,
 )
 
 TYPE_CHECKING = False
@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     from snapstore.timeline.move import Moved
     from snapstore.timeline.plan import PathMove, Plan
     from snapstore.timeline.session import Session
-
-_ONLY = {FILES: ", files only", CONVERSATION: ", conversation only"}
-_PAST = {"Revert": "Reverted", "Apply": "Applied", "Restore": "Restored"}
-SETTLED = {
-    MERGE: "Merged",
-    MARKERS: "Merged, with conflict markers to look at",
-    FORCE: "Forced, yours are saved",
-    SKIP: "Skipped, yours stay",
-}
 
 
 def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
@@ -79,61 +70,14 @@ def _way_on(out: Output, session: Session, done: Moved) -> None:
         out.line(f"Go on with the agent from here: `{out.program} fork{other}`", DIM)
 
 
-def headline(session: Session, plan: Plan) -> str:
-    """In S2's words (S2-19) where turns were undone."""
-    if plan.undoes:
-        return f"Undone {_operations(session, plan)}"
-    if plan.new_node is not None:
-        verb, _, rest = plan.new_node.subject.partition(" ")  # Revert turn 3: …
-        return f"{_PAST.get(verb, verb)} {safe(rest)}"
-    parts = [
-        f"{verb} {len(turns)} turn(s)" for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
-    ]
-    idle = "the whole tree is as it was" if plan.exact else "moved, no turn undone or redone"
-    text = (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
-    return text[0].upper() + text[1:]
-
-
-def intent(session: Session, plan: Plan) -> str:
-    """The same, before it happens."""
-    if plan.undoes:
-        return f"undo {_operations(session, plan)}"
-    if plan.new_node is not None:
-        return safe(plan.new_node.subject[:1].lower() + plan.new_node.subject[1:])
-    parts = [
-        f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
-    ]
-    idle = "put the whole tree back" if plan.exact else "move, without undoing or redoing a turn"
-    return (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
-
-
-def _operations(session: Session, plan: Plan) -> str:
-    from snapstore.timeline.ops import Operations
-
-    first = Operations(session.store).get(min(plan.undoes))
-    told = f"operation {first.number} ({safe(first.what)})"
-    return told if len(plan.undoes) == 1 else f"{told} and {len(plan.undoes) - 1:,} after it"
-
-
 def place(out: Output, session: Session, plan: Plan) -> str:
     """`at turn 3 on main: Add a login function`"""
-    turn = plan.turn_before if plan.scope == FILES else plan.turn
-    if turn == 0:
-        return f"at the start of {safe(plan.branch)}, before the first turn"
-    text = f"at {out.paint(f'turn {turn}', BOLD)} on {safe(plan.branch)}"
-    if plan.new_node is not None:
+    number, rest = wording.place(plan)
+    text = f"at {out.paint(number, BOLD)}{rest}"
+    if not number or plan.new_node is not None:
         return text
-    prompt = _one_line(out, _subject(session, plan.target), 20 + len(plan.branch))
+    prompt = _one_line(out, subject(session, plan.target), 20 + len(plan.branch))
     return f"{text}: {prompt}" if prompt else text
-
-
-def _subject(session: Session, oid: bytes) -> str:
-    """The prompt of the turn stood on, past edits made after it."""
-    shadow = session.store.shadow
-    commit = shadow.commit(oid)
-    while commit.number("Turn") is None and commit.parents:
-        commit = shadow.commit(commit.parents[0])
-    return commit.subject
 
 
 def _ways_back(out: Output, session: Session, done: Moved) -> None:
@@ -181,10 +125,10 @@ def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[dict[
     for item in conflicts[:LISTED]:
         by = f"  {out.paint(safe('changed by ' + item['changed_by']), DIM)}" if item["changed_by"] else ""
         out.line(f"  {path_text(item['path'])}{by}")
-        states = f"expected {_state(item['expected'])}, found {_state(item['found'])}, wanted {_state(item['wanted'])}"
-        out.line(f"      {states}", DIM)
+        states = (f"{side} {short_state(item[side])}" for side in ("expected", "found", "wanted"))
+        out.line(f"      {', '.join(states)}", DIM)
         if item["why"]:
-            what = "replaced" if _IRREPLACEABLE in item["why"] else "merged"
+            what = "replaced" if IRREPLACEABLE in item["why"] else "merged"
             out.line(f"      cannot be {what}: {safe(item['why'])}", YELLOW)
     if len(conflicts) > LISTED:
         out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
@@ -195,16 +139,16 @@ def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[dict[
 def _choices(out: Output, move: Move, conflicts: list[dict[str, Any]]) -> None:
     """The commands that would settle it. What cannot be merged is left alone by the one that merges the rest."""
     names = {item["path"]: from_here(move.root, os.fsencode(item["path"])) for item in conflicts}
-    hopeless = [item["path"] for item in conflicts if not _mergeable(item)]
+    hopeless = [item["path"] for item in conflicts if not mergeable(item)]
     ways = []
     if len(hopeless) < len(conflicts) and len(hopeless) <= 3:
         flag, what = "--merge", "merge what changed with what is wanted"
-        if any(item["why"] for item in conflicts if _mergeable(item)):
+        if any(item["why"] for item in conflicts if mergeable(item)):
             flag, what = "--merge=markers", "merge; what clashes stands between markers"
         ways.append((" ".join([flag, *(f"--ours {names[path]}" for path in hopeless)]), what))
     example = names[conflicts[0]["path"]] if len(conflicts) == 1 else "PATH"
     ways.append(("--skip", "leave what changed as it is"))
-    if any(_IRREPLACEABLE in (item["why"] or "") for item in conflicts):
+    if any(IRREPLACEABLE in (item["why"] or "") for item in conflicts):
         ways.append((f"--ours {example}", "leave this file"))
     else:
         ways.append(("--force", "replace what changed; it is saved first"))
@@ -215,54 +159,23 @@ def _choices(out: Output, move: Move, conflicts: list[dict[str, Any]]) -> None:
         out.line(f"  {command:<{width}}  {out.paint(what, DIM)}")
 
 
-def _mergeable(conflict: dict[str, Any]) -> bool:
-    if conflict["why"]:
-        from snapstore.git.merge import SAME_LINES  # brings difflib along
-
-        return bool(conflict["why"] == SAME_LINES)
-    return all(conflict[side].startswith(("file", "executable")) for side in ("found", "wanted"))
-
-
 def rows(out: Output, paths: Iterable[PathMove], limit: int | None) -> list[str]:
     """`  remove    new.txt`, what deserves a look first."""
-    ordered = sorted(paths, key=lambda path: (_WEIGHT.get(path.action, 3) if not path.settled else 1, path.path))
+    ordered = by_weight(paths)
     shown = ordered if limit is None else ordered[:limit]
-    found = [f"  {_action(out, path)}{path_text(path.path)}{_remark(out, path)}" for path in shown]
+    found = [f"  {_action(out, path)}{path_text(path.path)}" for path in shown]
+    remarks = [remark(path) for path in shown]
+    found = [f"{row}  {out.paint(text, DIM)}" if text else row for row, text in zip(found, remarks, strict=True)]
     if len(shown) < len(ordered):
         found.append(out.paint(f"  … and {len(ordered) - len(shown):,} more", DIM))
     return found
 
 
-_IRREPLACEABLE = "saved first"  # part of why a conflict cannot be settled by force
-_WEIGHT = {CONFLICT: 0, SKIPPED: 1, REMOVE: 2, WRITE: 3, KEPT: 4}
 _COLOURS = {CONFLICT: RED, REMOVE: RED, SKIPPED: YELLOW, KEPT: DIM}
 
 
 def _action(out: Output, path: PathMove) -> str:
-    word = {KEPT: "keep", SKIPPED: "skip"}.get(path.action, path.action)
-    if path.action == WRITE and path.settled:
-        word = {FORCE: "overwrite"}.get(path.settled, "merge")
-    elif path.action == WRITE and path.found is None:
-        word = "create"
-    return out.paint(f"{word:<11}", YELLOW if path.settled else _COLOURS.get(path.action, GREEN))
-
-
-def _remark(out: Output, path: PathMove) -> str:
-    if path.action == KEPT and not path.settled:
-        text = "already as wanted"
-    elif path.conflicting:
-        text = f"changed by {path.changed_by}" if path.changed_by else "changed since"
-        text += {FORCE: "; saved first", MARKERS: "; with conflict markers"}.get(path.settled, "")
-        text += f"; {path.why}" if path.why else ""
-    else:
-        return ""
-    return f"  {out.paint(safe(text), DIM)}"
-
-
-def _state(text: str) -> str:
-    """`file 5f3a1b2c`: enough to tell two apart."""
-    kind, _, oid = safe(text).partition(" ")
-    return f"{kind} {oid[:8]}" if len(oid) == 40 else safe(text)  # what is odd is told in words
+    return out.paint(f"{action_word(path):<11}", YELLOW if path.settled else _COLOURS.get(path.action, GREEN))
 
 
 def _names(out: Output, title: str, paths: list[bytes]) -> None:

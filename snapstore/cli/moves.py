@@ -9,6 +9,9 @@ from snapstore.cli.options import Option
 from snapstore.cli.output import UNWRITTEN, files_text
 from snapstore.cli.paths import below, shell_word
 from snapstore.errors import Failed, SnapstoreError, Usage
+from snapstore.timeline.wording import count as count
+from snapstore.timeline.wording import count_or_duration as count_or_duration
+from snapstore.timeline.wording import turns_text as turns_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -283,39 +286,7 @@ def _repeat(session: Session, move: Move, options: dict[str, Any]) -> None:
     move.words[end:end] = flags
 
 
-# Operands.
-
-
-def count(text: str | None, what: str = "turns") -> int:
-    """How many: `3`. Nothing is 1."""
-    if text is None:
-        return 1
-    if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) == 0:
-        raise Usage(f"{text!r} is not a number of {what}", "Say 1 or more.")
-    return int(text)
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def count_or_duration(text: str | None) -> dict[str, int]:
-    """`3`, or `90s`, `10m`, `2h`, `1d`."""
-    if text is None or text[-1:] not in _UNITS:
-        try:
-            return {"count": count(text)}
-        except Usage:
-            raise Usage(f"{text!r} is neither a number nor a time", "Say 3 for steps, or 90s, 10m, 2h, 1d.") from None
-    number = text[:-1]
-    if not (number.isascii() and number.isdecimal()) or len(number) > 9 or int(number) == 0:
-        raise Usage(f"{text!r} is not a time", "Say 90s, 10m, 2h or 1d.")
-    return {"seconds": int(number) * _UNITS[text[-1]]}
-
-
 # Questions.
-
-
-def turns_text(number: int) -> str:
-    return "1 turn" if number == 1 else f"{number:,} turns"
 
 
 def reverting(plan: Plan) -> str:

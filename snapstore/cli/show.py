@@ -3,24 +3,8 @@
 from __future__ import annotations
 
 from snapstore.cli.options import Command, Operand
-from snapstore.cli.output import (
-    BOLD,
-    DIM,
-    LISTED,
-    YELLOW,
-    Output,
-    ago,
-    date_text,
-    duration_text,
-    file_rows,
-    files_text,
-    first_line,
-    path_text,
-    safe,
-    safe_lines,
-    seconds_of,
-    shorten,
-)
+from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, Output, file_rows, files_text, path_text, safe, safe_lines
+from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +12,6 @@ if TYPE_CHECKING:
 
     from snapstore.cli.context import Context
     from snapstore.timeline.nodes import Node
-
-FOUND_BY = {"named": "named by the agent", "scanned": "found by scan", "watched": "seen by the watcher"}
-FOUND_BY["replayed"] = "as the conversation tells"
 
 
 def show(context: Context, *, turn: str | None) -> int:
@@ -48,7 +29,7 @@ def show(context: Context, *, turn: str | None) -> int:
             from snapstore.records.nodes import ShowRecord
 
             names = ("replies", "thinking", "tool_calls", "lines", "unknown")
-            conversation: dict[str, Any] = {name: _list(node, name) for name in names}
+            conversation: dict[str, Any] = {name: listed(node, name) for name in names}
             about = node.record.get("conversation")
             conversation["conversation"] = about if isinstance(about, dict) else None
             context.document(dump(ShowRecord, {**node.as_json(), **conversation, **patch_json(patch)}))
@@ -67,17 +48,8 @@ def show(context: Context, *, turn: str | None) -> int:
 def _head(out: Output, node: Node, now: float) -> None:
     status = "" if node.status == "done" else out.paint(f"  [{safe(node.status)}]", YELLOW)
     out.line(f"{out.paint(safe(node.label), BOLD)}  {node.commit}{status}")
-    who = [f"session {safe(node.session)}", f"branch {safe(node.branch)}", f"#{node.seq}"]
-    if node.agent:
-        who.append(f"by {safe(node.agent)}")
-    out.line(" · ".join(who), DIM)
-    when = [f"{date_text(node.started_at)} ({ago(node.started_at, now)})"]
-    start, end = seconds_of(node.started_at), seconds_of(node.ended_at or "")
-    if start is not None and end is not None and end - start >= 1:
-        when.append(f"took {duration_text(end - start)}")
-    if node.record.get("exit_status") is not None:
-        when.append(f"exit status {safe(str(node.record['exit_status']))}")
-    out.line(" · ".join(when), DIM)
+    out.line(who(node), DIM)
+    out.line(when(node, now), DIM)
 
 
 def _conversation(out: Output, node: Node) -> None:
@@ -85,28 +57,17 @@ def _conversation(out: Output, node: Node) -> None:
         out.line()
         for line in safe_lines(node.prompt):
             out.line(f"    {line}".rstrip())
-    calls = [text for call in _list(node, "tool_calls") if (text := _call(call))]
-    if calls:
+    done = calls(node)
+    if done:
         out.line()
-    for text in calls[:LISTED]:
+    for text in done[:LISTED]:
         out.line(f"  · {text}", DIM)
-    if len(calls) > LISTED:
-        out.line(f"  · … and {len(calls) - LISTED:,} more", DIM)
-    for reply in _list(node, "replies"):
+    if len(done) > LISTED:
+        out.line(f"  · … and {len(done) - LISTED:,} more", DIM)
+    for reply in listed(node, "replies"):
         out.line()
         for line in safe_lines(str(reply)):
             out.line(f"  > {line}".rstrip(), DIM)
-
-
-def _call(call: Any) -> str:
-    """`Write src/login.py`, `Bash make test`: what the agent did, in a line."""
-    if not isinstance(call, dict):
-        return ""
-    given = call.get("input")
-    command = given.get("command") if isinstance(given, dict) else None
-    what = call.get("file_path") or (command if isinstance(command, str) else "")
-    failed = "  (failed)" if call.get("is_error") is True else ""
-    return shorten(safe(first_line(f"{call.get('name') or ''} {what}".strip())), 100) + failed
 
 
 def _files(out: Output, node: Node) -> None:
@@ -129,13 +90,13 @@ def _remarks(out: Output, node: Node) -> None:
         out.line("Left out:", YELLOW)
         for item in node.left_out:
             out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
-    unknown = [item for item in _list(node, "unknown") if isinstance(item, dict)]
+    unknown = [item for item in listed(node, "unknown") if isinstance(item, dict)]
     if unknown:
         out.line()
         out.line("Not known from the conversation:", YELLOW)
         for item in unknown:
             out.line(f"  {path_text(str(item.get('path') or ''))}  {out.paint(safe(str(item.get('why'))), DIM)}")
-    first_seen = _list(node, "first_seen")
+    first_seen = listed(node, "first_seen")
     if first_seen:
         out.line()
         out.line("First seen in this turn, their state before is unknown:", YELLOW)
@@ -147,45 +108,6 @@ def _remarks(out: Output, node: Node) -> None:
         out.line("Your own git repository moved meanwhile (snapstore never moves it):", YELLOW)
         for text in moved:
             out.line(f"  {text}")
-
-
-def git_moves(node: Node) -> list[str]:
-    """How the user's own repository moved during the turn (G-29), for people."""
-    moved = node.record.get("user_git")
-    if not isinstance(moved, dict):
-        return []
-    lines = []
-    heads = _pair(moved.get("head")) or _pair(moved.get("head_commit"))
-    if heads:
-        lines.append(f"HEAD went from {_ref(heads[0])} to {_ref(heads[1])}")
-    if moved.get("index"):
-        lines.append("what is staged changed")
-    branches = moved.get("branches")
-    for name, ends in sorted(branches.items()) if isinstance(branches, dict) else ():
-        if pair := _pair(ends):
-            old, new = pair
-            what = "was created at" if old is None else "was deleted at" if new is None else f"went from {_ref(old)} to"
-            lines.append(f"branch {safe(str(name))} {what} {_ref(new or old)}")
-    if "branches_digest" in moved:
-        lines.append("branches moved")
-    return lines
-
-
-def _pair(value: object) -> list[object] | None:
-    """From and to. The record is a note, which anyone can write."""
-    return value if isinstance(value, list) and len(value) == 2 else None
-
-
-def _ref(name: object) -> str:
-    text = str(name or "nothing")
-    if len(text) in (40, 64) and not text.strip("0123456789abcdef"):
-        return text[:8]
-    return safe(text.removeprefix("refs/heads/"))
-
-
-def _list(node: Node, name: str) -> list[object]:
-    found = node.record.get(name)
-    return found if isinstance(found, list) else []
 
 
 COMMAND = Command(

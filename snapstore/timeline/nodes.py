@@ -198,21 +198,20 @@ def file_changes(shadow: Shadow, old: bytes, new: bytes, *, counts: bool = False
     found = shadow.trees.diff(old, new)
     if not counts:
         return [FileChange(change[0], letter(change), change[1], change[2]) for change in found]
+    return [counted(shadow, FileChange(change[0], letter(change), change[1], change[2])) for change in found]
+
+
+def counted(shadow: Shadow, change: FileChange) -> FileChange:
+    """A file's change with how many lines of it came and went."""
     from snapstore.git import linediff
 
-    changes = []
-    for change in found:
-        path, before, after = change
-        sizes = [shadow.objects.header(entry[1])[1] if entry else 0 for entry in (before, after)]
-        if max(sizes) > linediff.LARGEST:
-            changes.append(FileChange(path, letter(change), before, after, binary=True))
-            continue
-        a, b = (shadow.objects.read(entry[1])[1] if entry else b"" for entry in (before, after))
-        if linediff.is_binary(a) or linediff.is_binary(b):
-            changes.append(FileChange(path, letter(change), before, after, binary=True))
-        else:
-            changes.append(FileChange(path, letter(change), before, after, *linediff.count(a, b)))
-    return changes
+    sides = (change.old, change.new)
+    binary = any(entry and shadow.objects.header(entry[1])[1] > linediff.LARGEST for entry in sides)
+    if not binary:
+        a, b = (shadow.objects.read(entry[1])[1] if entry else b"" for entry in sides)
+        binary = linediff.is_binary(a) or linediff.is_binary(b)
+    counts = (None, None, True) if binary else (*linediff.count(a, b), False)
+    return FileChange(change.path, change.change, *sides, *counts)
 
 
 def path_json(path: bytes) -> dict[str, str]:
