@@ -12,7 +12,7 @@ from snapstore.worktree.moves import FileMove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from snapstore.git.objects import Entry
@@ -42,15 +42,25 @@ BOTH, FILES, CONVERSATION = "both", "files", "conversation"
 class Policy:
     """How conflicts are settled, for all files and for some."""
 
-    __slots__ = ("default", "ours", "theirs")
+    __slots__ = ("default", "each", "ours", "theirs")
 
-    def __init__(self, default: str = REFUSE, ours: Iterable[bytes] = (), theirs: Iterable[bytes] = ()) -> None:
+    def __init__(
+        self,
+        default: str = REFUSE,
+        ours: Iterable[bytes] = (),
+        theirs: Iterable[bytes] = (),
+        each: Mapping[bytes, str] | None = None,
+    ) -> None:
         self.default = default
-        self.ours = frozenset(ours)
-        self.theirs = frozenset(theirs)
+        self.each = {**dict.fromkeys(ours, SKIP), **dict.fromkeys(theirs, FORCE), **(each or {})}
+        self.ours = frozenset(path for path, way in self.each.items() if way == SKIP)
+        self.theirs = frozenset(path for path, way in self.each.items() if way == FORCE)
 
     def choice(self, path: bytes) -> str:
-        return SKIP if path in self.ours else FORCE if path in self.theirs else self.default
+        return self.each.get(path, self.default)
+
+    def with_default(self, default: str) -> Policy:
+        return Policy(default, each=self.each)
 
 
 class PathMove:

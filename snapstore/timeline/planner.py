@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from snapstore.errors import Corrupt, Unknown
+from snapstore.errors import Corrupt, Unknown, Usage
 from snapstore.timeline.addresses import locate, resolve
 from snapstore.timeline.folders import private_modes
 from snapstore.timeline.graph import Graph
@@ -184,6 +184,8 @@ class Planner:
         """The plan that leads from where the session stands to another node. With `extend` to the last of the edits
         that follow it on its branch: they are not the turn's, and are not undone with the turns after them."""
         graph, how = self._graph, self._how
+        if not (kind in ("goto", "switch") and how.exact and how.scope == BOTH):
+            self._here()
         if extend and not how.exact:
             target = self._past_edits(target, branch)
         left, entered = graph.path(graph.cursor, target)
@@ -240,13 +242,26 @@ class Planner:
         plan.turn_before, plan.turn = graph.turn_of(graph.cursor), graph.turn_of(target)
         return plan
 
+    def _here(self) -> None:
+        """Nobody stands in another machine's session before having gone there, files and all."""
+        graph = self._graph
+        if graph.is_elsewhere:
+            owner = graph.owner_of(graph.branch) or {"name": "another machine"}
+            raise Usage(
+                f"session {graph.session} is of {owner['name']}: nobody stands in it here",
+                f"`snapstore goto --exact TURN --session {graph.session}` takes you there (what is on disk is saved "
+                f"first); `snapstore apply {graph.session}/{graph.branch}:N` takes a single turn.",
+                session=graph.session,
+            )
+
     def _new_node(self, kind: str, subject: str, of: bytes, address: str) -> Plan:
+        self._here()
         plan = self._plan(kind, self._graph.cursor, self._graph.branch, [address])
         plan.new_node = NewNode(kind, subject, of)
         plan.turn = plan.turn_before + 1
         if kind != "restore" and plan.policy.default == REFUSE:
             # Other turns lie above it: a merge is what is asked for.
-            plan.policy = Policy(MERGE, plan.policy.ours, plan.policy.theirs)
+            plan.policy = plan.policy.with_default(MERGE)
         return plan
 
     def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
@@ -312,7 +327,9 @@ class Planner:
         """A node of this session to stand on, and the branch that the address names."""
         oid, branch = locate(self._graph, address)
         trailers = self._shadow.commit(oid).trailers
-        if trailers.get("Session") != self._session.name or trailers.get("Kind") == SAFETY:
+        # A session of another machine may have another name here than its commits say.
+        own = trailers.get("Session") == self._session.name or oid in self._graph.nodes
+        if not own or trailers.get("Kind") == SAFETY:
             raise Unknown(
                 f"{address} is no node of session {self._session.name}",
                 f"Take a turn with `snapstore apply {address}`, files with `snapstore restore {address} -- PATH`.",
