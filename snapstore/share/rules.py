@@ -1,0 +1,284 @@
+"""What looks like a secret: names of files, and patterns in their lines. README lists them, and a test holds that.
+
+A rule is worth having when it is right: one that cries at every second push is answered with `--allow` unread. So a
+token is told by the mark its maker gave it, a mere `password = "…"` only when the value looks made by a machine, and
+whatever says of itself that it is an example counts for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from math import log2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LONGEST = 2048  # bytes of a line that a match can span
+
+
+class NameRule:
+    """A file that is one by its name. Of some the content can clear it: a `.pem` of certificates is public."""
+
+    __slots__ = ("clears", "help", "matches", "name")
+
+    def __init__(self, name: str, help: str, pattern: str, clears: Callable[[bytes], bool] | None = None) -> None:
+        self.name = name
+        self.help = help
+        self.matches = re.compile(rb"(?:.*/)?(?:" + pattern.encode() + rb")", re.IGNORECASE | re.DOTALL).fullmatch
+        self.clears = clears
+
+
+class LineRule:
+    """A secret in a line. `marks` are texts of which one must be there before the pattern is worth trying; the
+    pattern's group `secret` (or all of it) is the secret, and `sure` has the last word. `files` limits it to some.
+
+    With `after` the pattern is what follows a mark, in whatever case that is: looking for a dozen words in any case by
+    pattern takes ten times as long. What stands before the mark in its line must then match `after`."""
+
+    __slots__ = ("after", "files", "help", "marks", "name", "pattern", "sure")
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        marks: tuple[bytes, ...],
+        pattern: bytes,
+        sure: Callable[[bytes], bool] | None = None,
+        files: str = "",
+        after: bytes = b"",
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.marks = marks
+        self.after = re.compile(after) if after else None
+        self.pattern = re.compile(pattern)
+        self.sure = sure or is_random
+        self.files = re.compile(rb"(?:.*/)?(?:" + files.encode() + rb")", re.IGNORECASE | re.DOTALL) if files else None
+
+    def applies(self, path: bytes) -> bool:
+        return self.files is None or self.files.fullmatch(path) is not None
+
+    def found_in(self, data: bytes, folded: bytes) -> Iterator[tuple[int, int, bytes]]:
+        """Where each secret begins, where the match ends, and the secret. `folded` is the data in lower case."""
+        for match in self._matches(data, folded):
+            secret = match["secret"] if "secret" in self.pattern.groupindex else match[0]
+            if self.sure(secret):
+                at = match.start("secret" if self.after else 0)
+                yield at + (data[at : at + 1] == b"\n"), match.end(), secret
+
+    def _matches(self, data: bytes, folded: bytes) -> Iterator[re.Match[bytes]]:
+        if self.after is None:
+            if any(mark in data for mark in self.marks):
+                yield from self.pattern.finditer(data)
+            return
+        for mark in self.marks:
+            at = folded.find(mark)
+            while at >= 0:
+                match = self.pattern.match(data, at + len(mark))
+                if match is not None and self.after.fullmatch(data, data.rfind(b"\n", 0, at) + 1, at):
+                    yield match
+                at = folded.find(mark, at + len(mark))
+
+
+_MADE_UP = re.compile(
+    rb"(?i)example|placeholder|redacted|x{4}|your[-_.]|\*{3}|\.{3}|0{7}|1234567|abcdefgh|deadbeef"
+).search
+_STAND_IN = re.compile(
+    rb"(?i)change.?me|dummy|fake|sample|test|todo|passwor[dt]|secret|^null$|^none$|^true$|^false$"
+    rb"|[${}<>()%]|\[|^@|^env[.:]|^process\.|^os\.|^self\.|^this\."
+).search
+_PLAIN_WORDS = re.compile(rb"[A-Za-z_.:/-]+|[0-9.,:-]+").fullmatch
+
+
+def entropy(data: bytes) -> float:
+    """Bits a character, by how often each occurs."""
+    size = len(data)
+    return -sum(n / size * log2(n / size) for n in (data.count(byte) for byte in set(data))) if size else 0.0
+
+
+def is_random(secret: bytes) -> bool:
+    """Whether a token is one, not a stand-in for one in somebody's manual."""
+    return entropy(secret) >= 3.0 and not _MADE_UP(secret)
+
+
+def is_secret_value(value: bytes) -> bool:
+    """Whether what is assigned to a `password` is one: letters and digits or signs mixed, and no name of a variable."""
+    if _PLAIN_WORDS(value) or _STAND_IN(value) or _MADE_UP(value):
+        return False
+    return entropy(value) >= (3.0 if len(value) >= 12 else 2.7)
+
+
+def is_url_password(value: bytes) -> bool:
+    """Whether the `b` of `//a:b@c` is more than a stand-in."""
+    user, _, password = value.partition(b":")
+    return user != password and len(set(password)) > 3 and not _STAND_IN(password) and not _MADE_UP(password)
+
+
+def is_web_token(token: bytes) -> bool:
+    """Whether the first part of what looks like a JSON web token says how it is signed."""
+    from base64 import urlsafe_b64decode
+
+    head, _, rest = token.partition(b".")
+    try:
+        said = urlsafe_b64decode(head + b"=" * (-len(head) % 4))
+    except ValueError:
+        return False
+    # The token that every introduction to them shows.
+    return b'"alg"' in said and not rest.endswith(b"SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c")
+
+
+def _always(secret: bytes) -> bool:
+    return True
+
+
+def _is_public(data: bytes) -> bool:
+    return b"-----BEGIN " in data and b"PRIVATE KEY" not in data
+
+
+NAMES = (
+    NameRule(
+        "env-file",
+        "`.env`, `.env.*`, `*.env`, `.envrc`; not `.env.example`, `.sample`, `.template`, `.dist`",
+        r"\.env|\.env\.(?!(?:.*\.)?(?:example|sample|template|dist|defaults?)$).*|(?!example|sample|template).*\.env|\.envrc",
+    ),
+    NameRule(
+        "ssh-key",
+        "`id_rsa`, `id_dsa`, `id_ecdsa`, `id_ed25519`, `*.ppk`",
+        r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|.*\.ppk",
+    ),
+    NameRule("key-file", "`*.pem` (unless all of it is public), `master.key`", r".*\.pem|master\.key", _is_public),
+    NameRule(
+        "key-store",
+        "`*.p12`, `*.pfx`, `*.jks`, `*.keystore`, `*.kdbx`, `*.kdb`, `wallet.dat`",
+        r".*\.(?:p12|pfx|jks|keystore|kdbx?)|wallet\.dat",
+    ),
+    NameRule(
+        "credentials-file",
+        "`credentials`, `credentials.json`, `.netrc`, `.git-credentials`, `.pgpass`, `.htpasswd`, `.vault-token`, "
+        "`client_secret*.json`, `service-account*.json`, `secrets.yml`, `secrets.json`, `secrets.toml`, `.dockercfg`, "
+        "`.kube/config`, `kubeconfig`, `*.tfstate`, `*.ovpn`",
+        r"credentials(?:\.json)?|[._]netrc|\.git-credentials|\.pgpass|\.htpasswd|\.vault[-_](?:token|pass)"
+        r"|client_secret.*\.json|service[-_]?account.*\.json|secrets\.(?:ya?ml|json|toml)|\.dockercfg"
+        r"|\.kube/config|kubeconfig|.*\.tfstate(?:\.backup)?|.*\.ovpn",
+    ),
+)  # fmt: skip
+
+_B = rb"(?<![A-Za-z0-9_-])"  # where a token begins
+_KEYWORDS = (b"password", b"passwd", b"passphrase", b"pwd", b"secret", b"api_key", b"api-key", b"apikey", b"token",
+             b"access_key", b"accesskey", b"private_key", b"credential")  # fmt: skip
+
+LINES = (
+    LineRule(
+        "private-key",
+        "a private key's block (PEM, OpenSSH, PGP), also inside JSON or a string",
+        (b"PRIVATE KEY",),
+        rb"-----BEGIN (?:[A-Z0-9]{2,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+        rb"(?:(?:[\s\"'+,;>|#*]|\\+[rn\"])|[A-Z][A-Za-z-]{2,20}: [^\r\n\\]{0,100}){0,24}"
+        rb"(?P<secret>[A-Za-z0-9+/=]{24,76})",
+    ),
+    LineRule(
+        "aws-access-key", "`AKIA…`, `ASIA…`", (b"AKIA", b"ASIA"), _B + rb"A[KS]IA[A-Z2-7]{16}(?![A-Za-z0-9])"
+    ),
+    LineRule(
+        "aws-secret-key",
+        "40 characters after a word such as `aws_secret_access_key`",
+        (b"aws", b"AWS", b"ecretAccessKey"),
+        rb"(?i:aws.{0,20}(?:secret|key)|secretaccesskey)[^\n]{0,20}?[\"'=:\s](?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        lambda secret: entropy(secret) >= 4.0 and not _MADE_UP(secret),
+    ),
+    LineRule(
+        "github-token",
+        "`ghp_…`, `gho_…`, `ghu_…`, `ghs_…`, `ghr_…`, `github_pat_…`",
+        (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
+        _B + rb"(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{60,255})",
+    ),
+    LineRule(
+        "gitlab-token",
+        "`glpat-…` and its like",
+        (b"glpat-", b"gldt-", b"glrt-", b"glptt-", b"glcbt-", b"glsoat-", b"gloas-"),
+        _B + rb"gl(?:pat|dt|rt|ptt|cbt|soat|oas)-[A-Za-z0-9_-]{20,255}",
+    ),
+    LineRule(
+        "slack-token",
+        "`xoxb-…` and its like, `xapp-…`, addresses of web hooks",
+        (b"xox", b"xapp-", b"hooks.slack.com"),
+        _B + rb"(?:xox[abeoprs]-[A-Za-z0-9-]{20,255}|xapp-[0-9]-[A-Za-z0-9-]{20,255})"
+        rb"|hooks\.slack\.com/services/T[A-Za-z0-9]{6,}/B[A-Za-z0-9]{6,}/[A-Za-z0-9]{20,64}",
+    ),
+    LineRule(
+        "stripe-key",
+        "`sk_live_…`, `rk_live_…`, `whsec_…`",
+        (b"k_live_", b"whsec_"),
+        _B + rb"(?:[sr]k_live_[A-Za-z0-9]{16,255}|whsec_[A-Za-z0-9]{32,64})",
+    ),
+    LineRule(
+        "google-key",
+        "`AIza…`, `ya29.…`, `GOCSPX-…`",
+        (b"AIza", b"ya29.", b"GOCSPX-"),
+        _B + rb"(?:AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])|ya29\.[A-Za-z0-9_-]{30,1024}|GOCSPX-[A-Za-z0-9_-]{28})",
+    ),
+    LineRule("anthropic-key", "`sk-ant-…`", (b"sk-ant-",), _B + rb"sk-ant-[a-z]{3,6}[0-9]{2}-[A-Za-z0-9_-]{20,255}"),
+    LineRule(
+        "openai-key",
+        "`sk-…`, `sk-proj-…`",
+        (b"sk-",),
+        _B + rb"sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{40,255}|[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}"
+        rb"|[A-Za-z0-9]{48}(?![A-Za-z0-9_-]))",
+    ),
+    LineRule("huggingface-token", "`hf_…`", (b"hf_",), _B + rb"hf_[A-Za-z]{34}(?![A-Za-z0-9_])"),
+    LineRule("npm-token", "`npm_…`", (b"npm_",), _B + rb"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9_])"),
+    LineRule("pypi-token", "`pypi-…`", (b"pypi-AgE",), _B + rb"pypi-AgE[A-Za-z0-9_-]{50,1024}"),
+    LineRule(
+        "other-token",
+        "those of SendGrid, Twilio, Telegram, DigitalOcean, Shopify, Vault, Databricks, Azure Storage, age",
+        (b"SG.", b"SK", b":AA", b"_v1_", b"shp", b"hvs.", b"dapi", b"AccountKey=", b"AGE-SECRET-KEY-1"),
+        _B + rb"(?:SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}|SK[0-9a-f]{32}(?![0-9a-zA-Z])"
+        rb"|[0-9]{8,10}:AA[A-Za-z0-9_-]{33}"
+        rb"|do[opr]_v1_[a-f0-9]{64}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|hvs\.[A-Za-z0-9_-]{24,255}|dapi[0-9a-f]{32}"
+        rb"|AccountKey=[A-Za-z0-9+/]{86}==|AGE-SECRET-KEY-1[0-9A-Z]{58})",
+    ),
+    LineRule(
+        "web-token",
+        "a JSON web token, `eyJ….eyJ….…`",
+        (b".eyJ",),
+        _B + rb"eyJ[A-Za-z0-9_-]{10,512}\.eyJ[A-Za-z0-9_-]{4,1024}\.[A-Za-z0-9_-]{20,512}",
+        is_web_token,
+    ),
+    LineRule(
+        "url-password",
+        "`scheme://user:password@host`",
+        (b"://",),
+        rb"://(?P<secret>[^\s/:@\"'<>`\\]{0,64}:[^\s/@:,\"'<>`\\]{4,128})@[A-Za-z0-9\[]",
+        is_url_password,
+    ),
+    LineRule(
+        "registry-login",
+        "`_authToken`, `_auth`, `_password` in `.npmrc`; `password` in `.pypirc`; `auth` in `.docker/config.json`",
+        (b"_auth", b"_password", b"password", b'"auth"'),
+        rb"(?:_authToken|_auth|_password|^password|\npassword|\"auth\")\s{0,4}[=:]\s{0,4}[\"']?(?!\$)(?P<secret>[^\s\"']{8,512})",
+        _always,
+        r"\.npmrc|\.yarnrc(?:\.yml)?|\.pypirc|\.docker/config\.json",
+    ),
+    LineRule(
+        "assigned-secret",
+        "a value in quotes given to a name with `password`, `passwd`, `pwd`, `passphrase`, `secret`, `token`, "
+        "`api_key`, `access_key`, `private_key` or `credential` in it, when it mixes letters with "
+        "digits or signs at random",
+        _KEYWORDS,
+        rb"[A-Za-z0-9_-]{0,40}[\"']?(?:\s?\])?\s{0,8}(?:=>|:=|==?|:)\s{0,8}"
+        rb"(?P<quote>[\"'`])(?P<secret>[^\"'`\s\\]{8,256})(?P=quote)",
+        is_secret_value,
+        after=rb"(?s:.*)",
+    ),
+    LineRule(
+        "assigned-secret",
+        "the same without quotes in `.ini`, `.cfg`, `.conf`, `.properties`, `.toml`, `.yml`, `.yaml`, `.tfvars` and "
+        "env files",
+        _KEYWORDS,
+        rb"[A-Za-z0-9_-]{0,40}[ \t]{0,8}[=:][ \t]{0,8}(?P<secret>[^\"'`\s\\#]{8,256})(?=[ \t]*(?:\r|\n|$))",
+        is_secret_value,
+        r".*\.(?:ini|cfg|conf|properties|toml|ya?ml|tfvars|env)|\.env.*",
+        after=rb"[ \t]*(?:export )?[A-Za-z0-9_.-]*",
+    ),
+)  # fmt: skip

@@ -1,0 +1,342 @@
+"""A push is checked for secrets: in the files it would send, in the records of turns, in commit messages.
+
+No secret stands in this file: each is put together when the test runs, so that the file itself can be pushed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from helpers import git, turn, write
+
+from snapstore import Store
+from snapstore.errors import Secret, Usage
+from snapstore.git.notes import REF
+from snapstore.share import detect, rules, secrets
+from snapstore.share.secrets import Finding
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+DICE = random.Random(7)
+WORD = string.ascii_letters + string.digits
+
+
+def made(size: int, letters: str = WORD) -> str:
+    """So many characters, as a machine makes them."""
+    found = [DICE.choice(letters) for _ in range(size)]
+    found[size // 2] = "7" if "7" in letters else letters[0]
+    return "".join(found)
+
+
+TOKENS = {
+    "github-token": "ghp_" + made(36),
+    "gitlab-token": "glpat-" + made(20),
+    "slack-token": "xoxb-" + made(12, string.digits) + "-" + made(24),
+    "stripe-key": "sk_live_" + made(24),
+    "google-key": "AIza" + made(35),
+    "anthropic-key": "sk-ant-api03-" + made(90),
+    "openai-key": "sk-proj-" + made(120),
+    "huggingface-token": "hf_" + made(34, string.ascii_letters),
+    "npm-token": "npm_" + made(36),
+    "pypi-token": "pypi-" + "AgEIcHlwaS5vcmc" + made(80),
+    "aws-access-key": "AKIA" + made(16, string.ascii_uppercase + "234567"),
+    "aws-secret-key": "aws_secret_access_key = " + made(40),
+    "other-token": "SG." + made(22) + "." + made(43),
+    "web-token": "eyJhbGciOiJIUzI1NiJ9" + "." + "eyJzdWIiOiI0MiJ9" + "." + made(43),
+    "url-password": "postgres://app:" + made(14) + "@db.internal/app",
+    "assigned-secret": 'db_password = "' + made(14) + '"',
+    "private-key": "-----BEGIN RSA " + "PRIVATE KEY-----\n" + made(64) + "\n" + made(64),
+}
+
+HARMLESS = [
+    "password = get_password(user)",
+    'password = "changeme"',
+    'password: "your-password-here"',
+    'PASSWORD_FIELD = "user.password"',
+    'token = "some_function_name"',
+    'secret = "${SECRET_FROM_VAULT}"',
+    "postgres://user:password@localhost/app",
+    "https://$USER:$TOKEN@github.com/x",
+    'assert text.startswith("-----BEGIN RSA ' + 'PRIVATE KEY-----")',
+    "AKIA" + "IOSFODNN7EXAMPLE",
+    "ghp_" + "x" * 36,
+    'integrity "sha512-' + made(86) + '=="',
+    '"sessionId": "550e8400-e29b-41d4-a716-446655440000"',
+    '"max_tokens": "128000"',
+    "sk-" + "learn-intelex-is-fine",
+    "commit 8ba638108ccf38b98ba638108ccf38b98ba63810",
+]
+
+
+def pushed(store: Store, session: str = "s1", since: str | None = None) -> list[Finding]:
+    """The check, over all that a first push would send (or what came after a commit)."""
+    git_dir = store.shadow.git_dir
+    wanted = f"{since}..refs/snapstore/cursor/{session}" if since else f"refs/snapstore/cursor/{session}"
+    commits = [bytes.fromhex(row) for row in git(git_dir, "rev-list", "--reverse", wanted).decode().split()]
+    return secrets.check(store, commits, [(oid, blob) for oid, blob in noted(store).items() if oid in commits])
+
+
+def noted(store: Store) -> dict[bytes, bytes]:
+    rows = git(store.shadow.git_dir, "notes", f"--ref={REF}", "list", may_fail=True).decode().split("\n")
+    pairs = [row.split(" ") for row in rows if row]
+    return {bytes.fromhex(commit): bytes.fromhex(blob) for blob, commit in pairs}
+
+
+def found(findings: list[Finding]) -> list[tuple[str, str | None, int | None]]:
+    return [(finding.rule, finding.path and finding.path.decode(), finding.line) for finding in findings]
+
+
+# Lines.
+
+
+@pytest.mark.parametrize("rule", TOKENS)
+def test_each_rule_finds_its_secret_with_file_turn_and_line(root: Path, store: Store, rule: str) -> None:
+    session = store.session("s1")
+    turn(session, root, "Nothing special", readme="hello\n")
+    turn(session, root, "Set it up", src__config="# settings\n\n" + TOKENS[rule] + "\nrest\n")
+    (finding,) = pushed(store)
+    assert (finding.rule, finding.path, finding.line, finding.turn) == (rule, b"src/config", 3, 2)
+    assert (finding.kind, finding.session) == ("file", "s1")
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_what_only_resembles_one_is_let_through(root: Path, store: Store, line: str) -> None:
+    turn(store.session("s1"), root, "Go", file=line + "\n", settings__yml=line + "\n")
+    assert pushed(store) == []
+
+
+def test_our_own_code_is_let_through(root: Path, store: Store) -> None:
+    """The rules themselves, the readers of conversations, whatever speaks of tokens and passwords."""
+    code = Path(__file__).parent.parent / "snapstore"
+    with store.session("s1").turn("All of it"):
+        for path in code.rglob("*.py"):
+            write(root / path.relative_to(code), path.read_bytes())
+    assert [str(finding) for finding in pushed(store)] == []
+
+
+def test_settings_without_quotes_are_read_in_files_of_settings(root: Path, store: Store) -> None:
+    value = made(16)
+    with store.session("s1").turn("Go"):
+        for name in ("app.ini", "app.yml", "notes.txt"):
+            write(root / name, f"[db]\ndb_password: {value}\n")
+        write(root / ".npmrc", "registry=https://npm.example\n//npm.example/:_authToken=" + made(30) + "\n")
+    assert found(pushed(store)) == [
+        ("registry-login", ".npmrc", 2),
+        ("assigned-secret", "app.ini", 2),
+        ("assigned-secret", "app.yml", 2),
+    ]
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        (".env", "env-file"),
+        ("deploy/.env.production", "env-file"),
+        ("prod.env", "env-file"),
+        (".ssh/id_ed25519", "ssh-key"),
+        ("server.PEM", "key-file"),
+        ("a/b/store.p12", "key-store"),
+        ("credentials", "credentials-file"),
+        (".netrc", "credentials-file"),
+        ("service-account-prod.json", "credentials-file"),
+        (".kube/config", "credentials-file"),
+        ("terraform.tfstate", "credentials-file"),
+    ],
+)
+def test_a_file_can_be_one_by_its_name(root: Path, store: Store, name: str, rule: str) -> None:
+    with store.session("s1").turn("Go"):
+        write(root / name, b"\x00\x01 binary")  # read for nothing but its name
+    (finding,) = pushed(store)
+    assert (finding.rule, finding.path, finding.line, finding.turn) == (rule, name.encode(), None, 1)
+
+
+def test_names_that_only_resemble_one_are_let_through(root: Path, store: Store) -> None:
+    with store.session("s1").turn("Go"):
+        for name in (".env.example", ".env.local.sample", "id_rsa.pub", "config", "credentials.py", "environment"):
+            write(root / name, "x\n")
+        write(root / ".env", "")  # nothing in it
+        write(root / "ca.pem", "-----BEGIN CERTIFICATE-----\n" + made(64) + "\n-----END CERTIFICATE-----\n")
+    assert pushed(store) == []
+
+
+# Records and messages.
+
+
+def test_records_are_read_too_prompt_reply_tools_and_raw_lines(root: Path, store: Store) -> None:
+    token = TOKENS["github-token"]
+    password = made(14)
+    session = store.session("s1")
+    session.begin(f"Use this:\n{token}\nand go")
+    raw = json.dumps({"message": {"content": [{"input": {"password": password}}]}})
+    session.end(replies=["fine"], tool_calls=[{"name": "Write", "input": {"content": "a\nb\n" + TOKENS["stripe-key"]}}],
+                lines=["{}", raw])  # fmt: skip
+    where = {finding.where: (finding.rule, finding.line, finding.turn) for finding in pushed(store)}
+    assert where == {
+        "prompt": ("github-token", 2, 1),
+        "tool_calls[0].input.content": ("stripe-key", 3, 1),
+        "lines[1].message.content[0].input.password": ("assigned-secret", 1, 1),
+    }
+
+
+def test_a_commit_message_is_read(root: Path, store: Store) -> None:
+    turn(store.session("s1"), root, f"Deploy with {TOKENS['gitlab-token']}", file="x")
+    kinds = {finding.kind: finding.rule for finding in pushed(store)}
+    assert kinds == {"message": "gitlab-token", "record": "gitlab-token"}
+
+
+# What is read.
+
+
+def test_only_what_is_new_is_read(root: Path, store: Store) -> None:
+    session = store.session("s1")
+    first = turn(session, root, "One", old=TOKENS["npm-token"] + "\n", kept="x")
+    turn(session, root, "Two", new="y", kept=None)
+    assert pushed(store, since=first) == []
+    turn(session, root, "Three", old=TOKENS["npm-token"] + "\nmore\n")
+    assert found(pushed(store, since=first)) == [("npm-token", "old", 1)]
+
+
+def test_a_secret_that_a_later_turn_removed_is_still_sent_and_so_found(root: Path, store: Store) -> None:
+    session = store.session("s1")
+    turn(session, root, "Oops", file=TOKENS["npm-token"])
+    turn(session, root, "Out again", file="clean")
+    assert [(finding.turn, finding.path) for finding in pushed(store)] == [(1, b"file")]
+
+
+def test_long_files_and_long_lines_stream_through_bounded_memory(root: Path, store: Store) -> None:
+    size = 24 << 20
+    with store.session("s1").turn("Go"):
+        filler = b"a quiet line of text\n" * (size // 21)
+        write(root / "long", filler + TOKENS["github-token"].encode() + b"\n" + filler)
+        write(root / "one-line", b"x" * size + b" " + TOKENS["npm-token"].encode() + b" " + b"y" * 100)
+        write(root / "cut", b"z " * ((1 << 19) - 10) + TOKENS["slack-token"].encode())  # over the edge of a piece
+    tracemalloc.start()
+    try:
+        findings = pushed(store)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sorted(found(findings)) == [
+        ("github-token", "long", size // 21 + 1),
+        ("npm-token", "one-line", 1),
+        ("slack-token", "cut", 1),
+    ]
+    assert peak < 16 << 20
+
+
+def test_text_in_utf_16_is_text(root: Path, store: Store) -> None:
+    with store.session("s1").turn("Go"):
+        write(root / "settings.ps1", ("\ufeff$x = 1\r\n# " + TOKENS["github-token"]).encode("utf-16-le"))
+    assert found(pushed(store)) == [("github-token", "settings.ps1", 2)]
+
+
+def test_a_secret_that_comes_again_and_again_is_one_finding(root: Path, store: Store) -> None:
+    turn(store.session("s1"), root, "Go", file=(TOKENS["npm-token"] + "\n") * 1000)
+    assert found(pushed(store)) == [("npm-token", "file", 1)]
+
+
+def test_hostile_names_and_records_harm_nothing(root: Path, store: Store) -> None:
+    session = store.session("s1")
+    with session.turn("Go \x1b[31m"):
+        write(bytes(root) + b"/\xff\x1b[2J\n.env", TOKENS["npm-token"])
+    session.begin("Deep")
+    session.end(lines=["[" * 200_000, '{"a": ' * 50_000])
+    findings = pushed(store)
+    assert {finding.rule for finding in findings} == {"env-file", "npm-token"}
+    with pytest.raises(Secret) as refused:
+        secrets.refuse(findings)
+    assert "\x1b" not in refused.value.message
+    json.dumps(refused.value.as_json())
+
+
+# The refusal, and what allows it.
+
+
+def test_the_refusal_tells_everything_but_the_secret(root: Path, store: Store) -> None:
+    token = TOKENS["github-token"]
+    turn(store.session("s1"), root, "Go", src__a=f"\n\nkey = {token}\n")
+    findings = pushed(store)
+    with pytest.raises(Secret) as refused:
+        secrets.refuse(findings)
+    error = refused.value
+    assert error.status == 18
+    assert "src/a, line 3, turn 1 of session s1: github-token" in error.message
+    assert f"push --allow {findings[0].fingerprint}" in error.hint
+    said = json.dumps(error.as_json())
+    assert token not in said and token[4:12] not in said
+    secrets.refuse([])  # nothing found, nothing said
+
+
+def test_exactly_the_allowed_finding_passes(root: Path, store: Store) -> None:
+    session = store.session("s1")
+    turn(session, root, "Go", a=TOKENS["github-token"], b=TOKENS["npm-token"])
+    one, other = pushed(store)
+    secrets.allow(store, [one.fingerprint])
+    assert pushed(store) == [] or [finding.fingerprint for finding in pushed(store)] == [other.fingerprint]
+    with Store.open(root) as again:
+        assert [finding.fingerprint for finding in pushed(again)] == [other.fingerprint]
+    # The lines around it may change; the same secret elsewhere, or another in its place, is another finding.
+    turn(session, root, "More", a="# a line\n" + TOKENS["github-token"])
+    assert [finding.path for finding in pushed(store)] == [b"b"]
+    turn(session, root, "Elsewhere", c=TOKENS["github-token"], a="ghp_" + made(36))
+    assert sorted(finding.path or b"" for finding in pushed(store)) == [b"a", b"b", b"c"]
+
+
+def test_an_allowed_file_is_asked_about_again_when_it_changes(root: Path, store: Store) -> None:
+    session = store.session("s1")
+    with session.turn("Go"):
+        write(root / ".env", "DEBUG=1\n")
+    secrets.allow(store, [finding.fingerprint for finding in pushed(store)])
+    assert pushed(store) == []
+    with session.turn("More"):
+        write(root / ".env", "DEBUG=2\n")
+    assert [finding.turn for finding in pushed(store)] == [2]
+
+
+def test_only_a_fingerprint_can_be_allowed(store: Store) -> None:
+    for word in ("", "all", "../../x", "0" * 15, "g" * 16, "\x1b[31m"):
+        with pytest.raises(Usage):
+            secrets.allow(store, [word])
+    assert secrets.allowed_in(store) == set()
+
+
+# detect-secrets.
+
+
+def test_detect_secrets_adds_what_our_rules_do_not_know(root: Path, store: Store) -> None:
+    pytest.importorskip("detect_secrets")
+    turn(
+        store.session("s1"),
+        root,
+        "Go",
+        file="\nkey = " + made(32, "0123456789abcdef") + "-us12\n",
+        other="AC" + "x" * 4,
+    )
+    (finding,) = pushed(store)
+    assert (finding.rule, finding.line) == ("detect-secrets: Mailchimp Access Key", 2)
+
+
+def test_detect_secrets_and_ours_report_a_secret_once(root: Path, store: Store) -> None:
+    pytest.importorskip("detect_secrets")
+    turn(store.session("s1"), root, "Go", file=TOKENS["aws-access-key"] + "\n")
+    assert found(pushed(store)) == [("aws-access-key", "file", 1)]
+
+
+def test_without_detect_secrets_our_rules_do(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detect, "ASKED", (("no_such_module", "Nobody", ("",)),))
+    turn(store.session("s1"), root, "Go", file=TOKENS["github-token"])
+    assert found(pushed(store)) == [("github-token", "file", 1)]
+
+
+def test_the_readme_lists_every_rule() -> None:
+    for rule in (*rules.NAMES, *rules.LINES):
+        assert f"| `{rule.name}` |" in README, rule.name
+        for word in rule.help.split(", "):
+            assert word in README, (rule.name, word)
