@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from snapstore.timeline.text import age, cells, clip, first_line, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from snapstore.timeline.drawing import Glyphs, Row
     from snapstore.timeline.graph import Graph, GraphNode
 
@@ -15,25 +19,40 @@ NARROW = 60  # columns under which a branch goes by its short name alone
 LEAST_PROMPT = 12
 
 # The roles. A quiet text is for rows that matter less: edits, what is undone, folded runs.
-LANE, HERE, LABEL, BRANCH, CHECKPOINT, PROMPT, AGE, QUIET, SPACE = (
-    *("lane", "here", "label", "branch", "checkpoint", "prompt", "age", "quiet", "space"),
-)
+ROLES = ("lane", "here", "label", "branch", "checkpoint", "prompt", "age", "quiet", "space")
+LANE, HERE, LABEL, BRANCH, CHECKPOINT, PROMPT, AGE, QUIET, SPACE = ROLES
+
+
+# What Vim's users know: where one stands, what redo enters, what was made last.
+CURRENT, NEXT, NEWEST = (">", "<"), ("{", "}"), ("[", "]")
 
 
 class Painter:
     """Rows as parts: the label, names, the prompt in what room is left, and the age at the right. Without a width
-    nothing is cut, and the age stands in brackets behind the rest."""
+    nothing is cut, and the age stands in brackets behind the rest. `marks` are brackets around the numbers of some
+    nodes; with `dates` the age is a time."""
 
-    def __init__(self, graph: Graph, glyphs: Glyphs, now: float, width: int = 0) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        glyphs: Glyphs,
+        now: float,
+        width: int = 0,
+        *,
+        marks: Mapping[bytes, tuple[str, str]] | None = None,
+        dates: bool = False,
+    ) -> None:
         self._graph = graph
         self._glyphs = glyphs
         self._now = now
         self._width = width
+        self._marks = marks or {}
+        self._dates = dates
         self._undone = set(graph.undone())
-        self._names: dict[bytes, list[str]] = {}
+        self._ends: dict[bytes, list[tuple[str, str]]] = {}
         for group, state in ((graph.branches, ""), (graph.archived, "archived")):
             for name, tip in group.items():
-                self._names.setdefault(tip, []).append(self._branch(name, state))
+                self._ends.setdefault(tip, []).append((name, state))
 
     def parts(self, row: Row) -> list[Part]:
         if row.node is not None:
@@ -50,29 +69,34 @@ class Painter:
         lanes = self._glyphs.lane * min(depth, most)
         return lanes if depth <= most else f"{lanes[:-2]}{self._glyphs.more[0]} "
 
-    def label(self, node: GraphNode) -> str:
+    def _label(self, node: GraphNode) -> str:
+        before, after = self._marks.get(node.oid, ("", ""))
         if node.turn is None:
-            return safe(node.kind)
-        return f"Turn {node.turn}" if node.kind == "turn" else f"Turn {node.turn} {safe(node.kind)}"
+            return f"{before}{safe(node.kind)}{after}"
+        number = f"Turn {before}{node.turn}{after}"
+        return number if node.kind == "turn" else f"{number} {safe(node.kind)}"
 
     def _node(self, row: Row, node: GraphNode) -> list[Part]:
         here = node.oid == self._graph.cursor
         undone = node.oid in self._undone
         quiet = node.turn is None and not here
-        label = self.label(node)
+        label = self._label(node)
         if row.forks:
             label += f" {self._glyphs.fork} {row.forks}"
         mark = self._glyphs.here if here else self._glyphs.of(node)
         parts = [(self._lanes(row.depth), LANE), (f"{mark}  {label}", HERE if here else LABEL)]
-        parts += [(f"  {name}", BRANCH) for name in self._names.get(node.oid, ())]
+        parts += [(f"  {self._branch(name, state)}", BRANCH) for name, state in self._ends.get(node.oid, ())]
         parts += [(f"  [{safe(name)}]", CHECKPOINT) for name in self._graph.pinned.get(node.oid, ())]
         if undone:
             parts.append(("  undone", QUIET))
         prompt = first_line(node.subject) if node.kind not in ("baseline", "edits") else ""
-        return self._fit(parts, prompt, self.when(node), quiet=quiet or undone)
+        return self._fit(parts, prompt, self._when(node), quiet=quiet or undone)
 
-    def when(self, node: GraphNode) -> str:
-        return age(node.seconds, self._now)
+    def _when(self, node: GraphNode) -> str:
+        if not self._dates:
+            return age(node.seconds, self._now)
+        form = "%m-%d %H:%M" if 0 < self._width < NARROW else "%Y-%m-%d %H:%M"
+        return time.strftime(form, time.localtime(node.seconds))
 
     def _fit(self, parts: list[Part], prompt: str, when: str, *, quiet: bool) -> list[Part]:
         """One row of at most the width. The prompt gives way first, then the age, then the names."""
@@ -93,6 +117,10 @@ class Painter:
     def _branch(self, name: str, state: str) -> str:
         if 0 < self._width < NARROW:
             return safe(name)
+        owner = self._graph.owner_of(name)
+        if owner is not None:  # another machine's: whose
+            who = " of ".join(safe(text) for text in (owner["name"], owner.get("person", "")) if text)
+            state = f"{who}, {state}" if state else who
         return called(name, self._graph.label(name), state)
 
     def _run(self, folded: list[GraphNode]) -> str:

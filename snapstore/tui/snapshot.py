@@ -1,0 +1,119 @@
+"""A session's tree at one moment, as the terminal tree shows it. Made on a thread; nobody's lock is held while a person
+looks at it, and what others do meanwhile makes another (S3-30)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from snapstore.timeline.drawing import listed, onward, rows
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.painting import CURRENT, NEWEST, NEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from snapstore.timeline.drawing import Row
+    from snapstore.timeline.graph import GraphNode
+    from snapstore.timeline.store import Store
+
+
+class Snapshot:
+    """Rows to draw, and the ways between nodes. The graph has read all that it is asked for here: the store that it was
+    read from is closed, so it serves nodes, lines and names, not addresses."""
+
+    def __init__(self, store: Store, session: str | None = None, *, archived: bool = False) -> None:
+        name = store.session(session).name
+        graph = Graph(store, name)
+        self.session = name
+        self.graph = graph
+        self.archived = archived
+        self.cursor = graph.cursor
+        self.tip = graph.tip
+        self.branch = graph.branch
+        self.moment = moment_of(graph, archived)
+        self.rows: list[Row] = rows(graph, everything=archived, fold=True)
+        self.runs = {node.oid: row for row in self.rows for node in row.folded}
+        undone = graph.undone()
+        self.undone = frozenset(undone)
+        self.next_redo: bytes | None = undone[0] if undone else None
+        self.newest = graph.by_seq()[-1].oid
+        self.turns = sum(node.turn is not None for node in graph.nodes.values())
+
+    def node(self, oid: bytes) -> GraphNode:
+        return self.graph.nodes[oid]
+
+    @cached_property
+    def shown(self) -> Collection[bytes]:
+        """The nodes that are drawn, or folded away."""
+        return self.graph.nodes.keys() if self.archived else listed(self.graph)
+
+    @cached_property
+    def marks(self) -> dict[bytes, tuple[str, str]]:
+        """The nodes that undo and redo are about, as Vim's users know them."""
+        found = {self.newest: NEWEST}
+        if self.next_redo is not None:
+            found[self.next_redo] = NEXT
+        found[self.cursor] = CURRENT
+        return found
+
+    # Ways.
+
+    def ways(self, oid: bytes) -> list[bytes]:
+        """The shown nodes after a node as they stand from left to right: the one that keeps the lane first, then the
+        newest."""
+        ways = [way for way in self.graph.children.get(oid, ()) if way in self.shown]
+        first = onward(self.graph, oid, ways)
+        return [way for way in ways if way == first] + [way for way in reversed(ways) if way != first]
+
+    def branch_point(self, oid: bytes) -> bytes:
+        """The nearest node before it that has more than one way on, or the root."""
+        at = oid
+        while (parent := self.node(at).parent) is not None:
+            at = parent
+            if len(self.ways(at)) > 1:
+                break
+        return at
+
+    def end(self, oid: bytes) -> bytes:
+        """The end of the line that a node is on."""
+        at = oid
+        while ways := self.ways(at):
+            at = ways[0]
+        return at
+
+    def beside(self, oid: bytes, step: int) -> bytes | None:
+        """The node of the branch beside, as far from where they part: to the right, or with -1 to the left."""
+        if not self._has_siblings(oid) and len(ways := self.ways(oid)) > 1:
+            return ways[1] if step > 0 else None
+        distance, at = 0, oid
+        while (parent := self.node(at).parent) is not None:
+            ways = self.ways(parent)
+            if len(ways) > 1:
+                place = ways.index(at) + step
+                if not 0 <= place < len(ways):
+                    return None
+                return self._along(ways[place], distance)
+            distance, at = distance + 1, parent
+        return None
+
+    def _has_siblings(self, oid: bytes) -> bool:
+        """Whether a branch parts anywhere before it."""
+        point = self.branch_point(oid)
+        return point != oid and len(self.ways(point)) > 1
+
+    def _along(self, oid: bytes, steps: int) -> bytes:
+        for _ in range(steps):
+            ways = self.ways(oid)
+            if not ways:
+                break
+            oid = ways[0]
+        return oid
+
+
+def moment_of(graph: Graph, archived: bool) -> object:
+    """What tells one moment from another: every ref that the drawing depends on."""
+    return (
+        *(graph.session, graph.cursor_value, graph.cursor, graph.branch),
+        *(graph.branches, graph.archived, graph.checkpoints, archived),
+    )

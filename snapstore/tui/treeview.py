@@ -1,0 +1,291 @@
+"""The tree panel: the drawing of `snapstore tree`, to walk through. Only the rows in sight are ever painted."""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from snapstore.timeline import painting
+from snapstore.timeline.drawing import Glyphs, Row
+from snapstore.timeline.painting import Painter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ClassVar
+
+    from textual import events
+
+    from snapstore.tui.snapshot import Snapshot
+
+_ROLES = (*painting.ROLES, "selected", "marked", "found")
+_MARGIN = 3  # rows kept in sight above and below the selected one
+
+
+class TreeView(ScrollView, can_focus=True):
+    """A list of rows with one of them selected: a node, or a folded run. Looking never moves anything."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"tree--{role}" for role in _ROLES}
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    TreeView {
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+        & > .tree--lane { color: $lane; }
+        & > .tree--here { color: $here; text-style: bold; }
+        & > .tree--label { text-style: bold; }
+        & > .tree--branch { color: $branch; }
+        & > .tree--checkpoint { color: $checkpoint; }
+        & > .tree--age { color: $quiet; }
+        & > .tree--quiet { color: $quiet; }
+        & > .tree--selected { background: $selection; }
+        & > .tree--marked { color: $checkpoint; text-style: bold; }
+        & > .tree--found { color: $found; text-style: bold; }
+        &:nocolor > .tree--selected { text-style: reverse; }
+    }
+    """
+
+    class Selected(Message):
+        """Another row is looked at: a node, or with None a folded run."""
+
+        def __init__(self, oid: bytes | None) -> None:
+            super().__init__()
+            self.oid = oid
+
+    class Opened(Message):
+        """A row was clicked twice."""
+
+    def __init__(self, clock: Callable[[], float], *, ascii: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._clock = clock
+        self._glyphs = Glyphs(ascii=ascii)
+        self._bar = ">" if ascii else "▌"
+        self._snapshot: Snapshot | None = None
+        self._lines: list[Row] = []
+        self._places: dict[bytes, int] = {}  # of nodes, and of folded runs under their key
+        self._open: set[bytes] = set()  # the keys of runs that are unfolded
+        self._at = 0
+        self._dates = False
+        self._painter: Painter | None = None
+        self._strips: dict[int, Strip] = {}
+        self.found: frozenset[bytes] = frozenset()
+        self.marked: bytes | None = None
+
+    # What is shown.
+
+    def load(self, snapshot: Snapshot, select: bytes | None = None) -> None:
+        """Shows a snapshot. The selected node stays where it is on the screen, unless another is to be selected."""
+        before, run, stay = self._snapshot, self.run, self.selected
+        above = self._at - self.scroll_offset.y
+        self._snapshot = snapshot
+        if select is None and before is not None:
+            select = snapshot.cursor if stay == before.cursor else stay
+        if select is not None and select not in snapshot.shown:
+            select = None
+        self._lay_out(select)
+        places = (select, _key(run) if run is not None else None, snapshot.cursor)
+        self._at = next(self._places[place] for place in places if place is not None and place in self._places)
+        if before is not None:
+            self.scroll_to(y=self._at - above, animate=False)
+        self._show_selected()
+        self._tell()
+
+    def _lay_out(self, visible: bytes | None) -> None:
+        """Lines and their places, with the runs unfolded that are open; the one around a node is opened."""
+        assert self._snapshot is not None
+        around = self._snapshot.runs.get(visible) if visible is not None else None
+        if around is not None:
+            self._open.add(_key(around))
+        lines: list[Row] = []
+        for row in self._snapshot.rows:
+            if row.folded and _key(row) in self._open:
+                lines += [Row(row.depth, node) for node in row.folded]
+            else:
+                lines.append(row)
+        self._lines = lines
+        self._places = {
+            row.node.oid if row.node is not None else _key(row): at
+            for at, row in enumerate(lines)
+            if row.node is not None or row.folded
+        }
+        self.virtual_size = Size(0, len(lines))
+        self.repaint()
+
+    def repaint(self) -> None:
+        """Paints anew: another width, other colours, another time."""
+        self._painter = None
+        self._strips.clear()
+        self.refresh()
+
+    def toggle_dates(self) -> bool:
+        self._dates = not self._dates
+        self.repaint()
+        return self._dates
+
+    # Where one looks.
+
+    @property
+    def selected(self) -> bytes | None:
+        row = self._lines[self._at] if self._lines else None
+        return row.node.oid if row is not None and row.node is not None else None
+
+    @property
+    def run(self) -> Row | None:
+        """The folded run that is selected."""
+        row = self._lines[self._at] if self._lines else None
+        return row if row is not None and row.folded else None
+
+    def select(self, oid: bytes) -> None:
+        """Looks at a node; the run that it is folded in is opened."""
+        if oid not in self._places:
+            self._lay_out(oid)
+        self._go(self._places[oid])
+
+    def walk(self, steps: int) -> None:
+        """So many rows down, or up; where branches join is no place to stand."""
+        step = 1 if steps > 0 else -1
+        at = self._at
+        for _ in range(abs(steps)):
+            next_one = at + step
+            while 0 <= next_one < len(self._lines) and not _can_stand(self._lines[next_one]):
+                next_one += step
+            if not 0 <= next_one < len(self._lines):
+                break
+            at = next_one
+        self._go(at)
+
+    def _go(self, at: int) -> None:
+        before, self._at = self._at, at
+        if at == before:
+            return
+        self.refresh_line(before)
+        self.refresh_line(at)
+        self._show_selected()
+        self._tell()
+
+    def _tell(self) -> None:
+        self.post_message(self.Selected(self.selected))
+
+    def _show_selected(self) -> None:
+        height = self.scrollable_content_region.height or self.size.height
+        if height > 0:
+            margin = min(_MARGIN, (height - 1) // 2)
+            self.scroll_to_region(Region(0, self._at - margin, 1, 1 + 2 * margin), animate=False, x_axis=False)
+
+    # Folds.
+
+    def toggle_fold(self) -> bool:
+        """Unfolds the selected run, or folds the one around the selected node. Says whether there was one."""
+        row = self._around()
+        if row is None:
+            return False
+        key = _key(row)
+        if key in self._open:
+            self._open.discard(key)
+            self._lay_out(None)
+            self._at = self._places[key]
+        else:
+            self._open.add(key)
+            self._lay_out(None)
+            self._at = self._places[row.folded[0].oid]
+        self._show_selected()
+        self._tell()
+        return True
+
+    def toggle_folds(self) -> bool:
+        """Unfolds every run; when all are, folds them again. Says whether they are open now."""
+        if self._snapshot is None:
+            return False
+        keys = {_key(row) for row in self._snapshot.rows if row.folded}
+        around, stay = self._around(), self.selected
+        self._open = set() if keys <= self._open else keys
+        self._lay_out(None)
+        if stay not in self._places and around is not None:
+            stay = _key(around)
+        self._at = self._places[stay if stay is not None else self._snapshot.cursor]
+        self._show_selected()
+        self._tell()
+        return bool(self._open)
+
+    def _around(self) -> Row | None:
+        """The run that is selected, or that the selected node is part of."""
+        if self.run is not None or self._snapshot is None or self.selected is None:
+            return self.run
+        return self._snapshot.runs.get(self.selected)
+
+    # Painting.
+
+    def render_line(self, y: int) -> Strip:
+        at = self.scroll_offset.y + y
+        width = self.size.width
+        base = self.rich_style
+        if at >= len(self._lines):
+            return Strip.blank(width, base)
+        strip = self._strips.get(at)
+        if strip is None:
+            strip = self._strips[at] = self._paint(self._lines[at], width).adjust_cell_length(width)
+        if at == self._at:
+            strip = self._highlighted(strip, width)
+        return strip
+
+    def _paint(self, row: Row, width: int) -> Strip:
+        assert self._snapshot is not None
+        if self._painter is None:
+            snapshot = self._snapshot
+            self._painter = Painter(
+                snapshot.graph,
+                self._glyphs,
+                self._clock(),
+                max(width - 1, 1),
+                marks=snapshot.marks,
+                dates=self._dates,
+            )
+        gutter, role = " ", painting.SPACE
+        if row.node is not None and row.node.oid == self.marked:
+            gutter, role = "m", "marked"
+        elif row.node is not None and row.node.oid in self.found:
+            gutter, role = "/", "found"
+        parts = [(gutter, role), *self._painter.parts(row)]
+        return Strip([Segment(text, self._style(role)) for text, role in parts if text])
+
+    def _style(self, role: str) -> Style:
+        return self.get_component_rich_style(f"tree--{role}")
+
+    def _highlighted(self, strip: Strip, width: int) -> Strip:
+        chosen = self.get_component_rich_style("tree--selected", partial=True)
+        bar = Segment(self._bar, self._style(painting.HERE))
+        first = next(iter(strip)).text[:1]
+        body = strip.crop(1, width)
+        segments = [bar if first == " " else Segment(first, self._style(painting.HERE)), *body]
+        return Strip([Segment(text, (style or Style()) + chosen) for text, style, _ in segments], width)
+
+    # Size and mouse.
+
+    def on_resize(self) -> None:
+        self.repaint()
+        self._show_selected()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+
+    def on_click(self, event: events.Click) -> None:
+        at = self.scroll_offset.y + event.y
+        if 0 <= at < len(self._lines) and _can_stand(self._lines[at]):
+            self._go(at)
+            if self.run is not None:
+                self.toggle_fold()
+
+
+def _key(row: Row) -> bytes:
+    """What a run is known by as long as it grows: its oldest node."""
+    return row.folded[-1].oid
+
+
+def _can_stand(row: Row) -> bool:
+    return row.node is not None or bool(row.folded)

@@ -1,0 +1,88 @@
+"""What the tests of the terminal tree share: a project with branches, the app in a terminal of some size, its screen as
+text, and pictures of screens to compare with."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from test_graph import Garden, forked
+from textual.pilot import Pilot
+
+from snapstore.tui.app import SnapstoreApp
+
+PICTURES = Path(__file__).parent / "snapshots"
+UPDATE = bool(os.environ.get("SNAPSTORE_UPDATE"))  # read before a test hides the variable
+
+
+def in_terminal(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """A test that awaits: pytest runs it to its end."""
+
+    @functools.wraps(test)
+    def run(*arguments: Any, **named: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*arguments, **named), 120))  # type: ignore[arg-type]
+
+    return run
+
+
+@asynccontextmanager
+async def terminal(garden: Garden, columns: int = 100, lines: int = 30, **named: Any) -> AsyncIterator[Pilot[None]]:
+    """The app over a garden's project, under the garden's clock."""
+    app = SnapstoreApp(str(garden.root), garden.session, clock=garden.clock, **named)
+    async with app.run_test(size=(columns, lines)) as pilot:
+        await settled(pilot)
+        yield pilot
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Everything that was asked for is on the screen; what goes on for ever is not waited for."""
+    app = pilot.app
+    for _ in range(400):
+        await pilot.pause()
+        if not any(not worker.is_finished and worker.group != "follow" for worker in app.workers):
+            break
+        await asyncio.sleep(0.01)
+    else:
+        raise AssertionError(f"still at work: {list(app.workers)}")
+    await pilot.pause()
+
+
+async def until(pilot: Pilot[None], there: Callable[[], object], seconds: float = 20) -> None:
+    """Waits for something that another thread or process brings about."""
+    for _ in range(int(seconds * 50)):
+        await pilot.pause()
+        if there():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"it did not come about:\n{screen_text(pilot.app)}")
+
+
+def app_of(pilot: Pilot[None]) -> SnapstoreApp:
+    assert isinstance(pilot.app, SnapstoreApp)
+    return pilot.app
+
+
+def screen_text(app: Any) -> str:
+    """What a person sees, without colours and without blanks at the ends of lines."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips).rstrip("\n") + "\n"
+
+
+def assert_picture(app: Any, name: str) -> None:
+    """The screen is exactly what a file under tests/snapshots says. SNAPSTORE_UPDATE=1 writes the file instead: look
+    at what changed before you keep it."""
+    seen = screen_text(app)
+    path = PICTURES / f"{name}.txt"
+    if UPDATE:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(seen, encoding="utf-8")
+    assert path.exists(), f"no picture {path.name} yet; SNAPSTORE_UPDATE=1 takes it"
+    assert seen == path.read_text(encoding="utf-8")
+
+
+__all__ = ["Garden", "app_of", "assert_picture", "forked", "in_terminal", "screen_text", "settled", "terminal", "until"]
