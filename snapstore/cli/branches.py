@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from snapstore.cli.options import Command, Option
 from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, first_line, safe
+from snapstore.cli.sessions import whose
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.text import cells, clip
 
@@ -47,8 +48,9 @@ def branches(context: Context, *, all: bool) -> int:
         if archived and not all:
             number = "1 more is" if archived == 1 else f"{archived:,} more are"
             out.line(f"{number} in the archive: `snapstore branches --all`", DIM)
-        if is_crowded(store, listed):
-            context.say(warning(session.name, listed, limit))
+        own = sum(branch.owner is None for branch in everything[:listed])
+        if is_crowded(store, own):
+            context.say(warning(session.name, own, limit))
     return 0
 
 
@@ -84,6 +86,8 @@ def _text(branch: Branch, *, narrow: bool) -> str:
         parts.append(safe(branch.label.removeprefix("Branch ") if narrow else branch.label))
     if branch.pinned:
         parts.append("◆ " + ", ".join(safe(name) for name in branch.pinned))
+    if branch.owner is not None:
+        parts.append(whose(branch.owner).removeprefix(" · "))
     parts.append(first_line(branch.prompt) or ("(no prompt)" if branch.turns else "(no turns yet)"))
     return " · ".join(parts)
 
@@ -92,6 +96,8 @@ def kept(out: Output, found: list[Branch]) -> None:
     """Those that a filter met and left alone, and why."""
     for branch in found:
         why = "you stand on it" if branch.state == "current" else f"checkpoint {', '.join(branch.pinned)}"
+        if branch.owner is not None:
+            why = f"of {branch.owner['name']}"
         out.line(f"Kept: {safe(branch.name)} ({safe(why)})", YELLOW)
 
 

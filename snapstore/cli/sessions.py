@@ -34,7 +34,9 @@ def _session(out: Output, line: SessionLine, active: bool, now: float) -> None:
     """The session, and below it the agent's own sessions as a tree of forks."""
     turns = "1 turn" if line.turns == 1 else f"{line.turns:,} turns"
     mark = out.paint("@", CYAN) if active else " "
-    about = f"{turns}, {ago(line.last_active, now)}" if line.last_active else "cannot be read: `snapstore check`"
+    about = "cannot be read: `snapstore check`"
+    if line.last_active:
+        about = f"{turns}, {ago(line.last_active, now)}{whose(line.owner)}"
     head = f"{mark} {out.paint(safe(line.name), BOLD)}  {out.paint(about, DIM)}  "
     plain = 2 + len(line.name) + 2 + len(about) + 2
     prompt = first_line(line.prompt)
@@ -42,6 +44,13 @@ def _session(out: Output, line: SessionLine, active: bool, now: float) -> None:
     ids = {one["sessionId"] for one in line.conversations}
     tops = [one for one in line.conversations if one["parentSessionId"] not in ids]
     _tree(out, line.conversations, tops, "    ")
+
+
+def whose(owner: dict[str, str] | None) -> str:
+    """` · laptop, Ada`: the machine and person of what is not ours."""
+    if owner is None:
+        return ""
+    return " · " + ", ".join(safe(text) for text in (owner["name"], owner.get("person", "")) if text)
 
 
 def _tree(out: Output, every: list[dict[str, Any]], level: list[dict[str, Any]], lead: str) -> None:

@@ -131,6 +131,8 @@ class SessionRecord(Record):
     firstPrompt: Text
     modified: Text
     conversations: list[AgentSessionRecord]
+    machine: Text | None = Field(default=None, description="the machine that it is of, null for our own")
+    person: Text | None = None
 
 
 class SessionsRecord(Record):

@@ -32,6 +32,8 @@ class BranchRecord(LeafRecord):
     parted_commit: str | None
     created_at: Text
     pinned_by: list[Text] = Field(description="checkpoints on its own part: it is not archived by itself")
+    machine: Text | None = Field(default=None, description="the machine that it is of, null for our own")
+    person: Text | None = None
 
 
 class TreeNodeRecord(Record):
@@ -60,6 +62,8 @@ class TreeRecord(Record):
     session: Text
     cursor: str
     branch: Text
+    machine: Text | None = None
+    person: Text | None = None
     nodes: list[TreeNodeRecord]
     branches: list[BranchRecord]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from snapstore.timeline.documents import timestamp
+from snapstore.timeline.foreign import told
 from snapstore.timeline.limit import pins
 
 TYPE_CHECKING = False
@@ -44,13 +45,14 @@ class Leaf:
 class Branch(Leaf):
     """A line that has a name, and what of it is its own."""
 
-    __slots__ = ("created", "label", "name", "own", "parted", "parted_turn", "pinned", "state")
+    __slots__ = ("created", "label", "name", "own", "owner", "parted", "parted_turn", "pinned", "state")
 
     def __init__(self, graph: Graph, name: str, tip: bytes, state: str) -> None:
         super().__init__(graph, tip)
         self.name = name
         self.label = graph.label(name)
         self.state = state
+        self.owner = graph.owner_of(name)  # the machine that it is of, where that is another one
         self.parted = graph.parted(name)  # the deepest node that it shares with another branch
         self.parted_turn = graph.turn_of(self.parted) if self.parted else None
         self.own = 0  # turns since it parted
@@ -73,4 +75,5 @@ class Branch(Leaf):
             "parted_commit": self.parted and self.parted.hex(),
             "created_at": timestamp(self.created),
             "pinned_by": self.pinned,
+            **told(self.owner),
         }

@@ -53,7 +53,7 @@ class Branches:
         """Those to be deleted by name. Refused at once where one cannot be."""
         graph = self._graph()
         for name in names:
-            self._find(graph, name)
+            self._own(graph, name, "deleted")
             self._not_stood_on(graph, name, "deleted")
         wanted = set(names)
         return [branch for branch in self.list() if branch.name in wanted]
@@ -62,7 +62,7 @@ class Branches:
 
     def rename(self, old: str, new: str) -> Operation:
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
-            ref = self._find(graph, old)
+            ref = self._own(graph, old, "renamed")
             self._free(new)
             return f"rename of branch {old} to {new}", [(ref, ref[: -len(old)] + new)]
 
@@ -78,7 +78,7 @@ class Branches:
         wanted = list(dict.fromkeys(names))
 
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
-            refs = [self._find(graph, name) for name in wanted]
+            refs = [self._own(graph, name, "deleted") for name in wanted]
             for name, ref in zip(wanted, refs, strict=True):
                 self._not_stood_on(graph, name, "deleted")
                 if tips is not None and self._refs.read(ref) != tips.get(name):
@@ -109,12 +109,13 @@ class Branches:
                 continue
             if merged_into is not None and (branch.name == merged_into or branch.tip not in on_line):
                 continue
-            (kept if branch.state == CURRENT or branch.pinned else going).append(branch)
+            stays = branch.state == CURRENT or branch.pinned or branch.owner is not None
+            (kept if stays else going).append(branch)
         return going, kept
 
     def archive(self, name: str) -> Operation:
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
-            ref = self._find(graph, name)
+            ref = self._own(graph, name, "archived")
             if name not in graph.branches:
                 raise Usage(f"branch {name} is in the archive already", f"`snapstore branch unarchive {name}`.")
             self._not_stood_on(graph, name, "archived")
@@ -124,13 +125,14 @@ class Branches:
 
     def unarchive(self, name: str, *, force: bool = False) -> Operation:
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
-            ref = self._find(graph, name)
+            ref = self._own(graph, name, "listed")
             if name in graph.branches:
                 raise Usage(f"branch {name} is listed already", "`snapstore branches` shows it.")
             limit = self._store.header.max_branches
-            if limit and len(graph.branches) >= limit and not force:
+            count = sum(graph.owner_of(name) is None for name in graph.branches)
+            if limit and count >= limit and not force:
                 raise Usage(
-                    f"session {self._session} lists {len(graph.branches)} branches already, and {limit} is the limit",
+                    f"session {self._session} lists {count} branches already, and {limit} is the limit",
                     "Archive or delete one first, or add --force.",
                 )
             return f"unarchive of branch {name}", [(ref, self._place("heads", name))]
@@ -144,10 +146,11 @@ class Branches:
         stand in the archive. None when it is `main` already."""
 
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
-            travels = [(self._find(graph, name), self._place("heads", MAIN))]
+            travels = [(self._own(graph, name, "promoted"), self._place("heads", MAIN))]
             if name != MAIN and (MAIN in graph.branches or MAIN in graph.archived):
                 place = "heads" if graph.branch == MAIN else "snapstore/archive"
-                travels.insert(0, (self._find(graph, MAIN), self._place(place, self._spare(f"archive-{MAIN}"))))
+                spare = self._place(place, self._spare(f"archive-{MAIN}"))
+                travels.insert(0, (self._own(graph, MAIN, "replaced"), spare))
             return f"promotion of branch {name} to {MAIN}", travels
 
         if name == MAIN and self._refs.read(self._place("heads", MAIN)):
@@ -175,6 +178,7 @@ class Branches:
             if self._refs.read(ref) is None:
                 self._free(name)
                 return f"checkpoint {name}", []
+            self._not_foreign(graph, ref, f"checkpoint {name}", "moved")
             if not force:
                 raise Usage(f"there is a checkpoint {name} already", "--force moves it here.")
             return f"move of checkpoint {name}", [(ref, self._deleted_checkpoint(number, name))]
@@ -186,6 +190,7 @@ class Branches:
             if self._refs.read(self._place("tags", name)) is None:
                 names = ", ".join(graph.checkpoints) or "none"
                 raise Unknown(f"there is no checkpoint {name!r}", f"Checkpoints here: {names}.", checkpoint=name)
+            self._not_foreign(graph, self._place("tags", name), f"checkpoint {name}", "deleted")
             return f"delete of checkpoint {name}", [(self._place("tags", name), self._deleted_checkpoint(number, name))]
 
         check_name(name, "checkpoint")
@@ -289,6 +294,21 @@ class Branches:
         check_name(name, "branch")
         names = ", ".join([*graph.branches, *graph.archived][:10]) or "none"
         raise Unknown(f"there is no branch {name!r}", f"Branches here: {names}.", branch=name)
+
+    def _own(self, graph: Graph, name: str, what: str) -> str:
+        """The ref of a branch of ours: those of other machines are only read."""
+        ref = self._find(graph, name)
+        self._not_foreign(graph, ref, f"branch {name}", what)
+        return ref
+
+    def _not_foreign(self, graph: Graph, ref: str, called: str, what: str) -> None:
+        owner = graph.foreign.owner(ref)
+        if owner is not None:
+            raise Usage(
+                f"{called} is of {owner['name']}: it cannot be {what} here",
+                "Go there and continue: that makes a branch of your own.",
+                machine=owner["name"],
+            )
 
     def _not_stood_on(self, graph: Graph, name: str, what: str) -> None:
         if name == graph.branch:

@@ -65,6 +65,10 @@ class Graph:
         name = f"refs/snapstore/cursor/{session}"
         self.cursor_value: RefValue = refs.value(name)
         cursor = refs.read(self.cursor_value) if isinstance(self.cursor_value, str) else self.cursor_value
+        self.foreign = store.foreign()  # what of it is other machines'
+        newest = None if cursor is not None else self._newest()
+        if newest is not None:
+            cursor = newest[1]
         if cursor is None:
             raise Unknown(
                 f"there is no session {session!r} in this store",
@@ -72,13 +76,39 @@ class Graph:
                 session=session,
             )
         self.cursor = cursor
-        if isinstance(self.cursor_value, str):
+        if newest is not None:
+            self.branch = newest[0]
+        elif isinstance(self.cursor_value, str):
             self.branch = self.cursor_value.removeprefix(f"refs/heads/{session}/")
         else:
             state = store.documents.session(session)
             self.branch = state.branch if state else MAIN
         # The tip of the branch last stood on; one that is gone leaves the cursor at the end of its line.
         self.tip = self.tip_of(self.branch) or cursor
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the session is another machine's, and nobody here stands in it: it is then read as if at its end."""
+        return self.cursor_value is None
+
+    def _newest(self) -> tuple[str, bytes] | None:
+        """The branch that was last used, of a session that is of another machine."""
+        if self.session not in self.foreign.sessions():
+            return None
+        tips = {**self.archived, **self.branches}
+        return max(tips.items(), key=lambda tip: (self.node(tip[1]).seconds, tip), default=None)
+
+    def owner_of(self, branch: str) -> dict[str, str] | None:
+        """The machine that a branch is of, None for our own."""
+        places = (f"refs/heads/{self.session}/", f"refs/snapstore/archive/{self.session}/")
+        return next((found for place in places if (found := self.foreign.owner(place + branch))), None)
+
+    @cached_property
+    def owner(self) -> dict[str, str] | None:
+        """The machine that the session is of: nobody here stands in it, or has a branch in it."""
+        names = [*self.branches, *self.archived]
+        owners = [self.owner_of(name) for name in names]
+        return self.owner_of(self.branch) if names and all(owners) else None
 
     def tip_of(self, branch: str) -> bytes | None:
         """Where a branch ends, listed or archived."""

@@ -25,7 +25,9 @@ def make_room(
     """What goes together with a branch that a turn is about to make: refs, and words for people; the record of it is
     added to `files`. Never the branch just left (`keep`), nor one with a checkpoint of its own."""
     limit = store.header.max_branches
-    listed = store.shadow.refs.list(f"refs/heads/{session}/")
+    foreign = store.foreign().refs  # neither counted nor moved
+    heads = store.shadow.refs.list(f"refs/heads/{session}/")
+    listed = {name: tip for name, tip in heads.items() if name not in foreign}
     count = len(listed) + 1
     crowded = is_crowded(store, count)
     if not limit or (count <= limit and not crowded):
@@ -35,8 +37,8 @@ def make_room(
         return [], [warning(session, count, limit)] if crowded else []
     moves: list[RefMove] = []
     for name in gone:
-        heads, tip = f"refs/heads/{session}/{name}", listed[f"refs/heads/{session}/{name}"]
-        moves += [(f"refs/snapstore/archive/{session}/{name}", None, tip), (heads, tip, None)]
+        ref, tip = f"refs/heads/{session}/{name}", listed[f"refs/heads/{session}/{name}"]
+        moves += [(f"refs/snapstore/archive/{session}/{name}", None, tip), (ref, tip, None)]
     names = ", ".join(gone)
     operation = Operation(
         number=Operations(store).next_number(),
@@ -63,7 +65,7 @@ def _oldest(store: Store, session: str, keep: str, number: int) -> list[str]:
     names = sorted(graph.branches, key=lambda name: graph.node(graph.branches[name]).seq)
     found: list[str] = []
     for name in names:
-        if name != keep and name not in graph.archived and not pins(graph, name):
+        if name != keep and name not in graph.archived and not graph.owner_of(name) and not pins(graph, name):
             found.append(name)
             if len(found) == number:
                 break

@@ -10,6 +10,7 @@ from snapstore.git.notes import REF as NOTES
 from snapstore.git.objects import EMPTY_TREE
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import timestamp
+from snapstore.timeline.foreign import told
 from snapstore.timeline.graph import Graph
 
 TYPE_CHECKING = False
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class SessionLine:
     """One session: where it stands, and its conversations, the oldest first."""
 
-    __slots__ = ("agent", "branch", "conversations", "last_active", "name", "prompt", "turns")
+    __slots__ = ("agent", "branch", "conversations", "last_active", "name", "owner", "prompt", "turns")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -35,6 +36,7 @@ class SessionLine:
         self.prompt = ""
         self.last_active = ""
         self.conversations: list[dict[str, Any]] = []
+        self.owner: dict[str, str] | None = None  # the machine that it is of, where that is another one
 
     def as_json(self, active: str) -> dict[str, Any]:
         return {
@@ -46,6 +48,7 @@ class SessionLine:
             "firstPrompt": self.prompt,
             "modified": self.last_active,
             "conversations": self.conversations,
+            **told(self.owner),
         }
 
 
@@ -82,6 +85,7 @@ def read_sessions(store: Store, spoken: Spoken | None = None) -> list[SessionLin
 
 def _describe(line: SessionLine, graph: Graph) -> None:
     line.branch = graph.branch
+    line.owner = graph.owner
     turns = [node for node in graph.upwards(graph.cursor) if node.turn is not None]
     line.turns = turns[0].turn or 0 if turns else 0
     line.prompt = turns[-1].subject if turns else ""

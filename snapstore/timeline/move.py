@@ -248,17 +248,21 @@ class Mover:
         branch_ref = f"refs/heads/{plan.session}/{plan.branch}"
         tip = refs.read(branch_ref)
         moves: list[RefMove] = []
+        foreign = self._store.foreign().refs
+        archive_ref = f"refs/snapstore/archive/{plan.session}/{plan.branch}"
         if tip is None:
-            archive_ref = f"refs/snapstore/archive/{plan.session}/{plan.branch}"
             tip = refs.read(archive_ref)
-            if tip is not None:  # nobody can stand in the archive: the branch is listed again
+            # Nobody can stand in the archive: the branch is listed again.
+            if tip is not None and archive_ref not in foreign:
                 moves += [(branch_ref, None, tip), (archive_ref, tip, None)]
-        value: RefValue = branch_ref if tip == plan.target else plan.target
+        # Another machine's branch advances when it is pulled, and the files here do not: stand on the node.
+        on_tip = tip == plan.target and branch_ref not in foreign and archive_ref not in foreign
+        value: RefValue = branch_ref if on_tip else plan.target
         cursor_ref = f"refs/snapstore/cursor/{plan.session}"
         if value != plan.cursor_value:
             moves.append((cursor_ref, plan.cursor_value, value))
         head = refs.value("HEAD")
-        if tip is not None and head != branch_ref:
+        if tip is not None and head != branch_ref and archive_ref not in foreign:
             moves.append(("HEAD", head, branch_ref))
         state = self._store.documents.session(plan.session)
         if state is None or state.branch != plan.branch:

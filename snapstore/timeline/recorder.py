@@ -47,6 +47,8 @@ class Recorder:
         self.cursor_ref = f"refs/snapstore/cursor/{session}"
         value = self._cursor_value = self._refs.value(self.cursor_ref)
         self._start = self._refs.read(value) if isinstance(value, str) else value
+        # The branch that the line goes on. One of another machine is never written to: the line leaves it.
+        self._on = value if isinstance(value, str) and value not in store.foreign().refs else None
         self.cursor = self._start
         self.tree = store.shadow.commit(self._start).tree if self._start else None
         self._state = store.documents.session(session) or self._state_from_refs()
@@ -128,7 +130,7 @@ class Recorder:
         store, writer = self._store, self._writer
         ref_moves: list[RefMove] = list(refs)
         disk = self._capture.disk
-        branch = self._cursor_value if isinstance(self._cursor_value, str) else None
+        branch = self._on
         if self.cursor != self._start:
             if branch is not None:
                 ref_moves.append((branch, self._start, self.cursor))
@@ -185,8 +187,8 @@ class Recorder:
 
     def branch(self) -> str:
         """The ref of the branch that the line goes on: the one stood on, or a new one."""
-        if isinstance(self._cursor_value, str):
-            return self._cursor_value
+        if self._on is not None:
+            return self._on
         if self._fresh_branch is None:
             self._fresh_branch = self._new_branch()
         return self._fresh_branch
@@ -223,7 +225,7 @@ class Recorder:
     def _last_seq(self) -> int:
         if self._seq is not None:
             return self._seq
-        if self._start is None or isinstance(self._cursor_value, str):
+        if self._start is None or self._on is not None:
             own = (self._store.shadow.commit(self._start).number("Seq") or 0) if self._start else -1
         else:  # the line goes on from before a tip: its own last number is not the highest
             own = highest_seq(self._store, self.session)

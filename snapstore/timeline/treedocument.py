@@ -11,6 +11,7 @@ from json.encoder import encode_basestring_ascii as quote
 
 from snapstore.timeline.branch import ARCHIVED, CURRENT, LISTED, Branch
 from snapstore.timeline.documents import timestamp
+from snapstore.timeline.foreign import told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def tree_document(graph: Graph, now: float, shown: Container[bytes] | None = Non
     if shown is None:
         branches += [Branch(graph, name, tip, ARCHIVED) for name, tip in graph.archived.items()]
     rows = json.dumps([branch.as_json(now) for branch in branches])
-    head = {"session": graph.session, "cursor": graph.cursor.hex(), "branch": graph.branch, **more}
+    head = {"session": graph.session, "cursor": graph.cursor.hex(), "branch": graph.branch, **told(graph.owner), **more}
     body = ",\n".join(_encoded(graph, nodes))
     return f'{json.dumps(head)[:-1]}, "nodes": [\n{body}\n], "branches": {rows}}}\n'.encode("ascii")
 

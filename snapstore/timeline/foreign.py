@@ -1,0 +1,50 @@
+"""What of a store's branches and checkpoints is of other machines. They are read, never written to.
+
+One small document, `state/foreign`, written through the journal together with the refs that it tells of. A store that
+nothing was pulled into has none, so that recording a turn pays one failed open for it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.timeline.store import Store
+
+DOCUMENT = "foreign"
+
+
+class Foreign:
+    """By local ref, whose it is and what it is called there; by machine, its name and its person."""
+
+    __slots__ = ("machines", "refs")
+
+    def __init__(
+        self, *, machines: dict[str, dict[str, str]] | None = None, refs: dict[str, list[str]] | None = None
+    ) -> None:
+        self.machines = machines or {}  # id: {"name", "person", "email"}
+        self.refs = refs or {}  # local ref: [machine's id, the ref at home there]
+
+    def owner(self, ref: str) -> dict[str, str] | None:
+        """The machine that a ref is of, None for one of our own."""
+        found = self.refs.get(ref)
+        if found is None:
+            return None
+        return {"id": found[0], **self.machines.get(found[0], {"name": found[0], "person": "", "email": ""})}
+
+    def sessions(self) -> set[str]:
+        """The sessions with a line of somebody else."""
+        parts = (ref.split("/") for ref in self.refs if not ref.startswith("refs/tags/"))
+        return {part[-2] for part in parts}
+
+
+def read_foreign(store: Store) -> Foreign:
+    return store.documents.read(Foreign, DOCUMENT) or Foreign()
+
+
+def told(machine: dict[str, str] | None) -> dict[str, Any]:
+    """The fields that say in JSON whose something is; for our own they are null."""
+    if machine is None:
+        return {"machine": None, "person": None}
+    return {"machine": machine["name"], "person": machine.get("person") or None}
