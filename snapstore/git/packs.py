@@ -128,7 +128,7 @@ class Pack:
             if offset in seen:
                 raise self._damaged(f"a delta of itself at {offset}")
             seen.add(offset)
-            number, size, start, base_offset, base_id = self._header(offset)
+            number, size, start, base_offset, base_id = self.entry(offset)
             if number not in KIND_NAMES and number not in (OFFSET_DELTA, REF_DELTA):
                 raise self._damaged(f"entry of unknown kind {number} at {offset}")
             yield number, size, start
@@ -154,7 +154,7 @@ class Pack:
 
     def stream(self, offset: int) -> Iterator[bytes] | None:
         """The object's data in pieces, or None where it is a delta and must be read whole."""
-        number, size, start, _, _ = self._header(offset)
+        number, size, start, _, _ = self.entry(offset)
         return self._pieces(start, size) if number in KIND_NAMES else None
 
     def raw(self, offset: int, end: int) -> bytes:
@@ -162,7 +162,7 @@ class Pack:
         return os.pread(self._open(), end - offset, offset)
 
     def is_delta(self, offset: int) -> bool:
-        return self._header(offset)[0] not in KIND_NAMES
+        return self.entry(offset)[0] not in KIND_NAMES
 
     def offsets(self) -> dict[bytes, int]:
         """Where each object lies, by id."""
@@ -220,7 +220,7 @@ class Pack:
             self._fd = os.open(f"{self.base}.pack", os.O_RDONLY)
         return self._fd
 
-    def _header(self, offset: int) -> tuple[int, int, int, int, bytes]:
+    def entry(self, offset: int) -> tuple[int, int, int, int, bytes]:
         """Kind number, stored size, where the deflated data starts, and a delta's base as offset or id."""
         head = self._map[offset : offset + 64] if self._map is not None else os.pread(self._open(), 64, offset)
         try:
@@ -293,7 +293,17 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
+def delta_sizes(delta: bytes) -> tuple[int, int]:
+    """The sizes that a delta says its base and its result have."""
+    try:
+        base, at = _varint(delta, 0)
+        return base, _varint(delta, at)[0]
+    except IndexError:
+        raise Corrupt("a delta is cut short") from None
+
+
 def apply_delta(base: bytes, delta: bytes) -> bytes:
+    made = 0
     try:
         base_size, at = _varint(delta, 0)
         size, at = _varint(delta, at)
@@ -312,7 +322,11 @@ def apply_delta(base: bytes, delta: bytes) -> bytes:
                     if op & (0x10 << bit):
                         length |= delta[at] << (8 * bit)
                         at += 1
-                out.append(base[offset : offset + (length or 0x10000)])
+                length = length or 0x10000
+                out.append(base[offset : offset + length])
+                made += length
+                if made > size:  # not built up further: a few bytes could ask for terabytes
+                    raise Corrupt("a delta makes more than it says")
             else:
                 out.append(delta[at : at + op])
                 at += op

@@ -53,7 +53,7 @@ class PackWriter:
         if oid is None:
             oid = object_id(kind, data)
         if oid not in self._entries:
-            body = _entry_header(KIND_NUMBERS[kind], len(data)) + compress(data)
+            body = entry_header(KIND_NUMBERS[kind], len(data)) + compress(data)
             self._entries[oid] = (self._position, crc32(body))
             self._append(body)
         return oid
@@ -68,7 +68,7 @@ class PackWriter:
         """Stores a large blob in pieces. One that turns out to be `known` already is taken out again."""
         self._flush()
         start = self._position
-        header = _entry_header(KIND_NUMBERS[BLOB], size)
+        header = entry_header(KIND_NUMBERS[BLOB], size)
         digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
         crc = crc32(header)
         self._append(header)
@@ -115,12 +115,12 @@ class PackWriter:
                 self._open()
                 body = header + b"".join(self._pending)
                 checksum = sha1(body, usedforsecurity=False).digest()
-                _write_all(self._fd, body + checksum)
+                write_all(self._fd, body + checksum)
             else:
                 self._flush()
                 os.pwrite(self._fd, header, 0)
                 checksum = self._checksum_of_file()
-                _write_all(self._fd, checksum)
+                write_all(self._fd, checksum)
             os.fsync(self._fd)
             os.fchmod(self._fd, 0o444)
             os.close(self._fd)
@@ -129,7 +129,7 @@ class PackWriter:
             self._made.append(index := self._temporary_name("index"))
             fd = os.open(index, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
             try:
-                _write_all(fd, _index(self._entries, checksum))
+                write_all(fd, pack_index(self._entries, checksum))
                 os.fsync(fd)
             finally:
                 os.close(fd)
@@ -146,7 +146,7 @@ class PackWriter:
             self._made.clear()
         except OSError as error:
             self.abandon()
-            raise _cannot_write(error) from error
+            raise cannot_write(error) from error
         except BaseException:
             self.abandon()
             raise
@@ -181,9 +181,9 @@ class PackWriter:
             if self._fd < 0:
                 self._open()
                 self._pending.insert(0, bytes(12))  # the header, once the count is known
-            _write_all(self._fd, b"".join(self._pending))
+            write_all(self._fd, b"".join(self._pending))
         except OSError as error:
-            raise _cannot_write(error) from error
+            raise cannot_write(error) from error
         self._pending.clear()
         self._pending_size = 0
 
@@ -237,18 +237,18 @@ def sync_folder(path: str) -> None:
         os.close(fd)
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
-def _cannot_write(error: OSError) -> Failed:
+def cannot_write(error: OSError) -> Failed:
     """Told apart from an OSError of the file being stored, which only leaves that file out."""
     return Failed(f"the store cannot be written: {error.strerror}")
 
 
-def _entry_header(number: int, size: int) -> bytes:
+def entry_header(number: int, size: int) -> bytes:
     first = (number << 4) | (size & 15)
     size >>= 4
     out = bytearray()
@@ -260,7 +260,7 @@ def _entry_header(number: int, size: int) -> bytes:
     return bytes(out)
 
 
-def _index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> bytes:
+def pack_index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> bytes:
     """A version 2 pack index."""
     ids = sorted(entries)
     counts = [0] * 256

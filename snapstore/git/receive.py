@@ -1,0 +1,419 @@
+"""What comes in from others: a pack, hostile until every byte of it is checked.
+
+It is streamed into a folder of its own beside the store's packs, where neither we nor git look for objects. Each
+object is inflated no further than it says it goes, hashed, and refused if it is a tree or commit that we would not
+write ourselves. Deltas are resolved, every link is followed. Only `accept` moves the pack in, durable and whole; until
+then, and after a kill at any moment, the store is as it was, and the next run removes what was left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import zlib
+from hashlib import sha1
+
+from snapstore.errors import Corrupt, Remote, Unsafe
+from snapstore.git.checks import check_object
+from snapstore.git.deltas import resolve
+from snapstore.git.missing import between
+from snapstore.git.objects import BLOB, CHUNK, KIND_NAMES, Missing
+from snapstore.git.odb import Objects
+from snapstore.git.packs import OFFSET_DELTA, REF_DELTA, Pack
+from snapstore.git.packwriter import cannot_write, pack_index, sync_folder, write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    Progress = Callable[[str, int, int], None]
+
+FOLDER = "snapstore_incoming_"
+_HEAD = 64  # more than the longest entry header
+
+
+class Limits:
+    """How much may come in at once. Trees and commits are held in memory while they are checked; blobs are not."""
+
+    __slots__ = ("blob", "delta", "held", "objects", "pack")
+
+    def __init__(
+        self,
+        pack: int = 1 << 36,
+        blob: int = 1 << 34,
+        held: int = 1 << 27,
+        # git makes no deltas of larger files (core.bigFileThreshold), so nobody honest sends one.
+        delta: int = 1 << 29,
+        objects: int = 50_000_000,
+    ) -> None:
+        self.pack = pack
+        self.blob = blob
+        self.held = held
+        self.delta = delta
+        self.objects = objects
+
+
+class Raw:
+    """One entry of the pack as it came: a whole object, or a delta of another."""
+
+    __slots__ = ("base", "crc", "number", "oid", "size", "start")
+
+    def __init__(self, number: int, size: int, start: int, base: int | bytes) -> None:
+        self.number = number
+        self.size = size
+        self.start = start  # of its deflated data
+        self.base = base  # offset or id, of a delta
+        self.crc = 0
+        self.oid = b""
+
+
+class Incoming:
+    """A received pack: checked, and invisible until `accept`. Leave it with `accept` or `discard`."""
+
+    def __init__(self, objects: Objects, limits: Limits | None = None, progress: Progress | None = None) -> None:
+        self._objects = objects
+        self._limits = limits or Limits()
+        self._progress = progress
+        self.ids: list[bytes] = []
+        self._entries: dict[int, Raw] = {}
+        self._boundary: list[bytes] = []
+        sweep(objects)
+        try:
+            self._make_folder()
+        except OSError as error:
+            raise cannot_write(error) from error
+
+    def _make_folder(self) -> None:
+        self._folder = f"{self._objects.folder}/{FOLDER}{os.urandom(8).hex()}"
+        os.mkdir(self._folder, 0o700)
+        self._lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # while it is held, nobody sweeps it
+        self._base = f"{self._folder}/pack"
+        self._fd = os.open(f"{self._base}.pack", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def receive(self, pieces: Iterable[bytes], tips: Iterable[bytes], known: Iterable[bytes]) -> Incoming:
+        """Takes the pack in, and proves that with it the store holds all that the tips need; `known` are tips whose
+        history is here already. Whatever is wrong is raised, and nothing is left."""
+        try:
+            self._take(pieces)
+            resolve(self._fd, self._entries, self._limits.delta, self._checked)
+            self._index()
+            self._follow(list(tips), [oid for oid in known if self._objects.contains(oid)])
+        except OSError as error:
+            self.discard()
+            raise cannot_write(error) from error
+        except BaseException:
+            self.discard()
+            raise
+        return self
+
+    def accept(self) -> str | None:
+        """Makes the objects visible and durable. Gives the pack's path without suffix, to be given to
+        `Objects.release` when refs hold its objects: until then a `.keep` beside it holds off any gc. Call it under the
+        store's lock, right before the refs move. None when nothing came."""
+        if not self.ids:
+            self.discard()
+            return None
+        for oid in self._boundary:  # a prune may have run since it was checked
+            if not self._objects.contains(oid):
+                self.discard()
+                raise Missing(oid)
+        base = f"{self._objects.pack_folder}/pack-{self._checksum.hex()}"
+        made: list[str] = []
+        try:
+            if not os.path.exists(f"{base}.idx"):
+                for suffix in (".keep", ".pack", ".idx"):
+                    made.append(base + suffix)
+                    if suffix == ".keep":
+                        os.close(os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                    else:
+                        os.rename(self._base + suffix, base + suffix)
+                sync_folder(self._objects.pack_folder)
+        except OSError as error:
+            self._objects.discard(base) if made else None
+            raise cannot_write(error) from error
+        finally:
+            self.discard()
+        self._objects.reload()
+        return base
+
+    def discard(self) -> None:
+        """Leaves no trace; a second call does nothing."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+        if self._lock >= 0:
+            _remove(self._folder)
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Incoming:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.discard()
+
+    # Taking it in.
+
+    def _take(self, pieces: Iterable[bytes]) -> None:
+        reader = _Reader(pieces, self._fd, self._limits.pack)
+        head = reader.take(12)
+        if head[:8] != b"PACK\0\0\0\2":
+            raise Corrupt("what came in is not a pack of version 2")
+        count = int.from_bytes(head[8:], "big")
+        if count > self._limits.objects:
+            raise Remote(f"more than {self._limits.objects:,} objects would come in", "Fetch less at once.")
+        for done in range(count):
+            offset = reader.position
+            self._entries[offset] = self._entry(reader, offset)
+            if self._progress is not None and done % 1024 == 0:
+                self._progress("receiving", done, count)
+        self._checksum = reader.finish()
+        if self._progress is not None:
+            self._progress("receiving", count, count)
+
+    def _entry(self, reader: _Reader, offset: int) -> Raw:
+        reader.crc = 0
+        byte = reader.byte()
+        number, size, shift = (byte >> 4) & 7, byte & 15, 4
+        while byte & 0x80:
+            byte = reader.byte()
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            if shift > 60:
+                raise Corrupt("an object that came in gives no size")
+        base: int | bytes = 0
+        if number == OFFSET_DELTA:
+            byte = reader.byte()
+            distance = byte & 0x7F
+            while byte & 0x80:
+                byte = reader.byte()
+                distance = ((distance + 1) << 7) | (byte & 0x7F)
+            base = offset - distance
+            if base not in self._entries:
+                raise Corrupt("a delta that came in has no base")
+        elif number == REF_DELTA:
+            base = reader.take(20)
+        elif number not in KIND_NAMES:
+            raise Corrupt(f"an object of unknown kind {number} came in")
+        raw = Raw(number, size, reader.position, base)
+        kind = KIND_NAMES.get(number)
+        limit = self._limits.delta if kind is None else self._limits.blob if kind == BLOB else self._limits.held
+        if size > limit:
+            raise _too_large(size, limit)
+        if kind is None:
+            for _ in reader.inflate(size):
+                pass
+        elif kind == BLOB:
+            digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
+            for piece in reader.inflate(size):
+                digest.update(piece)
+            raw.oid = digest.digest()
+        else:
+            data = b"".join(reader.inflate(size))
+            raw.oid = sha1(b"%s %d\0%s" % (kind, size, data), usedforsecurity=False).digest()
+            self._checked(kind, data, raw.oid)
+        raw.crc = reader.crc
+        return raw
+
+    def _checked(self, kind: bytes, data: bytes, oid: bytes) -> None:
+        if kind != BLOB:
+            if len(data) > self._limits.held:
+                raise _too_large(len(data), self._limits.held)
+            check_object(kind, data, oid)
+
+    def _index(self) -> None:
+        places: dict[bytes, tuple[int, int]] = {}
+        for offset, raw in self._entries.items():
+            if raw.oid in places:
+                raise Corrupt(f"object {raw.oid.hex()} came in twice")
+            places[raw.oid] = (offset, raw.crc)
+        self.ids = list(places)
+        self._entries.clear()
+        fd = os.open(f"{self._base}.idx", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        try:
+            write_all(fd, pack_index(places, self._checksum))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.fchmod(self._fd, 0o444)
+        os.fsync(self._fd)
+
+    # Following the links.
+
+    def _follow(self, tips: list[bytes], known: list[bytes]) -> None:
+        """From the tips down to what is known. An object that is in the store is not taken as proof of what it points
+        at: it may be the remains of something that gc took away."""
+        own = Pack(self._base)
+        try:
+            self._refuse_forged(own)
+            for oid, kind, path, commit in between(_Beside(self._objects, own), tips, known):
+                offset = own.find(oid)
+                found = own.header(offset)[0] if offset is not None else self._objects.header(oid)[0]
+                if found != kind:
+                    where = f" for {os.fsdecode(path)!r} in {commit.hex()}" if path else ""
+                    raise Corrupt(f"a {found.decode()} came in{where} where a {kind.decode()} belongs")
+                if offset is None and kind != BLOB:
+                    check_object(kind, self._objects.read(oid)[1], oid)
+            self._boundary = known
+        except Missing as error:
+            raise Corrupt(
+                f"what came in is not whole: {error.message}",
+                "The other side is damaged; `git fsck` there says more. Nothing was taken over.",
+                **error.details,
+            ) from None
+        finally:
+            own.close()
+
+    def _refuse_forged(self, own: Pack) -> None:
+        """Two different objects of one id would be a forgery of sha1; ours must not be replaced by it."""
+        for oid in self.ids:
+            if self._objects.contains(oid, fresh=False):
+                offset = own.find(oid)
+                assert offset is not None
+                theirs = own.stream(offset) or iter((own.read(offset)[1],))
+                if _digest(theirs) != _digest(self._objects.stream(oid)):
+                    raise Unsafe(f"object {oid.hex()} came in with other contents than ours")
+
+
+class _Beside(Objects):
+    """The store's objects with those of a pack that is not visible yet."""
+
+    def __init__(self, objects: Objects, own: Pack) -> None:
+        super().__init__(os.path.dirname(objects.folder))
+        self._own = own
+
+    def _list_packs(self, known: dict[str, Pack]) -> list[Pack]:
+        return [self._own, *super()._list_packs(known)]
+
+
+class _Reader:
+    """Pieces as they come: written to the file, hashed, and given out to whoever understands them."""
+
+    def __init__(self, pieces: Iterable[bytes], fd: int, limit: int) -> None:
+        self._pieces = iter(pieces)
+        self._fd = fd
+        self._limit = limit
+        self._digest = sha1(usedforsecurity=False)
+        self._buffer = b""
+        self._at = 0
+        self._begin = 0  # of the buffer, in the pack
+        self.crc = 0  # of the entry so far
+
+    @property
+    def position(self) -> int:
+        return self._begin + self._at
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def take(self, size: int) -> bytes:
+        if self._at == len(self._buffer):
+            self._more()
+        out = self._buffer[self._at : self._at + size]
+        self._at += len(out)
+        while len(out) < size:
+            self._more()
+            piece = self._buffer[: size - len(out)]
+            self._at = len(piece)
+            out += piece
+        self.crc = zlib.crc32(out, self.crc)
+        return out
+
+    def inflate(self, size: int) -> Iterator[bytes]:
+        """A deflated stream of so many bytes; never inflated further."""
+        inflate = zlib.decompressobj()
+        seen = 0
+        waiting = b""
+        try:
+            while not inflate.eof:
+                if not waiting:
+                    if self._at == len(self._buffer):
+                        self._more()
+                    # Not the whole buffer: what belongs to the next entries would be copied for each of them.
+                    waiting = self._buffer[self._at : self._at + min(CHUNK, size - seen + _HEAD)]
+                    self._at += len(waiting)
+                    taken = waiting
+                piece = inflate.decompress(waiting, CHUNK)
+                waiting = inflate.unconsumed_tail
+                if inflate.eof:
+                    unused = len(inflate.unused_data)
+                    self._at -= unused
+                    taken = taken[: len(taken) - unused]
+                if inflate.eof or not waiting:
+                    self.crc = zlib.crc32(taken, self.crc)
+                seen += len(piece)
+                if seen > size:
+                    raise Corrupt("an object came in that is larger than it says")
+                if piece:
+                    yield piece
+        except zlib.error as error:
+            raise Corrupt(f"an object that came in is damaged: {error}") from None
+        if seen != size:
+            raise Corrupt("an object came in that is smaller than it says")
+
+    def finish(self) -> bytes:
+        """The checksum at the end, compared; nothing may follow it."""
+        self._digest.update(self._buffer[: self._at])
+        expected = self._digest.digest()
+        self._buffer = self._buffer[self._at :]
+        self._begin, self._at = self.position, 0
+        if self.take(20) != expected or self._at != len(self._buffer) or any(self._pieces):
+            raise Corrupt("the pack that came in does not match its checksum")
+        return expected
+
+    def _more(self) -> None:
+        for piece in self._pieces:
+            if piece:
+                break
+        else:
+            raise Corrupt("the pack that came in is cut short")
+        self._digest.update(self._buffer)
+        self._begin += len(self._buffer)
+        if self._begin + len(piece) > self._limit:
+            raise Remote(f"more than {self._limit:,} bytes would come in", "Raise the limit, or fetch less at once.")
+        write_all(self._fd, piece)
+        self._buffer, self._at = piece, 0
+
+
+def sweep(objects: Objects) -> None:
+    """Removes what killed runs left. One that is still at work holds its folder's lock."""
+    try:
+        names = [name for name in os.listdir(objects.folder) if name.startswith(FOLDER)]
+    except OSError:
+        return
+    for name in names:
+        folder = f"{objects.folder}/{name}"
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder)
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
+
+
+def _remove(folder: str) -> None:
+    try:
+        for name in os.listdir(folder):
+            os.unlink(f"{folder}/{name}")
+        os.rmdir(folder)
+    except OSError:
+        pass
+
+
+def _too_large(size: int, limit: int) -> Remote:
+    return Remote(f"an object of {size:,} bytes would come in; {limit:,} is the limit", "Leave that file out.")
+
+
+def _digest(pieces: Iterator[bytes]) -> bytes:
+    from hashlib import blake2b
+
+    digest = blake2b()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.digest()

@@ -1,0 +1,142 @@
+"""Addresses of other repositories: what is one, and nothing that could run a program.
+
+An address may come from a store, a message or a web page. So `ext::` and every other `transport::` is refused, and no
+part of an address may look like an option to ssh or git (CVE-2017-1000117 was `ssh://-oProxyCommand=…`).
+"""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Unsafe
+
+_PORTS = {"ssh": 22, "git": 9418, "http": 80, "https": 443}
+_ALSO = {"git+ssh": "ssh", "ssh+git": "ssh"}
+_IN_HOSTS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%")
+_HINT = "Use a path, or an https, http, ssh, git or file address."
+
+
+class Address:
+    """Where a repository is. `shown` is the address without anything secret, for people to read."""
+
+    __slots__ = ("host", "password", "path", "port", "scheme", "shown", "user")
+
+    def __init__(
+        self, scheme: str, path: str, host: str = "", port: int | None = None, user: str = "", password: str = ""
+    ) -> None:
+        self.scheme = scheme  # path, git, ssh, http or https
+        self.path = path
+        self.host = host
+        self.port = port
+        self.user = user
+        self.password = password
+        self.shown = path if scheme == "path" else f"{scheme}://{user and user + '@'}{self.place}{path}"
+
+    @property
+    def place(self) -> str:
+        """Host and port as an address spells them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port in (None, _PORTS.get(self.scheme)) else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """For http: without user and password, which travel in a header."""
+        return f"{self.scheme}://{self.place}{self.path}"
+
+
+def parse(text: str) -> Address:
+    """Raises Unsafe for what is no plain address of a repository."""
+    if not text or any(not c.isprintable() for c in text):
+        raise Unsafe("an address is empty or has control characters in it", _HINT)
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme.replace("+", "").isalnum():
+        return _with_scheme(_ALSO.get(scheme.lower(), scheme.lower()), rest)
+    if "::" in text.partition("/")[0] and "[" not in text.partition("/")[0]:
+        raise Unsafe(f"{text.partition('::')[0]}:: addresses run programs and are not followed", _HINT)
+    if text.startswith("-"):
+        raise Unsafe("an address must not begin with a dash", _HINT)
+    colon = text.find("]:") + 1 if text.startswith("[") or "@[" in text.partition("/")[0] else text.find(":")
+    if colon > 0 and "/" not in text[:colon]:
+        return _like_scp(text[:colon], text[colon + 1 :])
+    return Address("path", os.path.abspath(text))
+
+
+def _with_scheme(scheme: str, rest: str) -> Address:
+    if scheme == "file":
+        host, slash, path = rest.partition("/")
+        if host not in ("", "localhost") or not slash:
+            raise Unsafe("a file address names another machine", "Write file:///folder, or the folder alone.")
+        return Address("path", os.path.abspath(_decoded("/" + path)))
+    if scheme not in _PORTS:
+        raise Unsafe(f"{scheme}:// addresses are not followed", _HINT)
+    place, slash, path = rest.partition("/")
+    who, _, place = place.rpartition("@")
+    user, _, password = who.partition(":")
+    host, port = _host_and_port(place)
+    path = f"/{path}" if slash else ""
+    if scheme in ("ssh", "git"):
+        path = _decoded(path)
+        if path.startswith("/~"):
+            path = path[1:]
+    if not path or path == "/" or path.startswith("-"):
+        raise Unsafe("an address names no repository", _HINT)
+    if scheme in ("http", "https") and any(c in path for c in "?# "):
+        raise Unsafe("an address has a query or a space in it", _HINT)
+    if scheme == "git" and who:
+        raise Unsafe("git:// knows no users", "Leave the name out, or use ssh or https.")
+    if scheme == "ssh" and password:
+        raise Unsafe("ssh takes no password from an address", "Use a key, and leave the password out.")
+    return Address(scheme, path, host, port, _user(_decoded(user)), _decoded(password))
+
+
+def _like_scp(place: str, path: str) -> Address:
+    """`user@host:path`, the path below the user's home there unless it begins with a slash."""
+    user, _, host = place.rpartition("@")
+    host, port = _host_and_port(host)
+    if port is not None or not path or path.startswith("-"):
+        raise Unsafe("an address names no repository", _HINT)
+    return Address("ssh", path, host, None, _user(user))
+
+
+def _host_and_port(place: str) -> tuple[str, int | None]:
+    port: int | None = None
+    if place.startswith("["):
+        host, bracket, rest = place[1:].partition("]")
+        if not bracket or ":" not in host or (rest and not rest.startswith(":")):
+            raise Unsafe("an address has no host that can be asked", _HINT)
+        digits = rest[1:]
+    else:
+        host, _, digits = place.partition(":")
+    if digits:
+        if not (digits.isascii() and digits.isdigit()) or not 0 < int(digits[:9]) < 65536:
+            raise Unsafe("an address has a port that is none", _HINT)
+        port = int(digits)
+    if not host or host[0] in "-%" or not _IN_HOSTS.issuperset(host):
+        raise Unsafe("an address has no host that can be asked", _HINT)
+    return host, port
+
+
+def _user(user: str) -> str:
+    if user.startswith("-") or any(c in "/@:'\"`$;&|<>() " for c in user):
+        raise Unsafe("an address has a user name that is none", _HINT)
+    return user
+
+
+def _decoded(text: str) -> str:
+    """Percent escapes resolved; what they hide is checked as everything else."""
+    if "%" not in text:
+        return text
+    first, *rest = text.split("%")
+    out = bytearray(os.fsencode(first))
+    for part in rest:
+        try:
+            out += bytes.fromhex(part[:2])
+        except ValueError:
+            raise Unsafe("an address has a % that means nothing", _HINT) from None
+        if len(part) < 2:
+            raise Unsafe("an address has a % that means nothing", _HINT)
+        out += os.fsencode(part[2:])
+    decoded = os.fsdecode(bytes(out))
+    if any(ord(c) < 32 or ord(c) == 127 for c in decoded):
+        raise Unsafe("an address has control characters in it", _HINT)
+    return decoded
