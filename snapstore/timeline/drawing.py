@@ -14,12 +14,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Collection, Sequence
 
     from snapstore.timeline.graph import Graph, GraphNode
 
 FOLD_OVER = 6  # plain nodes in a row
 KEPT_ABOVE, KEPT_BELOW = 3, 1  # of a folded run: what came last, and what it began with
+_NONE: list[bytes] = []
 
 
 class Row:
@@ -31,7 +32,7 @@ class Row:
         self.depth = depth
         self.node = node
         self.forks = forks  # the ways that lead on from here, where there is more than one
-        self.folded: list[GraphNode] = []
+        self.folded: Sequence[GraphNode] = ()
 
 
 class Glyphs:
@@ -61,10 +62,9 @@ def can_draw(encoding: str | None) -> bool:
 
 def rows(graph: Graph, *, everything: bool, fold: bool | None = None) -> list[Row]:
     """The drawing of a tree: all of it, or without archived branches and with long runs folded."""
-    shown = graph.nodes.keys() if everything else listed(graph)
-    drawn = list(_lanes(graph, shown))
+    drawn = _lanes(graph, graph.nodes.keys() if everything else listed(graph))
     fold = not everything if fold is None else fold
-    return list(_folded(drawn, _plain(graph))) if fold else drawn
+    return _folded(drawn, _ends(graph)) if fold else drawn
 
 
 def listed(graph: Graph) -> set[bytes]:
@@ -78,26 +78,40 @@ def listed(graph: Graph) -> set[bytes]:
     return seen
 
 
-def _lanes(graph: Graph, shown: Iterable[bytes]) -> Iterator[Row]:
-    shown = shown if isinstance(shown, set) else set(shown)
-    roots = [node.oid for node in graph.by_seq() if node.parent is None and node.oid in shown]
-    # What is to be drawn, the next thing last: where a lane begins, or a row that is ready.
-    waiting: list[tuple[bytes, int] | Row] = [(root, 0) for root in roots]
+def _lanes(graph: Graph, shown: Collection[bytes]) -> list[Row]:
+    nodes, children, whole = graph.nodes, graph.children, len(shown) == len(graph.nodes)
+    drawn: list[Row] = []
+    # What is to be drawn, the next thing last: where a lane begins, or the rows of one that are ready, the last first.
+    waiting: list[tuple[bytes, int] | list[Row]] = [
+        (node.oid, 0) for node in graph.by_seq() if node.parent is None and node.oid in shown
+    ]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, Row):
-            yield item
+        if isinstance(item, list):
+            item.reverse()
+            drawn += item
             continue
         start, depth = item
+        ready: list[Row] = []
         at: bytes | None = start
         while at is not None:
-            ways = [oid for oid in graph.children.get(at, ()) if oid in shown]
-            waiting.append(Row(depth, graph.nodes[at], len(ways) if len(ways) > 1 else 0))
+            ways = children.get(at, _NONE)
+            if not whole:
+                ways = [oid for oid in ways if oid in shown]
+            if len(ways) < 2:  # most of them
+                ready.append(Row(depth, nodes[at]))
+                at = ways[0] if ways else None
+                continue
+            ready.append(Row(depth, nodes[at], len(ways)))
             way = onward(graph, at, ways)
             for oid in ways:  # oldest first: the newest is drawn on top
                 if oid != way:
-                    waiting += [Row(depth), (oid, depth + 1)]
+                    ready.append(Row(depth))
+                    waiting += [ready, (oid, depth + 1)]
+                    ready = []
             at = way
+        waiting.append(ready)
+    return drawn
 
 
 def onward(graph: Graph, oid: bytes, ways: list[bytes]) -> bytes | None:
@@ -106,27 +120,31 @@ def onward(graph: Graph, oid: bytes, ways: list[bytes]) -> bytes | None:
     return next((way for way in ways if graph.branch_of(way) == home), ways[-1] if ways else None)
 
 
-def _plain(graph: Graph) -> Callable[[Row], bool]:
-    tips = {graph.cursor, graph.tip, *graph.branches.values(), *graph.archived.values(), *graph.checkpoints.values()}
+def _ends(graph: Graph) -> set[bytes]:
+    """The nodes that are never folded away, for what they are."""
+    return {graph.cursor, graph.tip, *graph.branches.values(), *graph.archived.values(), *graph.checkpoints.values()}
 
-    def plain(row: Row) -> bool:
+
+def _folded(drawn: list[Row], ends: set[bytes]) -> list[Row]:
+    found: list[Row] = []
+    start, depth = 0, -1  # of the plain run that goes on
+    for at, row in enumerate(drawn):
         node = row.node
-        return node is not None and not row.forks and node.parent is not None and node.oid not in tips
+        if node is None or row.forks or node.parent is None or node.oid in ends:
+            found += _shortened(drawn[start:at])
+            found.append(row)
+            start, depth = at + 1, -1
+        elif row.depth != depth:
+            if start < at:
+                found += _shortened(drawn[start:at])
+                start = at
+            depth = row.depth
+    return found + _shortened(drawn[start:])
 
-    return plain
 
-
-def _folded(drawn: list[Row], plain: Callable[[Row], bool]) -> Iterator[Row]:
-    run: list[Row] = []
-    for row in [*drawn, Row(-1)]:
-        if plain(row) and (not run or run[-1].depth == row.depth):
-            run.append(row)
-            continue
-        if len(run) > FOLD_OVER:
-            fold = Row(run[0].depth)
-            fold.folded = [row.node for row in run[KEPT_ABOVE:-KEPT_BELOW] if row.node is not None]
-            run[KEPT_ABOVE:-KEPT_BELOW] = [fold]
-        yield from run
-        run = [row] if plain(row) else []
-        if not run and row.depth >= 0:
-            yield row
+def _shortened(run: list[Row]) -> list[Row]:
+    if len(run) > FOLD_OVER:
+        fold = Row(run[0].depth)
+        fold.folded = [row.node for row in run[KEPT_ABOVE:-KEPT_BELOW] if row.node is not None]
+        run[KEPT_ABOVE:-KEPT_BELOW] = [fold]
+    return run

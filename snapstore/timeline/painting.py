@@ -8,7 +8,7 @@ from snapstore.timeline.text import age, cells, clip, first_line, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from snapstore.timeline.drawing import Glyphs, Row
     from snapstore.timeline.graph import Graph, GraphNode
@@ -123,7 +123,7 @@ class Painter:
             state = f"{who}, {state}" if state else who
         return called(name, self._graph.label(name), state)
 
-    def _run(self, folded: list[GraphNode]) -> str:
+    def _run(self, folded: Sequence[GraphNode]) -> str:
         """What is folded: `… 12 turns (5–16) and 2 edits`."""
         glyphs = self._glyphs
         numbers = [node.turn for node in folded if node.turn is not None]
