@@ -7,14 +7,15 @@ import time
 
 from snapstore.git.objects import FOLDER, Entry
 from snapstore.git.packwriter import ForgetfulWriter
-from snapstore.worktree.blobs import SPECIAL, Blobs, LeftOut
+from snapstore.worktree.blobs import NEVER, SPECIAL, Blobs, LeftOut
 from snapstore.worktree.borrow import Borrow, NotBorrowable
 from snapstore.worktree.gitindex import IndexUnreadable, index_mark, read_index
 from snapstore.worktree.ignore import RuleBook
 from snapstore.worktree.names import is_git
+from snapstore.worktree.never import Never
 from snapstore.worktree.platform import collector_paused
 from snapstore.worktree.rules import RuleReader
-from snapstore.worktree.scan import Found, Scan, row_of, through_link, watch_parents
+from snapstore.worktree.scan import Found, Scan, never_in, row_of, through_link, watch_parents
 from snapstore.worktree.statcache import scans_in
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ class Capture:
         store.shadow.trees.start()
         self.writer = ForgetfulWriter() if forget else store.shadow.objects.writer()
         self._blobs = Blobs(store.root, store.shadow.objects, self.writer)
+        self._never = Never(store.header.never_capture)
         self.disk: bytes | None = None  # the tree of everything on disk, as far as we know it
         self.found = Found()
 
@@ -86,6 +88,7 @@ class Capture:
             index_mark=mark,
             progress=store.progress,
             skip=skip,
+            never=self._never,
         )
         with collector_paused():  # every row is a new tuple; looking for cycles among them takes a fifth of the time
             self.found = scan.run()
@@ -114,7 +117,7 @@ class Capture:
 
     def look(self, paths: Iterable[bytes], before: bytes) -> dict[bytes, Entry | None]:
         """Looks at named paths, whatever rules and limits say; gives their states. A folder stands for every file
-        in it, on disk or in the tree before."""
+        in it, on disk or in the tree before. Those that are never to be taken have none."""
         states: dict[bytes, Entry | None] = {}
         for path in paths:
             self._look_at(path, before, states)
@@ -129,7 +132,7 @@ class Capture:
         left: dict[bytes, object] = cache.coverage["left_out"]  # type: ignore[assignment]
         rules: Any = cache.coverage["rules"]
         hidden = any(path == top or path.startswith(top + b"/") for top in left)
-        return not hidden and not RuleBook(*rules).ignored(path, False)
+        return not hidden and not RuleBook(*rules).ignored(path, False) and not never_in(cache.coverage).matches(path)
 
     def apply(self, states: dict[bytes, Entry | None], base: bytes, result: bytes) -> None:
         """Named paths are part of what is known of the disk from now on. `result` is what they make of `base`: with
@@ -161,7 +164,7 @@ class Capture:
             if known is not None and known[0] != FOLDER:
                 states[path] = self.found.files[path] = None  # its row too: the file may come back as it was
             for folder, folders, names in os.walk(full):
-                folders[:] = [name for name in folders if not is_git(name)]
+                folders[:] = [name for name in folders if not is_git(name) and not self._is_never(folder, name)]
                 links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
                 for name in names + links:
                     below = os.path.join(folder, name)[len(self._store.root.rstrip(b"/")) + 1 :]
@@ -170,7 +173,19 @@ class Capture:
         else:
             self._look_at_file(path, before, states, now)
 
+    def _is_never(self, folder: bytes, name: bytes) -> bool:
+        """Whether a folder is never to be looked into."""
+        path = os.path.join(folder, name)[len(self._store.root.rstrip(b"/")) + 1 :]
+        if not self._never.matches(path, True):
+            return False
+        self.found.newly_left_out[path] = NEVER
+        return True
+
     def _look_at_file(self, path: bytes, before: bytes, states: dict[bytes, Entry | None], now: int) -> None:
+        if self._never.matches(path):
+            self.found.newly_left_out[path] = NEVER
+            states.pop(path, None)
+            return
         known = self._trees.file(before, path)
         row: FileStat | None = None
         try:

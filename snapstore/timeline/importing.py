@@ -92,6 +92,7 @@ class _Import(Step):
 
     def run(self, turns: Sequence[ImportedTurn], known: AgentSession | None) -> Imported:
         refuse_known(self._store, self._session)
+        self._drop_never(turns)
         self._look(self.scan(), list(dict.fromkeys(path for turn in turns for path in turn.changes)))
         self._baseline(turns)
         imported = Imported()
@@ -106,6 +107,15 @@ class _Import(Step):
             self._belong(known, imported.commits[-1])
         self.commit(f"import of session {self._session}", None)
         return imported
+
+    def _drop_never(self, turns: Sequence[ImportedTurn]) -> None:
+        """What a conversation tells of files that are never captured is not taken from there either."""
+        if self._store.header.never_capture:
+            from snapstore.worktree.never import Never
+
+            never = Never(self._store.header.never_capture)
+            for turn in turns:
+                turn.changes = {path: change for path, change in turn.changes.items() if not never.matches(path)}
 
     def _look(self, disk: bytes, paths: list[bytes]) -> None:
         """The files that the turns changed as they are now, also where rules hide them from a scan."""

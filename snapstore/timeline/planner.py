@@ -265,6 +265,7 @@ class Planner:
         return plan
 
     def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
+        segments = self._without_never(plan, segments)
         plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
         if any(move.wanted is not None for move in plan.paths):
             plan.modes = private_modes(self._shadow, self._passed(plan))
@@ -272,6 +273,18 @@ class Planner:
         if plan.new_node is not None and not plan.changing and not plan.conflicts:
             plan.new_node = None  # nothing to record
             plan.turn = plan.turn_before
+
+    def _without_never(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> dict[bytes, list[Segment]]:
+        """Nothing is done to files that are never captured: what they hold now could not be brought back."""
+        patterns = self._store.header.never_capture
+        if not patterns:
+            return segments
+        from snapstore.worktree.never import Never
+
+        never = Never(patterns)
+        left = sorted(path for path in segments if never.matches(path))
+        plan.notes += [f"{os.fsdecode(path)} stays as it is: it is never captured." for path in left]
+        return {path: parts for path, parts in segments.items() if path not in left}
 
     def _passed(self, plan: Plan) -> list[bytes]:
         """The nodes whose records tell of the files that the plan brings back."""

@@ -26,6 +26,7 @@ UNREADABLE = "cannot be read"
 CHANGING = "kept changing while it was read"
 TOO_LARGE = "larger than max_file_size"
 BAD_NAME = "a name that git cannot hold safely"
+NEVER = "never captured, as never_capture says"
 
 
 class Streamed(bytes):

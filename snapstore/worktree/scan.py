@@ -18,10 +18,11 @@ from snapstore.git.objects import Entry
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.blobs import Blobs, LeftOut
 from snapstore.worktree.names import is_git, unsafe_parts
+from snapstore.worktree.never import Never
 from snapstore.worktree.parallel import WORTH_IT, in_two
 from snapstore.worktree.platform import is_young
 from snapstore.worktree.statcache import UNLISTED, YOUNG, FileStat, FolderStat, StatCache, first_seen_in, scans_in
-from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS, IGNORE_FILES, Listing, Walk
+from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS, IGNORE_FILES, Listing, Walk, state_mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Scan:
         index_mark: tuple[int, ...] | None = None,
         progress: Progress | None = None,
         skip: bytes | None = None,
+        never: Never | None = None,
     ) -> None:
         self._prefix = root.rstrip(b"/") + b"/"
         self._cache = cache
@@ -100,9 +102,11 @@ class Scan:
         coverage = cache.coverage
         self._blind = coverage is None
         self._was_left: dict[bytes, tuple[str, tuple[int, ...]]] = coverage["left_out"] if coverage else {}  # type: ignore[assignment]
+        self._never = never or Never()
+        self._was_never = never_in(coverage)
         self._taken = 0
         self._process = os.getpid()
-        self._ways = Walk(self._prefix, cache, self._found.files, self._found.folders, rules, skip)
+        self._ways = Walk(self._prefix, cache, self._found.files, self._found.folders, rules, skip, self._never)
         self._old_book: RuleBook | None = None
 
     def run(self) -> Found:
@@ -129,6 +133,7 @@ class Scan:
             "scan": scans_in(self._cache.coverage) + 1,
             "index": self._index_mark,
             "first_seen": self._unknown_since(),
+            "never": self._never.text,
             **self._rules.remember(self._ways.book),
         }
         return found
@@ -155,7 +160,7 @@ class Scan:
 
     def _look_at_files(self) -> None:
         """Stats every known file; whatever does not match its row is read."""
-        hidden = self._found.files  # below a folder that is gone
+        hidden = {*self._found.files, *self._frozen()}  # below a folder that is gone, or not to be looked at
         paths = [path for path in self._cache.files if path not in hidden] if hidden else list(self._cache.files)
         parts = in_two(self._stat_files, paths) if len(paths) >= WORTH_IT else [self._stat_files(paths)]
         for gone, moved, unreadable in parts:
@@ -165,6 +170,26 @@ class Scan:
                 self._leave_out(path, why, ())
             for path in moved:
                 self._take(path, self._cache.files[path])
+
+    def _frozen(self) -> list[bytes]:
+        """Known files that are never to be taken (any more): they stay as they are known, whatever becomes of them."""
+        if not self._never:
+            return []
+        files = self._cache.files
+        if self._never.text == self._was_never.text:
+            frozen = [path for path, (why, _) in self._was_left.items() if why == reasons.NEVER and path in files]
+        else:
+            frozen = [path for path in files if self._never.matches(path)]
+        for path in frozen:
+            self._pass_over(path)
+        return frozen
+
+    def _pass_over(self, path: bytes) -> None:
+        try:
+            mark = state_mark(os.lstat(self._prefix + path))
+        except OSError:
+            mark = ()
+        self._leave_out(path, reasons.NEVER, mark)
 
     def _stat_files(self, paths: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[tuple[bytes, str]]]:
         """Which of the known files are gone, which are not as their row says, which cannot be looked at."""
@@ -286,7 +311,7 @@ class Scan:
 
     def _was_covered(self, path: bytes) -> bool:
         """Whether the last scan would have seen a file at this path."""
-        if self._blind or (self._old_book or self._ways.book).ignored(path, False):
+        if self._blind or (self._old_book or self._ways.book).ignored(path, False) or self._was_never.matches(path):
             return False
         return not self._was_left or not any(part in self._was_left for part in _with_parents(path))
 
@@ -303,7 +328,9 @@ class Scan:
                 continue
             if self._ways.book.ignored(path, stat.S_ISDIR(st.st_mode)):
                 continue
-            if stat.S_ISDIR(st.st_mode):
+            if self._never.matches(path, stat.S_ISDIR(st.st_mode)):
+                self._leave_out(path, reasons.NEVER, () if stat.S_ISDIR(st.st_mode) else state_mark(st))
+            elif stat.S_ISDIR(st.st_mode):
                 self._walk([path], whole=False)
             elif is_git(path.rpartition(b"/")[2]):
                 self._leave_out(path, reasons.BAD_NAME, ())
@@ -321,7 +348,11 @@ class Scan:
                 st = os.lstat(self._prefix + path)
             except OSError:
                 continue
-            if not stat.S_ISDIR(st.st_mode) and not through_link(self._prefix, path):
+            if stat.S_ISDIR(st.st_mode) or through_link(self._prefix, path):
+                continue
+            if self._never.matches(path):
+                self._pass_over(path)
+            else:
                 self._take_new(path)
                 self._found.folders.update(watch_parents(path))
 
@@ -337,7 +368,10 @@ class Scan:
             except OSError:
                 continue
             row = (YOUNG, 0, 0, 0, 0, *entry)
-            self._take(path, row)
+            if self._never.matches(path):
+                self._pass_over(path)
+            else:
+                self._take(path, row)
             if path in found.changes and found.changes[path] is None:
                 del found.changes[path], found.files[path]  # not there: nobody had it
             else:
@@ -370,6 +404,12 @@ class Scan:
 
     def _leave_out(self, path: bytes, why: str, mark: tuple[int, ...]) -> None:
         self._found.left_out[path] = (why, mark)
+
+
+def never_in(coverage: Mapping[str, object] | None) -> Never:
+    """What the last scan was not to take."""
+    text = coverage.get("never") if coverage else None
+    return Never(text=text) if isinstance(text, bytes) else Never()
 
 
 def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from snapstore.worktree.ignore import RuleBook
+    from snapstore.worktree.never import Never
     from snapstore.worktree.rules import RuleReader
     from snapstore.worktree.statcache import FileStat, FolderStat, StatCache
 
@@ -48,6 +49,7 @@ class Walk:
         folders: Mapping[bytes, FolderStat | None],
         rules: RuleReader,
         skip: bytes | None,
+        never: Never,
     ) -> None:
         self._prefix = prefix
         self._known_files = cache.files
@@ -56,16 +58,20 @@ class Walk:
         self._folders = folders
         self._rules = rules
         self._skip = skip
+        self._never = never
         self.book: RuleBook = rules.book
 
     def list(self, folders: list[bytes], listing: Listing, *, whole: bool, deep: bool) -> list[bytes]:
         """Reads folders and (`deep`) those below them; gives the folders that were found and not read."""
         known_files, known_folders, prefix = self._known_files, self._known_folders, self._prefix
         gone_files, gone_folders = self._files, self._folders
+        never = self._never.matches if self._never else None
         waiting = folders
         below_waiting: list[bytes] = waiting if deep else []
         while waiting:
             folder = waiting.pop()
+            if never is not None and folder and never(folder, True):
+                continue
             below = folder + b"/" if folder else b""
             now = time.time_ns()
             try:
@@ -104,6 +110,9 @@ class Walk:
                     if name[0] in GIT_BEGINNINGS and is_git(name):
                         if name != b".git":
                             listing.left_out[path] = (reasons.BAD_NAME, ())
+                    elif never is not None and never(path, is_folder):
+                        mark = () if is_folder else state_mark(entry.stat(follow_symlinks=False))
+                        listing.left_out[path] = (reasons.NEVER, mark)
                     elif is_folder:
                         below_waiting.append(path)
                     else:
@@ -114,3 +123,8 @@ class Walk:
                     elif error.errno not in GONE_ERRORS:
                         raise
         return below_waiting
+
+
+def state_mark(st: os.stat_result) -> tuple[int, ...]:
+    """What tells whether a file that is left out has changed."""
+    return st.st_size, st.st_mtime_ns, st.st_ino
