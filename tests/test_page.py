@@ -152,7 +152,7 @@ def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
     sight.toast("Undone 3 turns. 4 files changed.")
     assert files(root) == after(2)
     bar = sight.page.locator("#redo-bar")
-    assert sight.text(bar) == "↩ 3 turns undone Redo Next Redo All"
+    sight.says(bar, "↩ 3 turns undone Redo Next Redo All")
     # G-18: no moment in which the undone turns look as if they were not.
     sight.page.add_init_script("""
         window.flashed = false;
@@ -390,6 +390,90 @@ def test_an_edit_between_question_and_answer(story: Story, opened: Open, root: P
     dialog.get_by_label("Keep mine").check()
     sight.button("Undo", dialog).click()
     assert files_become(root, {**after(3), "log.txt": "mine, meanwhile\n"})
+
+
+def test_a_choice_is_for_one_file_as_it_was_seen(story: Story, opened: Open, root: Path) -> None:
+    """What a person agreed to, and nothing else: a way chosen for one file settles no other, and a file that changes
+    after the choice is asked about again."""
+    names = ("a", "b")
+    lines = [f"{number}\n" for number in range(1, 10)]
+
+    def with_line(number: int, text: str) -> str:
+        return "".join(lines[: number - 1]) + f"{text}\n" + "".join(lines[number:])
+
+    story.turn("Numbers", {name: "".join(lines) for name in names})
+    story.turn("Words", {name: with_line(2, "two") for name in names})
+    (root / "a").write_text(with_line(2, "mine"))
+    sight = opened()
+    sight.button("Undo last turn").click()
+    dialog = sight.dialog()
+    dialog.get_by_label("Merge", exact=True).check()
+    dialog.get_by_label("Merge with markers").check()
+    until(lambda: not sight.button("Undo", dialog).is_disabled())
+    dialog.locator(".paths summary", has_text="a").first.click()
+    sight.says(dialog.locator(".diff").first, "<<<<<<< on disk")
+    (root / "b").write_text(with_line(2, "mine too"))
+    sight.button("Undo", dialog).click()
+    sight.says(dialog.locator("fieldset.conflict").nth(1), "b")
+    assert (root / "b").read_text() == with_line(2, "mine too")
+    dialog.locator("fieldset.conflict").nth(1).get_by_label("Take theirs").check()
+    until(lambda: not sight.button("Undo", dialog).is_disabled())
+    (root / "b").write_text("an hour of work\n")
+    sight.button("Undo", dialog).click()
+    sight.toast("b changed again meanwhile. Nothing was written.")
+    assert ((root / "a").read_text(), (root / "b").read_text()) == (with_line(2, "mine"), "an hour of work\n")
+    dialog.locator("fieldset.conflict").nth(1).get_by_label("Take theirs").check()
+    dialog.locator("fieldset.conflict").nth(0).get_by_label("Keep mine").check()
+    until(lambda: not sight.button("Undo", dialog).is_disabled())
+    sight.button("Undo", dialog).click()
+    said = sight.toast("What was on disk is saved as")
+    assert ((root / "a").read_text(), (root / "b").read_text()) == (with_line(2, "mine"), "".join(lines))
+    sight.button("Get mine back…", said).click()
+    sight.button("Restore", sight.dialog()).click()
+    until(lambda: (root / "b").read_text() == "an hour of work\n")
+
+
+def test_a_move_under_way_is_not_cancelled_by_half(
+    story: Story, opened: Open, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the yes there is no pretending: the dialog stays until the answer is here, and what was done is told. A
+    press too many asks nothing twice."""
+    monkeypatch.setenv("SNAPSTORE_LOCK_TIMEOUT", "20")
+    sight = opened()
+    sight.button("Undo last turn").dblclick()
+    dialog = sight.dialog()
+    dialog.get_by_label("Files only").check()
+    sight.says(dialog, "This will revert changes to 2 files.")
+    dialog.locator(".paths summary", has_text="log.txt").click()
+    sight.says(dialog.locator(".diff"), "line 5")
+    assert sight.page.locator("dialog").count() == 1
+    dialog.get_by_label("Files and conversation").check()
+    with story.store.changing():
+        sight.button("Undo", dialog).click()
+        sight.says(dialog, "Under way.")
+        assert sight.button("Cancel", dialog).is_disabled()
+        sight.page.keyboard.press("Escape")
+        assert dialog.is_visible() and files(root) == after(5)
+    sight.toast("Undone 1 turn")
+    assert files_become(root, after(4))
+    until(lambda: sight.page.locator("dialog").count() == 0)
+
+
+def test_many_tabs(story: Story, opened: Open, root: Path) -> None:
+    """A browser has six connections to a server: one tab listens for all, and another when it goes."""
+    tabs = [opened()]
+    tabs += [opened(tabs[0].context) for _ in range(7)]
+    last = tabs[-1]
+    last.button("Undo last turn").click()
+    last.button("Undo", last.dialog()).click()
+    assert files_become(root, after(4))
+    for tab in tabs:
+        tab.page.get_by_text("↩ 1 turn undone").wait_for()
+    tabs[0].page.close()
+    tabs[1].page.close()
+    snapstore(root, "redo", "-y", "--session", story.name)
+    for tab in tabs[2:]:
+        tab.page.locator("#redo-bar").wait_for(state="hidden")
 
 
 def test_a_store_that_is_held_or_gone(

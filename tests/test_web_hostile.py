@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -558,6 +559,11 @@ def test_a_path_that_is_not_utf8_can_be_moved(page: Client, told: Store, root: P
     write(odd, "mine\n")
     conflicts = page.move("shell", "undo", 409)["conflicts"]
     assert conflicts[0]["path_b64"]
+    disk = page.get("/api/sessions/shell/diff", a="@", path_b64=conflicts[0]["path_b64"])
+    assert disk["path_b64"] == conflicts[0]["path_b64"] and "+mine" in disk["patch"]
+    page.get("/api/sessions/shell/diff", 400, a="@", path_b64="no base64!")
+    page.get("/api/sessions/shell/diff", 400, a="@", path_b64=conflicts[0]["path_b64"], path="a.txt")
+    page.get("/api/sessions/shell/diff", 403, a="@", path_b64=b64encode(b"../x").decode())
     page.move("shell", "undo", theirs=[conflicts[0]["path"]])
     assert not os.path.lexists(odd)
 

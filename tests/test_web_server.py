@@ -216,6 +216,35 @@ def test_a_conflict_changes_nothing_and_is_settled_file_by_file(page: Client, ro
     assert (root / "sub/b.txt").read_text() == "mine\n"
 
 
+def test_a_way_is_chosen_for_one_file_as_it_was_seen(page: Client, root: Path, told: Store) -> None:
+    """Nobody else's file is settled by it, nor the same file with other bytes; what would be written can be seen."""
+    write(root / "a.txt", "mine\ntwo\nthree\n")
+    write(root / "sub/b.txt", "mine\n")
+    shown = page.post("/api/sessions/shell/preview", move="undo", merge=["a.txt"], theirs=["sub/b.txt"])
+    found = {item["path"]: item["found"] for item in shown["conflicts"]}
+    assert {item["path"]: item["settled_by"] for item in shown["conflicts"]} == {"a.txt": "merge", "sub/b.txt": "force"}
+    body = {"move": "undo", "merge": ["a.txt"], "theirs": ["sub/b.txt"], "path": "a.txt"}
+    patch = page.post("/api/sessions/shell/preview/diff", body)["patch"]
+    assert [line for line in patch.splitlines()[4:] if line[0] in "+-"] == ["-three"]
+    gone = page.post("/api/sessions/shell/preview/diff", {**body, "path": "sub/b.txt"})
+    assert (gone["change"], gone["old"]["stored"], gone["new"]) == ("D", False, None)
+    page.post("/api/sessions/shell/preview/diff", {**body, "path": "nobody.txt"}, 404)
+    # Only one of the two is settled: the other stands in the way.
+    alone = page.move("shell", "undo", 409, merge=["a.txt"])
+    assert [item["path"] for item in alone["conflicts"]] == ["sub/b.txt"]
+    write(root / "sub/b.txt", "mine, and more\n")
+    whole = on_disk(root)
+    again = page.move("shell", "undo", 409, merge=["a.txt"], theirs=["sub/b.txt"], seen=found)
+    assert [item["path"] for item in again["conflicts"]] == ["sub/b.txt"]
+    assert on_disk(root) == whole
+    page.move("shell", "undo", 400, merge=["a.txt"], theirs=["a.txt"])
+    page.move("shell", "undo", 400, markers=["nobody.txt"])
+    found["sub/b.txt"] = again["conflicts"][0]["found"]
+    page.move("shell", "undo", merge=["a.txt"], theirs=["sub/b.txt"], seen=found)
+    assert (root / "a.txt").read_text() == "mine\ntwo\n" and not (root / "sub/b.txt").exists()
+    assert_whole(told)
+
+
 def test_moves_that_mean_nothing_are_refused(page: Client, root: Path) -> None:
     """A field without a meaning for the move is a mistake: left out, it would be another move than the one meant."""
     whole = on_disk(root)

@@ -40,6 +40,13 @@ class MoveRequest(Request):
     on_conflict: Literal["refuse", "merge", "markers", "force", "skip"] = "refuse"
     ours: list[Text] = Field(default=[], max_length=10_000, description="conflicting files that stay as they are")
     theirs: list[Text] = Field(default=[], max_length=10_000, description="conflicting files that are replaced")
+    merge: list[Text] = Field(default=[], max_length=10_000, description="conflicting files that are merged")
+    markers: list[Text] = Field(default=[], max_length=10_000, description="and those that may get conflict markers")
+    seen: dict[Text, Text] = Field(
+        default={},
+        max_length=10_000,
+        description="as what a conflicting file was `found` when its way was chosen; now something else, it is refused",
+    )
 
 
 class MergeRequest(MoveRequest):

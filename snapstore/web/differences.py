@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from base64 import b64decode
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 
 from snapstore.errors import Unknown, Usage
-from snapstore.git.linediff import LARGEST, is_binary
+from snapstore.git.linediff import LARGEST, is_binary, patch
 from snapstore.git.objects import BLOB, LINK, Entry
 from snapstore.records.branches import CompareRecord
 from snapstore.records.web import PageDiffRecord, SearchRecord
@@ -16,6 +18,7 @@ from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange, file_changes, path_json
 from snapstore.timeline.patches import patch_json, patched
+from snapstore.timeline.plan import PathMove
 from snapstore.timeline.recorder import letter
 from snapstore.timeline.search import search
 from snapstore.web.answers import refusal
@@ -43,8 +46,9 @@ def routes(project: Project) -> APIRouter:
         a: Annotated[str, Query(description="an address")],
         b: Annotated[str, Query(description="an address, or `disk`")] = DISK,
         path: Annotated[str | None, Query(description="one file; without it the list of files")] = None,
+        path_b64: Annotated[str | None, Query(description="one file whose name is not UTF-8")] = None,
     ) -> Response:
-        wanted = below(path) if path is not None else None
+        wanted = _wanted(path, path_b64)
         with project.session(name) as session:
             history = History(session)
             trees = [history.disk() if side == DISK else history.tree(side) for side in (a, b)]
@@ -81,6 +85,18 @@ def routes(project: Project) -> APIRouter:
     return api
 
 
+def _wanted(path: str | None, path_b64: str | None) -> bytes | None:
+    """A name that is not UTF-8 does not fit into an address as text."""
+    if path_b64 is None:
+        return below(path) if path is not None else None
+    if path is not None:
+        raise Usage("a path is given twice", "Give path or path_b64.")
+    try:
+        return below(os.fsdecode(b64decode(path_b64, validate=True)))
+    except ValueError:
+        raise Usage("path_b64 is not base64", "Give it as a document gave it.") from None
+
+
 def _one(history: History, path: bytes, trees: list[bytes]) -> dict[str, Any]:
     """One file of a difference, with its patch and what each side is."""
     shadow = history.store.shadow
@@ -97,6 +113,20 @@ def _one(history: History, path: bytes, trees: list[bytes]) -> dict[str, Any]:
         "old": _side(history, path, old),
         "new": _side(history, path, new),
     }
+
+
+def planned(history: History, move: PathMove) -> dict[str, Any]:
+    """What a plan would make of one file, from what is on disk. What a merge would write is stored nowhere yet."""
+    old, new = (state if isinstance(state, tuple) else None for state in (move.found, move.result))
+    change = FileChange(move.path, letter((move.path, old, new)), old, new)
+    if move.merged is None or new is None:
+        (change,), lines = patched(history, [change]) if old != new else ([change], [])
+        after = _side(history, move.path, new)
+    else:
+        before = history.store.restorer("look", []).read(move.path, LARGEST + 1)
+        lines = list(patch(move.path, old, new, before, move.merged))
+        after = {"oid": new[1].hex(), "size": len(move.merged), "type": _TEXT, "stored": False}
+    return {**change.as_json(), **patch_json(lines), "old": _side(history, move.path, old), "new": after}
 
 
 def _side(history: History, path: bytes, entry: Entry | None) -> dict[str, Any] | None:

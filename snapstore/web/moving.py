@@ -6,15 +6,17 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from snapstore.errors import Usage
+from snapstore.errors import Unknown, Usage
 from snapstore.records.base import ErrorRecord
 from snapstore.records.moves import MoveRecord
-from snapstore.records.web import MergeRecord, MergeRequest, MoveRequest
+from snapstore.records.web import MergeRecord, MergeRequest, MoveRequest, PageDiffRecord
+from snapstore.timeline.history import History
 from snapstore.timeline.nodes import path_json
-from snapstore.timeline.plan import Plan, Policy
+from snapstore.timeline.plan import FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy, state_text
 from snapstore.timeline.seen import stale
 from snapstore.timeline.session import Session
 from snapstore.timeline.threeway import three_way
+from snapstore.web.differences import planned
 from snapstore.web.project import Project, below, document
 
 _TRAVELS = ("undo", "redo", "goto", "switch")
@@ -28,6 +30,16 @@ def routes(project: Project) -> APIRouter:
     def preview(name: str, request: MoveRequest) -> Response:
         with project.moving(name, counted=False) as session:
             return document(MoveRecord, session.preview(plan(session, request)))
+
+    @api.post("/api/sessions/{name}/preview/diff", response_model=PageDiffRecord)
+    def preview_diff(name: str, request: MergeRequest) -> Response:
+        """One file of a preview: from what is on disk to what the move would leave there."""
+        path = below(request.path)
+        with project.session(name) as session:
+            found = next((move for move in plan(session, request).paths if move.path == path), None)
+            if found is None:
+                raise Unknown("this file has no part in it", "A preview lists the files that have.", **path_json(path))
+            return document(PageDiffRecord, {"session": name, "a": "disk", "b": "", **planned(History(session), found)})
 
     @api.post("/api/sessions/{name}/move", response_model=MoveRecord)
     def move(name: str, request: MoveRequest) -> Response:
@@ -49,13 +61,19 @@ def plan(session: Session, request: MoveRequest) -> Plan:
     """The plan that is asked for. A plan keeps where the session stood, and a move refuses one that is stale: so it is
     enough to compare that with what the page saw."""
     _fits(request)
-    how: dict[str, Any] = {"policy": Policy(request.on_conflict, map(below, request.ours), map(below, request.theirs))}
+    each = {below(path): way for way, paths in _ways(request) for path in paths}
+    seen = {below(path): found for path, found in request.seen.items()}
+    how: dict[str, Any] = {"policy": Policy(request.on_conflict, each=each)}
     if request.move in _TRAVELS:
         how |= {"scope": request.scope, "exact": request.exact}
     made = _made(session, request, how)
+    other = [move.path for move in made.paths if seen.get(move.path, found := state_text(move.found)) != found]
+    if other:  # a yes to what was there is no yes to what is there now
+        how["policy"] = Policy(request.on_conflict, each={**each, **dict.fromkeys(other, REFUSE)})
+        made = _made(session, request, how)
     if request.expected is not None and made.start.hex() != request.expected:
         raise stale(made.start.hex())
-    unknown = (made.policy.ours | made.policy.theirs) - {path.path for path in made.paths}
+    unknown = each.keys() - {path.path for path in made.paths}
     for path in sorted(unknown):
         raise Usage(f"{path.decode('utf-8', 'replace')!r} has no part in this", "A preview lists the files that have.")
     return made
@@ -100,5 +118,12 @@ def _fits(request: MoveRequest) -> None:
         raise Usage("which files?", "Name them in `paths`.")
     if request.exact and request.scope == "conversation":
         raise Usage("exact is about files, and the scope leaves them alone", "Choose one of them.")
-    for path in set(request.ours) & set(request.theirs):
-        raise Usage(f"{path!r} is in both ours and theirs", "Choose one of them.")
+    ways: dict[str, str] = {}
+    for way, paths in _ways(request):
+        for path in paths:
+            if ways.setdefault(path, way) != way:
+                raise Usage(f"two ways are chosen for {path!r}", "Choose one of them.")
+
+
+def _ways(request: MoveRequest) -> list[tuple[str, list[str]]]:
+    return [(SKIP, request.ours), (FORCE, request.theirs), (MERGE, request.merge), (MARKERS, request.markers)]

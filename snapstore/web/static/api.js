@@ -55,11 +55,13 @@ export const readSessions = () => get("api/sessions");
 export const readStatus = (session) => get(at(session, "status"));
 export const readTree = (session) => get(at(session, "tree"));
 export const readNodes = (session, commits) => get(at(session, `nodes${query({ commits: commits.join(",") })}`));
-export const readDiff = (session, a, b, path) => get(at(session, `diff${query({ a, b, path })}`));
+export const readDiff = (session, a, b, { path, path_b64 }) =>
+  get(at(session, `diff${query(path_b64 ? { a, b, path_b64 } : { a, b, path })}`));
 export const readComparison = (session, a, b) => get(at(session, `compare${query({ a, b })}`));
 export const search = (session, q, signal) => get(at(session, `search${query({ q })}`), signal);
 export const readStats = () => get("api/stats");
 export const preview = (session, body) => post(at(session, "preview"), body);
+export const previewDiff = (session, body) => post(at(session, "preview/diff"), body);
 export const move = (session, body) => post(at(session, "move"), body);
 export const merge = (session, body) => post(at(session, "merge"), body);
 export const fork = (session, body) => post(at(session, "fork"), body);

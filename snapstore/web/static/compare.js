@@ -2,7 +2,7 @@
 
 import { readComparison } from "./api.js";
 import { complain, dialogHead, openDialog } from "./dialogs.js";
-import { diffView } from "./diff.js";
+import { between, diffView } from "./diff.js";
 import { filesText, firstLine, h, time, turnsText, visible } from "./dom.js";
 import { state } from "./state.js";
 import { counts, fold, pathName, prose } from "./turn.js";
@@ -104,7 +104,7 @@ function files(found) {
                 words[file.outcome] || file.outcome,
               ),
             ],
-            () => diffView(state.session, found.a.commit, found.b.commit, file.path),
+            () => diffView(file.path, between(state.session, found.a.commit, found.b.commit, file)),
           ),
         ),
       ),

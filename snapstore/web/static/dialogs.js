@@ -2,8 +2,8 @@
 
 import { button, byId, h } from "./dom.js";
 
-/** A modal dialog that resolves when it closes. `build(close)` gives {title, lead?, body, actions}. */
-export function openDialog(build, { kind = "", label } = {}) {
+/** A modal dialog that resolves when it closes. `build(close)` gives its parts; while it `stays()`, Escape is off. */
+export function openDialog(build, { kind = "", label, stays = () => false } = {}) {
   return new Promise((resolve) => {
     const dialog = h("dialog", {
       class: `dialog ${kind}`,
@@ -15,11 +15,15 @@ export function openDialog(build, { kind = "", label } = {}) {
       dialog.close();
     };
     dialog.addEventListener("close", () => {
+      byId("toasts").append(...dialog.querySelectorAll(".toast.good")); // what was done is still to be read
       dialog.remove();
       resolve(dialog.returned);
     });
     dialog.addEventListener("click", (event) => {
       if (event.target === dialog && kind !== "ask") close();
+    });
+    dialog.addEventListener("cancel", (event) => {
+      if (stays()) event.preventDefault();
     });
     dialog.append(...[build(close, dialog)].flat());
     document.body.append(dialog);

@@ -175,10 +175,11 @@ function shown(found) {
 const KEPT = 40;
 const read = new Map(); // the last differences: rows come and go while a person scrolls, commits do not change
 
-function difference(session, a, b, path) {
-  const key = JSON.stringify([session, a, b, path]);
+/** How a file differs between two commits. */
+export function between(session, a, b, file) {
+  const key = JSON.stringify([session, a, b, file.path]);
   if (!read.has(key)) {
-    const answer = readDiff(session, a, b, path);
+    const answer = readDiff(session, a, b, file);
     answer.catch(() => read.delete(key));
     read.set(key, answer);
     if (read.size > KEPT) read.delete(read.keys().next().value);
@@ -186,8 +187,8 @@ function difference(session, a, b, path) {
   return read.get(key);
 }
 
-/** An element that loads and shows how a file differs between two places. */
-export function diffView(session, a, b, path) {
+/** An element that shows how a file differs, as soon as the answer is here. */
+export function diffView(path, answer) {
   const body = h("div", {
     class: "diff-body",
     tabindex: "0",
@@ -229,9 +230,9 @@ export function diffView(session, a, b, path) {
   };
   fill(body, h("p", { class: "diff-note" }, "Reading…"));
   bar.hidden = true;
-  difference(session, a, b, path).then(
-    (answer) => {
-      found = answer;
+  answer.then(
+    (differing) => {
+      found = differing;
       draw();
     },
     (error) => fill(body, h("p", { class: "diff-note bad" }, `${error.message} ${error.hint || ""}`)),

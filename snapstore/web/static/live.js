@@ -1,56 +1,102 @@
 // What another process or a running agent does appears by itself.
+//
+// A browser keeps six connections to a server, and a stream holds one for ever: with a page in seven tabs nothing would
+// be answered any more. So one tab listens and tells the others; when it goes, the next one takes its place.
 
-import { changed, state } from "./state.js";
+import { changed, expected, state } from "./state.js";
 import { lookAgain, refresh, select } from "./loading.js";
 import { complain, toast } from "./dialogs.js";
 
+const NAMES = ["hello", "session.updated", "session_created", "session.materialized", "store_lost"];
+const ours = `events ${location.pathname}`; // a server started anew has another path
+const others = new BroadcastChannel(ours);
+let listening = false; // whether this tab is the one
+let live = ""; // what is known of the line: open, lost or over
+let early = false; // something was told before anybody here could hear it
+
+others.addEventListener("message", ({ data }) => {
+  if (data.name === "who") {
+    if (listening && live) others.postMessage({ name: "line", said: live });
+  } else if (!acting) early = true;
+  else heard(data.name, data.said);
+});
+
+let acting = false;
+
 export function listen() {
+  acting = true;
+  if (early) refresh(true);
+  others.postMessage({ name: "who" });
+  navigator.locks.request(ours, () => new Promise(stream)); // never given back: it ends with the tab
+}
+
+function stream() {
+  listening = true;
+  const heir = live !== ""; // another tab listened before: what happened in between nobody heard
+  const tell = (name, said) => {
+    others.postMessage({ name, said });
+    heard(name, said);
+  };
   const events = new EventSource("api/events");
-  const on = (name, act) =>
+  for (const name of NAMES)
     events.addEventListener(name, (event) => {
+      let said = {};
       try {
-        act(JSON.parse(event.data));
+        said = JSON.parse(event.data);
       } catch {
-        refresh();
+        // then it is only news
       }
+      tell(name, said);
     });
-  on("session.updated", (said) => {
-    refresh();
+  events.addEventListener("open", () => tell("line", "open"));
+  if (heir) events.addEventListener("open", () => tell("again"), { once: true });
+  // Closed for good: somebody answers there, and does not know us.
+  events.addEventListener("error", () => tell("line", events.readyState === EventSource.CLOSED ? "over" : "lost"));
+}
+
+function heard(name, said) {
+  if (name === "line") return line(said);
+  if (name === "hello") {
+    // Between the first look and the line there was a moment, and a longer one where the line was lost.
+    const known = said.sessions?.[state.session];
+    return known && known.expected !== expected() ? refresh(true) : null;
+  }
+  if (name === "session.updated") {
     // An agent may write its conversation down after the turn: the last turn's record can still grow.
     if (said.session === state.session && state.details.has(said.expected)) lookAgain(said.expected);
-  });
-  on("session_created", () => refresh(true));
-  on("session.materialized", async (said) => {
-    await refresh(true);
-    // The conversation shown goes on under another id: its header follows (S4-18).
-    if (said.session === state.session && state.conversation) await select(state.session, null);
-    changed("sessions");
-  });
-  on("store_lost", () =>
-    complain({
+    return refresh();
+  }
+  if (name === "session.materialized") return materialized(said);
+  if (name === "store_lost")
+    return complain({
       status: 404,
       message: "The store is gone.",
       hint: "Look whether its folder was moved; `snapstore check` in the project tells more.",
-    }),
-  );
-  let lost = null;
-  events.addEventListener("open", () => {
-    if (lost) refresh(true);
-    lost?.remove();
-    lost = null;
-    document.body.dataset.live = "on";
-  });
-  events.addEventListener("error", () => {
-    document.body.dataset.live = "off";
-    const over = events.readyState === EventSource.CLOSED; // somebody answers there, and does not know us
-    if (over || !lost?.isConnected) {
-      lost?.remove();
-      lost = toast("The server does not answer. What you see may be out of date.", {
-        kind: "bad",
-        hint: over
-          ? "It was started anew: open the address that `snapstore ui` printed."
-          : "It is tried again by itself. If it was stopped: `snapstore ui`.",
-      });
-    }
-  });
+    });
+  return refresh(true);
+}
+
+/** The conversation shown goes on under another id: its header follows (S4-18). */
+async function materialized(said) {
+  await refresh(true);
+  if (said.session === state.session && state.conversation) await select(state.session, null);
+  changed("sessions");
+}
+
+const HINTS = {
+  lost: "It is tried again by itself. If it was stopped: `snapstore ui`.",
+  over: "It was started anew: open the address that `snapstore ui` printed.",
+};
+let warned = null;
+
+function line(now) {
+  if (now === live) return;
+  if (now === "open" && live) refresh(true);
+  live = now;
+  document.body.dataset.live = now === "open" ? "on" : "off";
+  warned?.remove();
+  warned =
+    now === "open"
+      ? null
+      : toast("The server does not answer. What you see may be out of date.", { kind: "bad", hint: HINTS[now] });
 }

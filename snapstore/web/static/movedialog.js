@@ -13,16 +13,19 @@ import { fold, pathName } from "./turn.js";
 const SHOWN = 200; // paths listed in a dialog
 
 export class MoveDialog {
-  constructor(request, at, plan, close) {
+  constructor(request, at, plan, close, told) {
     this.session = state.session;
     this.request = { ...request };
     this.at = at;
     this.plan = plan;
     this.close = close;
+    this.told = told;
     this.choices = new Map(); // path -> mine | theirs | merge | markers
+    this.seen = new Map(); // path -> as what it was found when that was chosen
     this.conflicts = plan.conflicts;
     this.body = h("div", { class: "dialog-body" });
     this.go = button("", () => this.carryOut(), { kind: "primary" });
+    this.cancel = button("Cancel", () => this.close(), { autofocus: true });
     this.why = h("p", { class: "why", id: "why" });
   }
 
@@ -34,7 +37,7 @@ export class MoveDialog {
         "footer",
         { class: "dialog-foot" },
         this.why,
-        button("Cancel", () => this.close(), { autofocus: true }),
+        this.cancel,
         this.go,
       ),
     ];
@@ -59,7 +62,7 @@ export class MoveDialog {
       this.conflicts.length > 0 && conflictList(this),
       this.files("Will be written", plan.written, "M"),
       this.files("Will be removed", plan.removed, "D"),
-      this.files("Will be left as they are", plan.skipped, "S"),
+      this.files("Will be left as they are", plan.skipped, "S", false),
       plan.kept.length > 0 && h("p", { class: "muted" }, `${filesText(plan.kept.length)} already as wanted.`),
       (plan.notes || []).map((note) => h("p", { class: "notice" }, visible(note))),
       this.scopes(),
@@ -84,23 +87,25 @@ export class MoveDialog {
     return line[line.length - this.plan.turns_undone];
   }
 
-  files(title, paths, change) {
+  files(title, paths, change, changes = true) {
     if (!paths.length) return null;
-    const rows = paths.slice(0, SHOWN).map((path) =>
-      h(
-        "li",
-        null,
-        fold(
-          `move:${path}`,
-          { class: "file" },
-          [
-            h("span", { class: `change change-${change}`, "aria-hidden": "true" }, { M: "→", D: "×", S: "=" }[change]),
-            pathName(path),
-          ],
-          () => diffView(state.session, ...this.ends(), path),
+    const name = (path) => [
+      h("span", { class: `change change-${change}`, "aria-hidden": "true" }, { M: "→", D: "×", S: "=" }[change]),
+      pathName(path),
+    ];
+    // From what is on disk to what would be there: with choices made, that is no difference of two nodes.
+    const shown = (path) => diffView(path, api.previewDiff(this.session, { ...this.settled(), path }));
+    const rows = paths
+      .slice(0, SHOWN)
+      .map((path) =>
+        h(
+          "li",
+          null,
+          changes
+            ? fold(`move:${path}`, { class: "file" }, name(path), () => shown(path))
+            : h("div", { class: "file alone" }, name(path)),
         ),
-      ),
-    );
+      );
     return h(
       "section",
       { class: "paths" },
@@ -108,15 +113,6 @@ export class MoveDialog {
       h("ul", { class: "files" }, rows),
       paths.length > SHOWN && h("p", { class: "muted" }, `… and ${(paths.length - SHOWN).toLocaleString("en")} more`),
     );
-  }
-
-  /** Between which two places the files differ. A node that a move will make is not there yet. */
-  ends() {
-    const { move, address } = this.request;
-    const node = state.line.byCommit.get(address);
-    if (move === "revert" && node?.parent) return [node.commit, node.parent];
-    if (move === "apply" && node?.parent) return [node.parent, node.commit];
-    return [this.plan.from.commit, move === "restore" ? address : this.plan.to.commit];
   }
 
   /** Files and conversation go together unless a person says otherwise (C6). */
@@ -153,13 +149,16 @@ export class MoveDialog {
     if (this.choices.size && found.scope !== "conversation") {
       found.ours = of("mine");
       found.theirs = of("theirs");
-      found.on_conflict = of("markers").length ? "markers" : of("merge").length ? "merge" : "refuse";
+      found.merge = of("merge");
+      found.markers = of("markers");
+      found.seen = Object.fromEntries(this.seen);
     }
     return found;
   }
 
   choose(path, way) {
     this.choices.set(path, way);
+    this.seen.set(path, this.conflicts.find((item) => item.path === path).found);
     return this.again({});
   }
 
@@ -174,6 +173,7 @@ export class MoveDialog {
       this.plan = plan;
       const known = new Map(this.conflicts.map((item) => [item.path, item]));
       for (const item of this.plan.conflicts) known.set(item.path, item);
+      this.forgetOutdated();
       this.conflicts = this.request.scope === "conversation" ? [] : [...known.values()];
     } catch (error) {
       if (error.stale) this.close();
@@ -184,15 +184,38 @@ export class MoveDialog {
     if (focus) this.body.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
   }
 
+  /** A choice was made in view of what was on disk then: where that is gone, the person is asked again. */
+  forgetOutdated() {
+    const other = this.plan.conflicts.filter((item) => this.seen.has(item.path) && this.seen.get(item.path) !== item.found);
+    for (const { path } of other) {
+      this.choices.delete(path);
+      this.seen.delete(path);
+    }
+    if (other.length)
+      toast(`${other.map((item) => visible(item.path)).join(", ")} changed again meanwhile. Nothing was written.`, {
+        kind: "bad",
+        hint: "Choose again for it.",
+      });
+  }
+
+  /** From the yes on there is no way back but the next move: nobody is left to think that it was cancelled. */
+  underWay(is) {
+    this.working = is;
+    this.cancel.disabled = is;
+    this.go.disabled = is;
+    this.go.classList.toggle("busy", is);
+    this.why.textContent = is ? "Under way. It waits while another program holds the store." : "";
+  }
+
   async carryOut() {
     if (this.go.disabled) return;
-    this.go.disabled = true;
-    this.go.classList.add("busy");
+    this.underWay(true);
     try {
-      const done = await api.move(this.session, this.settled());
-      this.close({ ...done, scope: this.request.scope || "both" });
+      const done = { ...(await api.move(this.session, this.settled())), scope: this.request.scope || "both" };
+      this.close(done);
+      this.told(done);
     } catch (error) {
-      this.go.classList.remove("busy");
+      this.underWay(false);
       if (error.status === 409 && !error.stale) {
         toast(error.message, {
           kind: "bad",

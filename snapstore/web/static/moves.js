@@ -10,6 +10,18 @@ import { dispatch, expected, standstill, state } from "./state.js";
 
 /** Asks the server what a move would do, a person whether to do it, and then has it done. Gives its record. */
 export async function propose(request) {
+  if (proposing) return null; // pressed twice
+  proposing = true;
+  try {
+    return await proposed(request);
+  } finally {
+    proposing = false;
+  }
+}
+
+let proposing = false;
+
+async function proposed(request) {
   const reason = standstill();
   if (reason) {
     toast(reason, { kind: "bad", hint: "Let the agent finish first." });
@@ -28,15 +40,18 @@ export async function propose(request) {
     toast("Nothing to do: everything is as wanted already.");
     return null;
   }
-  const answer = openDialog((close) => new MoveDialog(request, at, plan, close).parts(), { kind: "ask move" });
+  let dialog;
+  const build = (close) => {
+    dialog = new MoveDialog(request, at, plan, close, told);
+    return dialog.parts();
+  };
+  const answer = openDialog(build, { kind: "ask move", stays: () => dialog.working });
   if (plan.conflicts.length)
     toast(`${filesText(plan.conflicts.length)} changed since. Nothing was written.`, {
       kind: "bad",
       hint: "Choose for each file, or cancel.",
     });
-  const done = await answer;
-  if (done) told(done);
-  return done || null;
+  return (await answer) || null;
 }
 
 /** After the move: shown at once, told in a word, with the way back. */
@@ -56,6 +71,10 @@ function told(done) {
     { revert: "Reverted", apply: "Applied", restore: "Restored" }[done.move] ||
     "Moved";
   const actions = done.turns_undone && done.prompt ? [["Copy prompt", () => copyPrompt(done.prompt)]] : [];
+  const saved = done.conflicts.filter((item) => ["force", "merge", "markers"].includes(item.settled_by));
+  const paths = saved.map((item) => item.path);
+  if (done.safety && paths.length)
+    actions.push(["Get mine back…", () => propose({ move: "restore", address: done.safety, paths })]);
   const hint = [
     done.safety ? `What was on disk is saved as ${done.safety.slice(0, 12)}.` : "",
     done.pending_fork ? "The agent still remembers the undone turns: its next prompt belongs into a fork." : "",

@@ -1,7 +1,7 @@
 // One turn as a person reads it: what was asked, thought, done and said, and the files that it changed.
 
 import { clip, firstLine, h, visible } from "./dom.js";
-import { diffView } from "./diff.js";
+import { between, diffView } from "./diff.js";
 import { state } from "./state.js";
 
 const LONG = 1600; // characters of a reply shown before it folds
@@ -180,7 +180,7 @@ export function fileList(node, detail) {
             pathName(file.path),
             counts(file),
           ],
-          () => diffView(state.session, node.parent || node.commit, node.commit, file.path),
+          () => diffView(file.path, between(state.session, node.parent || node.commit, node.commit, file)),
         ),
       ),
     ),
