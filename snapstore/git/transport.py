@@ -144,8 +144,9 @@ class Connection:
             return results
         atomic = atomic and "atomic" in offered.capabilities
         try:
-            source_pack = self._counted(source, objects, offered) if any(new for _, new in going.values()) else ()
-            answer = self._exchange(_commands(going, offered, atomic), source_pack)
+            sends = any(new is not None for _, new in going.values())
+            pack = (lambda: self._counted(source, objects, offered)) if sends else tuple
+            answer = self._exchange(_commands(going, offered, atomic), pack)
             results.update(self._report(answer, going, offered))
         finally:
             self.close()
@@ -189,12 +190,12 @@ class Connection:
         talk.hear_last(stream)
         yield from unpacked(stream, talk, self._progress)
 
-    def _exchange(self, commands: bytes, pack: Iterable[bytes]) -> Source:
+    def _exchange(self, commands: bytes, pack: Callable[[], Iterable[bytes]]) -> Source:
         stream = self._stream
         assert stream is not None
         try:
             stream.write(commands)
-            for piece in pack:
+            for piece in pack():
                 stream.write(piece)
         except Broken as error:
             # It hung up because it had seen enough: what it said before that is the reason.

@@ -1,0 +1,257 @@
+"""Real servers on loopback, each a context manager on a free port, run as whoever runs the tests, with files of its
+own: `git daemon`, lighttpd with `git http-backend` (and a password), sshd with a key. And a wire that can be cut.
+
+    with daemon(folder) as url: …          # f"{url}/name.git" for a repository folder/name.git
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import plain_environment
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin")
+LIGHTTPD = shutil.which("lighttpd", path="/usr/sbin:/usr/bin")
+needs_sshd = pytest.mark.skipif(SSHD is None, reason="needs sshd")
+needs_lighttpd = pytest.mark.skipif(LIGHTTPD is None, reason="needs lighttpd")
+
+USER, PASSWORD = "ada", "kept:apart from @ll/logs"
+
+
+def bare(path: Path, **settings: str) -> Path:
+    """An empty bare repository that takes pushes over http too."""
+    environment = plain_environment()
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", path], check=True, env=environment)
+    for key, value in {"http.receivepack": "true", **settings}.items():
+        subprocess.run(["git", "--git-dir", path, "config", key.replace("__", "."), value], check=True, env=environment)
+    return path
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def daemon(folder: Path) -> Iterator[str]:
+    """`git daemon`, open to pushes."""
+    port = free_port()
+    command = ["git", "daemon", f"--base-path={folder}", "--export-all", "--enable=receive-pack", "--reuseaddr"]
+    command += ["--informative-errors", "--listen=127.0.0.1", f"--port={port}", str(folder)]
+    with _running(command, port):
+        yield f"git://127.0.0.1:{port}"
+
+
+@contextmanager
+def web(folder: Path, work: Path, *, password: bool = True) -> Iterator[str]:
+    """lighttpd with `git http-backend`; with a password, USER's, unless told otherwise. Its log of requests is
+    work/access.log."""
+    assert LIGHTTPD is not None
+    work.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    backend = subprocess.run(["git", "--exec-path"], check=True, capture_output=True, text=True).stdout.strip()
+    (work / "passwords").write_text(f"{USER}:{PASSWORD}\n")
+    auth = f"""
+auth.backend = "plain"
+auth.backend.plain.userfile = "{work}/passwords"
+auth.require = ("/git/" => ("method" => "basic", "realm" => "turns", "require" => "valid-user"))
+"""
+    (work / "lighttpd.conf").write_text(f"""
+server.modules = ("mod_access", "mod_alias", "mod_auth", "mod_authn_file", "mod_cgi", "mod_setenv", "mod_accesslog",
+    "mod_redirect")
+server.document-root = "{work}"
+server.bind = "127.0.0.1"
+server.port = {port}
+server.errorlog = "{work}/error.log"
+server.upload-dirs = ("{work}")
+accesslog.filename = "{work}/access.log"
+alias.url = ("/git/" => "{backend}/git-http-backend/")
+url.redirect = ("^/moved/(.*)" => "/git/$1", "^/astray/(.*)" => "/elsewhere/login")
+cgi.assign = ("" => "")
+setenv.set-environment = ("GIT_PROJECT_ROOT" => "{folder}", "GIT_HTTP_EXPORT_ALL" => "1", "HOME" => "{work}",
+    "GIT_CONFIG_NOSYSTEM" => "1", "PATH" => "{os.environ["PATH"]}", "GIT_CONFIG_COUNT" => "1",
+    "GIT_CONFIG_KEY_0" => "safe.directory", "GIT_CONFIG_VALUE_0" => "*")
+{auth if password else ""}
+""")
+    with _running([LIGHTTPD, "-D", "-f", str(work / "lighttpd.conf")], port):
+        yield f"http://127.0.0.1:{port}/git"
+
+
+class Ssh:
+    """Where the server is, and the environment under which its key is used."""
+
+    def __init__(self, url: str, port: int, environment: dict[str, str]) -> None:
+        self.url = url
+        self.port = port
+        self.environment = environment
+
+
+@contextmanager
+def ssh(work: Path) -> Iterator[Ssh]:
+    """sshd that knows one key. Paths are absolute: f"{server.url}{path}"."""
+    assert SSHD is not None
+    work.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    for name in ("host", "key"):
+        if not (work / name).exists():
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(work / name)], check=True)
+    (work / "authorized").write_text((work / "key.pub").read_text())
+    (work / "known").write_text(f"[127.0.0.1]:{port} {(work / 'host.pub').read_text()}")
+    forced = work / "forced"
+    forced.write_text(f'#!/bin/sh\nHOME={work} GIT_CONFIG_NOSYSTEM=1 exec sh -c "$SSH_ORIGINAL_COMMAND"\n')
+    forced.chmod(0o755)
+    (work / "sshd_config").write_text(f"""
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {work}/host
+PidFile {work}/pid
+AuthorizedKeysFile {work}/authorized
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+PasswordAuthentication no
+ForceCommand {forced}
+""")
+    if os.geteuid() == 0:
+        os.makedirs("/run/sshd", exist_ok=True)  # where a privileged sshd wants to stand while it asks who it is
+    name = subprocess.run(["id", "-un"], check=True, capture_output=True, text=True).stdout.strip()
+    client = f"ssh -F none -i {work}/key -o IdentitiesOnly=yes -o UserKnownHostsFile={work}/known"
+    with _running([SSHD, "-D", "-e", "-f", str(work / "sshd_config")], port):
+        yield Ssh(f"ssh://{name}@127.0.0.1:{port}", port, {**os.environ, "GIT_SSH_COMMAND": client})
+
+
+@contextmanager
+def wire(port: int, *, down: int | None = None, up: int | None = None) -> Iterator[int]:
+    """A port that leads to another, and is cut after so many bytes from the server (down) or to it (up)."""
+    with _listening(lambda connection: _forward(connection, port, down, up)) as own:
+        yield own
+
+
+@contextmanager
+def silence() -> Iterator[int]:
+    """A server that takes calls and says nothing."""
+    held: list[socket.socket] = []
+    try:
+        with _listening(held.append) as port:
+            yield port
+    finally:
+        for connection in held:
+            connection.close()
+
+
+@contextmanager
+def saying(words: bytes) -> Iterator[int]:
+    """A server that says the same to everyone, and hangs up."""
+
+    def say(connection: socket.socket) -> None:
+        with connection:
+            connection.settimeout(10)
+            try:
+                connection.recv(65536)
+                connection.sendall(words)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):
+                    pass
+            except OSError:
+                pass
+
+    with _listening(say) as port:
+        yield port
+
+
+@contextmanager
+def _listening(answer: Callable[[socket.socket], object]) -> Iterator[int]:
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield server.getsockname()[1]
+    finally:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+        thread.join(5)
+
+
+def _forward(client: socket.socket, port: int, down: int | None, up: int | None) -> None:
+    with client, socket.create_connection(("127.0.0.1", port)) as server:
+        ways = [
+            threading.Thread(target=_carry, args=(client, server, up), daemon=True),
+            threading.Thread(target=_carry, args=(server, client, down), daemon=True),
+        ]
+        for way in ways:
+            way.start()
+        for way in ways:
+            way.join(60)
+
+
+def _carry(source: socket.socket, target: socket.socket, most: int | None) -> None:
+    try:
+        while most is None or most > 0:
+            piece = source.recv(65536 if most is None else min(65536, most))
+            if not piece:
+                target.shutdown(socket.SHUT_WR)
+                return
+            target.sendall(piece)
+            if most is not None:
+                most -= len(piece)
+        for end in (source, target):
+            end.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+@contextmanager
+def _running(command: list[str], port: int) -> Iterator[None]:
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env=plain_environment(),
+    )
+    try:
+        _await(process, port)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def _await(process: subprocess.Popen[bytes], port: int) -> None:
+    end = time.monotonic() + 20
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > end:
+                process.kill()
+                said = process.communicate()[1].decode(errors="replace")
+                raise AssertionError(f"the server did not come up: {said}") from None
+            time.sleep(0.01)
