@@ -239,6 +239,7 @@ def test_a_way_is_chosen_for_one_file_as_it_was_seen(page: Client, root: Path, t
     assert on_disk(root) == whole
     page.move("shell", "undo", 400, merge=["a.txt"], theirs=["a.txt"])
     page.move("shell", "undo", 400, markers=["nobody.txt"])
+    assert page.move("shell", "restore", 404, address="1", paths=[":(glob)*"])["path"] == ":(glob)*"
     found["sub/b.txt"] = again["conflicts"][0]["found"]
     page.move("shell", "undo", merge=["a.txt"], theirs=["sub/b.txt"], seen=found)
     assert (root / "a.txt").read_text() == "mine\ntwo\n" and not (root / "sub/b.txt").exists()
@@ -570,6 +571,14 @@ def test_file_operations_meet_the_same_conflicts(page: Client, root: Path, told:
     assert not (root / "new/n.txt").exists()
     page.move("shell", "undo")
     assert (root / "new/n.txt").read_text() == "n\n"
+
+    # Nothing is claimed that did not happen: what no turn knows is not deleted, and a file by hand is not "written".
+    write(root / "unknown.txt", "by hand\n")
+    write(root / "new/n.txt", "by hand\n")
+    page.post("/api/undo/delete-file", {"filePath": "unknown.txt", "content": "by hand\n"}, 409)
+    page.post("/api/undo/write-file", {"filePath": "new/n.txt", "content": "n\n"}, 409)
+    assert page.post("/api/undo/delete-file", filePath="nobody.txt")["removed"] == []
+    write(root / "new/n.txt", "n\n")
 
     outside = tmp_path / "outside.txt"
     write(outside, "secret")

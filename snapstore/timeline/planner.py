@@ -8,7 +8,7 @@ from snapstore.errors import Corrupt, Unknown, Usage
 from snapstore.timeline.addresses import locate, resolve
 from snapstore.timeline.folders import private_modes
 from snapstore.timeline.graph import Graph
-from snapstore.timeline.nodes import read_node
+from snapstore.timeline.nodes import path_json, read_node
 from snapstore.timeline.ops import UNDO, Operations
 from snapstore.timeline.plan import (
     BOTH,
@@ -120,7 +120,9 @@ class Planner:
             below = dict(self._files_at(own, path)), dict(self._files_at(tree, path))
             names = sorted(below[0].keys() | below[1].keys())
             if not names:
-                raise Unknown(f"{path.decode('utf-8', 'replace')!r} is neither in {address} nor here", path=str(path))
+                raise Unknown(
+                    f"{path.decode('utf-8', 'replace')!r} is neither in {address} nor here", **path_json(path)
+                )
             segments |= {name: [(below[0].get(name), below[1].get(name))] for name in names}
         shown = ", ".join(path.decode("utf-8", "replace") for path in list(segments)[:3])
         more = f" and {len(segments) - 3} more" if len(segments) > 3 else ""

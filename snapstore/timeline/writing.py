@@ -75,6 +75,8 @@ class FileWriting:
         return shadow.trees.file(shadow.commit(cursor).tree, self._path) if cursor is not None else None
 
     def _plan(self, subject: str, expected: State, wanted: State, data: bytes | None) -> Plan:
+        if expected == wanted and self._observed() != wanted:  # a plan without a step would look at no file
+            raise self._differs("it is not as the session knows it")
         return _Planner(self._session, How()).put(subject, self._path, expected, wanted, data)
 
     def _differs(self, why: str) -> Conflict:
