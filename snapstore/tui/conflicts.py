@@ -1,0 +1,194 @@
+"""Conflicts, file by file: keep mine, take theirs, merge, or merge with markers (G-38). Nothing is written before all
+are settled, and what is on disk is saved first: neither side is ever lost."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from snapstore.errors import SnapstoreError
+from snapstore.timeline.plan import FORCE, MARKERS, MERGE, SKIP, PathMove
+from snapstore.timeline.text import files_text, path_text, safe
+from snapstore.timeline.threeway import three_way
+from snapstore.timeline.wording import remark
+from snapstore.tui.lines import LinesView, styled
+from snapstore.tui.moves import Look
+from snapstore.tui.patchlines import TextLines, changes_of, language_of
+from snapstore.tui.picklist import PickList
+
+if TYPE_CHECKING:
+    from snapstore.tui.acting import ActingApp
+
+WORDS = {SKIP: "keep mine", FORCE: "take theirs", MERGE: "merge", MARKERS: "merge, with markers"}
+KEYS = "o keep mine · t take theirs · m merge · x merge with markers (O T M X: all) · Enter go · Esc write nothing"
+
+
+class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
+    """Gives a way for each file, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(key, f"choose('{way}')", WORDS[way]) for key, way in zip("otmx", WORDS, strict=True)),
+        *(Binding(key, f"choose_all('{way}')", show=False) for key, way in zip("OTMX", WORDS, strict=True)),
+        Binding("enter", "go", "go", priority=True),
+        Binding("escape,q", "leave", "write nothing"),
+        Binding("J,down", "pick(1)", show=False),
+        Binding("K,up", "pick(-1)", show=False),
+    ]
+    DEFAULT_CSS = """
+    ConflictScreen { background: $background; padding: 0 1; }
+    ConflictScreen #files { height: auto; max-height: 30%; margin: 1 0 0 0; }
+    ConflictScreen #sides { height: 2fr; layout: vertical; }
+    .-wide ConflictScreen #sides, ConflictScreen.-wide #sides { layout: horizontal; height: 1fr; }
+    ConflictScreen .pane { height: 1fr; width: 1fr; border: round $lane; padding: 0 1; }
+    ConflictScreen .pane:focus { border: round $primary; }
+    ConflictScreen #notice { color: $warning; height: auto; }
+    ConflictScreen #keys { color: $quiet; height: auto; }
+    """
+    app: ActingApp
+
+    def __init__(self, look: Look, notice: str = "") -> None:
+        super().__init__()
+        self._look = look
+        self._notice = notice
+        self._conflicts: list[PathMove] = look.plan.conflicts
+        self._chosen: dict[bytes, str] = {}
+        self._sides: dict[bytes, dict[str, Any]] = {}
+
+    def compose(self) -> ComposeResult:
+        number = files_text(len(self._conflicts))
+        intent = self._look.intent
+        yield Static(
+            styled(
+                (f"{number} changed since. ", "bold $warning"), (f"To {intent}, choose what becomes of them:", "bold")
+            )
+        )
+        yield PickList(id="files")
+        with Container(id="sides"):
+            yield LinesView(id="mine", classes="pane")
+            yield LinesView(id="theirs", classes="pane")
+        yield LinesView(id="merged", classes="pane")
+        yield Static("", id="notice")
+        yield Static(styled(KEYS), id="keys")
+
+    def on_mount(self) -> None:
+        self._list()
+        self.query_one("#files").focus()
+        self._say(self._notice)
+        self._load()
+
+    # The files.
+
+    def _list(self) -> None:
+        picklist = self.query_one("#files", PickList)
+        picklist.show_rows([self._row(move) for move in self._conflicts], picklist.picked)
+
+    def _row(self, move: PathMove) -> Content:
+        way = self._chosen.get(move.path)
+        chosen = (f"{WORDS[way]:<20}", "bold $success") if way else (f"{'undecided':<20}", "$warning")
+        return styled(chosen, path_text(move.path), (f"  {remark(move)}", "$quiet"))
+
+    @property
+    def _move(self) -> PathMove:
+        return self._conflicts[self.query_one("#files", PickList).picked]
+
+    def on_pick_list_picked(self) -> None:
+        self._load()
+
+    def action_pick(self, step: int) -> None:
+        self.query_one("#files", PickList).action_pick(step)
+
+    # The three sides of the one picked.
+
+    def _load(self) -> None:
+        self.run_worker(self._show(self._move), group="sides", exclusive=True)
+
+    async def _show(self, move: PathMove) -> None:
+        sides = await self._read(move)
+        language = language_of(move.path)
+        for name, title, state in (
+            ("mine", "Mine: what changed on disk since", move.found),
+            ("theirs", "Theirs: what this move wants", move.wanted),
+        ):
+            pane = self.query_one(f"#{name}", LinesView)
+            pane.border_title = Text(title)
+            text, base = sides[name], sides["base"]
+            if text is not None:
+                pane.show_made(changes_of(base or "", text, language))
+            else:
+                pane.show_lines([styled((_absent(state), "$quiet italic"))])
+        merged = self.query_one("#merged", LinesView)
+        how = "both in one" if sides["clean"] else f"not without markers: {sides['why']}" if sides["merged"] else ""
+        merged.border_title = Text(safe(f"Merged: {how or sides['why']}"))
+        merged.show_made(TextLines(sides["merged"] or "", language))
+
+    async def _read(self, move: PathMove) -> dict[str, Any]:
+        if move.path not in self._sides:
+            try:
+                self._sides[move.path] = await asyncio.to_thread(self._three_way, move)
+            except (SnapstoreError, OSError) as error:
+                return {"base": None, "mine": None, "theirs": None, "merged": None, "clean": False, "why": str(error)}
+        return self._sides[move.path]
+
+    def _three_way(self, move: PathMove) -> dict[str, Any]:
+        with self.app.store() as store:
+            return three_way(store.session(self._look.plan.session), self._look.plan, move.path)
+
+    # Choosing.
+
+    def action_choose(self, way: str) -> None:
+        self.run_worker(self._choose(way, [self._move]), group="choose")
+
+    def action_choose_all(self, way: str) -> None:
+        self.run_worker(self._choose(way, self._conflicts), group="choose")
+
+    async def _choose(self, way: str, moves: list[PathMove]) -> None:
+        refused = ""
+        for move in moves:
+            why = await self._why_not(way, move)
+            if why:
+                refused = f"{path_text(move.path)} cannot be settled like that: {why}."
+            else:
+                self._chosen[move.path] = way
+        self._list()
+        self._say(refused)
+
+    async def _why_not(self, way: str, move: PathMove) -> str:
+        if way == SKIP:
+            return ""
+        if isinstance(move.found, str):
+            return f"{move.found} is there, which cannot be saved first"
+        if way == FORCE:
+            return ""
+        sides = await self._read(move)
+        if sides["merged"] is None or (way == MERGE and not sides["clean"]):
+            return str(sides["why"])
+        return ""
+
+    def action_go(self) -> None:
+        undecided = [move for move in self._conflicts if move.path not in self._chosen]
+        if undecided:
+            self._say(f"{files_text(len(undecided))} undecided: choose for each of them.")
+            picklist = self.query_one("#files", PickList)
+            picklist.pick(self._conflicts.index(undecided[0]))
+        else:
+            self.dismiss(dict(self._chosen))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def _say(self, text: str) -> None:
+        self.query_one("#notice", Static).update(styled(text))
+
+
+def _absent(state: object) -> str:
+    if state is None:
+        return "deleted"
+    return f"{state} is there" if isinstance(state, str) else "not text, or too large to show"

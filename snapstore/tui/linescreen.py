@@ -1,0 +1,69 @@
+"""One line to type in, at the bottom, over whatever is there: `:` commands, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import ModalScreen
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Label
+
+LONGEST = 1000
+
+
+class LineScreen(ModalScreen[str | None]):
+    """Gives what was typed. Up and down bring back what was typed before."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "leave", show=False, priority=True),
+        Binding("up", "recall(-1)", show=False, priority=True),
+        Binding("down", "recall(1)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    LineScreen { background: transparent; }
+    LineScreen Horizontal { height: 1; dock: bottom; background: $panel; }
+    LineScreen Label { width: auto; max-width: 50%; color: $accent; text-style: bold; }
+    LineScreen Input { width: 1fr; background: $panel; }
+    LineScreen Input:focus { background-tint: $foreground 0%; }
+    """
+
+    def __init__(self, label: str, value: str = "", *, typed: Sequence[str] = (), known: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._label = label
+        self._value = value
+        self._typed = [*typed, value]
+        self._place = len(typed)
+        self._known = list(known)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal():
+            yield Label(self._label, markup=False)
+            suggester = SuggestFromList(self._known, case_sensitive=True) if self._known else None
+            yield Input(self._value, suggester=suggester, max_length=LONGEST, compact=True, select_on_focus=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+    def on_key(self, event: events.Key) -> None:
+        """As in Vim, rubbing out what is not there leaves."""
+        if event.key == "backspace" and not self.query_one(Input).value:
+            self.dismiss(None)
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def action_recall(self, step: int) -> None:
+        place = self._place + step
+        if 0 <= place < len(self._typed):
+            self._place = place
+            line = self.query_one(Input)
+            line.value = self._typed[place]
+            line.cursor_position = len(line.value)

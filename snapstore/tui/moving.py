@@ -1,0 +1,140 @@
+"""The way of every move and change through the app: asked for, looked at where a look is due, done, told.
+
+What touches the store runs on threads, one move at a time, and no error leaves the app.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from textual.app import App
+from textual.reactive import reactive
+
+from snapstore.errors import Conflict
+from snapstore.timeline.ops import Operation
+from snapstore.timeline.plan import Policy
+from snapstore.timeline.seen import changing
+from snapstore.timeline.session import Session
+from snapstore.timeline.store import Store
+from snapstore.tui.conflicts import ConflictScreen
+from snapstore.tui.moves import Asked, Look, carry_out, look, trouble
+from snapstore.tui.planscreen import PlanScreen
+from snapstore.tui.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from snapstore.tui.moves import MakePlan
+
+T = TypeVar("T")
+
+
+class MovingApp(App[None]):
+    selected: reactive[bytes | None] = reactive(None, init=False)  # the node looked at; None for a folded run
+    marked: reactive[bytes | None] = reactive(None, init=False)
+    snapshot: Snapshot
+    clock: Callable[[], float]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._one_move = asyncio.Lock()
+        self._run = 0  # of keys typed one after the other: a move that comes to nothing ends it
+
+    # What the app itself has.
+
+    def say(self, text: str, error: bool = False) -> None:
+        raise NotImplementedError
+
+    def store(self, *, recover: bool = True) -> AbstractContextManager[Store]:
+        raise NotImplementedError
+
+    async def refresh_snapshot(self, select: bytes | None = None) -> None:
+        raise NotImplementedError
+
+    # Moves.
+
+    def run_move(self, make_plan: MakePlan, verb: str, nothing: str = "") -> None:
+        """Starts a move. Those asked for while one is under way wait for it, and are forgotten if it fails or a person
+        is asked: they were meant for what would have come of it."""
+        self.in_background(self._in_turn(Asked(verb, make_plan, nothing), self._run))
+
+    async def _in_turn(self, asked: Asked, run: int) -> None:
+        async with self._one_move:
+            if run == self._run:
+                await self.move(asked)
+
+    async def move(self, asked: Asked) -> None:
+        seen = self.snapshot
+        found = await self.in_thread(look, seen.session, seen.cursor, asked)
+        if found.plan.conflicts:
+            settled = await self._settle(found)
+            if settled is None:
+                self.say("Nothing was written.")
+                return
+            found = settled
+        elif not await self._agreed(found):
+            self.say("Nothing was changed.")
+            return
+        told = await self.in_thread(carry_out, found)
+        await self.refresh_snapshot(told.target)
+        self.say(told.text)
+
+    async def _agreed(self, found: Look) -> bool:
+        """Whether to go on, asked where a look is due (C13)."""
+        if not found.due or found.plan.nothing_to_do:
+            return True
+        self._run += 1
+        return await self.push_screen_wait(PlanScreen(found))
+
+    async def _settle(self, found: Look) -> Look | None:
+        """File by file, until nothing stands in the way (G-38). What changes on disk meanwhile is looked at again."""
+        self._run += 1
+        session, seen, asked, notice = found.plan.session, found.plan.start, found.asked, ""
+        while True:
+            choices = await self.push_screen_wait(ConflictScreen(found, notice))
+            if choices is None:
+                return None
+            settled = await self.in_thread(look, session, seen, asked, Policy(each=choices))
+            if settled.found != found.found:
+                notice = "Files changed while you looked: look again."
+                found = await self.in_thread(look, session, seen, asked)
+                if not found.plan.conflicts:
+                    return found if await self._agreed(found) else None
+            elif settled.plan.conflicts:
+                notice = "That does not settle all of them."
+            else:
+                return settled
+
+    # Changes of names: branches, checkpoints.
+
+    async def change(self, made: Callable[[Session], Operation | None], what: str) -> None:
+        """Made only where the session still stands as it was seen."""
+        seen = self.snapshot
+
+        def work(opened: Callable[[], AbstractContextManager[Store]]) -> Operation | None:
+            with opened() as store:
+                session = store.session(seen.session)
+                return changing(session, seen.cursor.hex(), lambda: made(session))
+
+        operation = await self.in_thread(work)
+        await self.refresh_snapshot()
+        self.say(f"{what} · U takes this back" if operation is not None else "Nothing had to be done.")
+
+    # Threads, and errors.
+
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.to_thread(work, self.store, *arguments)
+
+    def in_background(self, work: Awaitable[None]) -> None:
+        self.run_worker(self._guarded(work), group="acting")
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        """Every error is told, with what to do next. A view that is stale is refreshed first (G-08)."""
+        try:
+            await work
+        except Exception as error:
+            self._run += 1
+            if isinstance(error, Conflict) and error.details.get("stale"):
+                await self.refresh_snapshot()
+            self.say(trouble(error), error=True)

@@ -1,0 +1,155 @@
+"""The panel beside the tree: when the selected turn was, what was asked, which files it changed, what was answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from threading import Event
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.timer import Timer
+
+from snapstore.errors import SnapstoreError
+from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
+from snapstore.timeline.nodes import FileChange, Node, counted, read_node
+from snapstore.timeline.text import files_text, path_text, safe_lines
+from snapstore.tui.lines import LONGEST, LinesView, styled
+
+if TYPE_CHECKING:
+    from snapstore.timeline.store import Store
+    from snapstore.tui.acting import ActingApp
+    from snapstore.tui.snapshot import Snapshot
+
+PAUSE = 0.04  # seconds that a selection must last to be worth reading
+MOST_FILES = 200
+MOST_LINES = 300  # of a prompt, and of all replies
+_LETTERS = {"A": "$success", "D": "$error"}
+
+
+class Preview(LinesView):
+    """What is known of the selected node (S3-20). Read in a thread, and given up when the selection moves on."""
+
+    DEFAULT_CSS = """
+    Preview { padding: 0 1; overflow-x: hidden; }
+    """
+    app: ActingApp
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(wrap=True, id=id)
+        self._shown: bytes | None = None
+        self._snapshot: Snapshot | None = None
+        self._waiting: Timer | None = None
+
+    def show(self, oid: bytes | None, snapshot: Snapshot | None) -> None:
+        self._snapshot = snapshot
+        if self._waiting is not None:
+            self._waiting.stop()
+        if oid is None or snapshot is None:
+            self._shown = None
+            self.show_lines([])
+            return
+        self._waiting = self.set_timer(PAUSE, lambda: self._load(oid, snapshot))
+
+    def _load(self, oid: bytes, snapshot: Snapshot) -> None:
+        self.run_worker(self._read(oid, snapshot), group="preview", exclusive=True)
+
+    async def _read(self, oid: bytes, snapshot: Snapshot) -> None:
+        given_up = Event()
+        try:
+            for counts in (False, True):  # the counts take a look into every file: what is known is shown before
+                lines = await asyncio.to_thread(self._lines, oid, snapshot, counts, given_up)
+                self.show_lines(lines, keep=self._shown == oid)
+                self._shown = oid
+        finally:
+            given_up.set()
+
+    def _lines(self, oid: bytes, snapshot: Snapshot, counts: bool, given_up: Event) -> list[Content]:
+        try:
+            with self.app.store() as store:
+                node = read_node(store.shadow, oid, branch=snapshot.graph.branch_of(oid) or "")
+                node.undone = oid in snapshot.undone
+                node.checkpoints = list(snapshot.graph.pinned.get(oid, ()))
+                if counts:
+                    node.files[:MOST_FILES] = _counts(store, node.files[:MOST_FILES], given_up)
+                return list(describe(node, store.clock(), counted=counts))
+        except (SnapstoreError, OSError) as error:
+            return [styled((str(error), "$error")), styled(getattr(error, "hint", ""))]
+
+
+def _counts(store: Store, changes: list[FileChange], given_up: Event) -> list[FileChange]:
+    return [change if given_up.is_set() else counted(store.shadow, change) for change in changes]
+
+
+def describe(node: Node, now: float, *, counted: bool = True) -> Iterator[Content]:
+    status = (f"  {node.status}", "bold $warning") if node.status != "done" else ""
+    undone = ("  undone", "$quiet") if node.undone else ""
+    names = [(f"  ◆ {name}", "$warning") for name in node.checkpoints]
+    yield styled((node.label, "bold"), f"  {node.commit[:8]}", status, undone, *names)
+    yield styled((who(node), "$quiet"))
+    yield styled((when(node, now), "$quiet"))
+    if node.prompt.strip():
+        yield Content()
+        yield from _told(safe_lines(node.prompt), "bold")
+    yield Content()
+    yield from _files(node, counted)
+    yield from _remarks(node)
+    done = calls(node)
+    if done:
+        yield Content()
+    yield from _told([f"· {text}" for text in done], "$quiet", 12)
+    replies = [line for reply in listed(node, "replies") for line in ("", *safe_lines(str(reply)))]
+    yield from _told(replies, "")
+
+
+def _told(lines: list[str], style: str, most: int = MOST_LINES) -> Iterator[Content]:
+    for line in lines[:most]:
+        yield styled((line[:LONGEST], style)) if line else Content()
+    if len(lines) > most:
+        yield styled((f"… and {len(lines) - most:,} more lines", "$quiet"))
+
+
+def _files(node: Node, counted: bool) -> Iterator[Content]:
+    if node.kind == "baseline":
+        yield styled(("Where the session began.", "$quiet"))
+        return
+    if not node.files:
+        yield styled(("No file changed.", "$quiet"))
+        return
+    found = FOUND_BY.get(node.found_by or "")
+    sums = [sum(getattr(change, side) or 0 for change in node.files) for side in ("added", "removed")]
+    more = [(f"  +{sums[0]:,}", "$success"), (f" −{sums[1]:,}", "$error")] if counted else []
+    yield styled(f"{files_text(len(node.files))} changed", *more, (f"  {found}", "$quiet") if found else "")
+    for change in node.files[:MOST_FILES]:
+        yield file_line(change)
+    if len(node.files) > MOST_FILES:
+        yield styled((f"… and {len(node.files) - MOST_FILES:,} more", "$quiet"))
+
+
+def file_line(change: FileChange) -> Content:
+    """`M  src/a.py  +3 −1`"""
+    counts: list[str | tuple[str, str]] = []
+    if change.binary:
+        counts.append(("  binary", "$quiet"))
+    if change.added:
+        counts.append((f"  +{change.added:,}", "$success"))
+    if change.removed:
+        counts.append((f"  −{change.removed:,}", "$error"))
+    letter = (change.change, _LETTERS.get(change.change, "$warning"))
+    return styled(letter, f"  {path_text(change.path)}", *counts)
+
+
+def _remarks(node: Node) -> Iterator[Content]:
+    """What a reader must know beyond the files: what was not taken in, and what moved in their own repository."""
+    left_out = [f"  {path_text(item['path'])}  {item['why']}" for item in node.left_out]
+    first_seen = [f"  {path_text(str(path))}" for path in listed(node, "first_seen")]
+    moved = [f"  {text}" for text in git_moves(node)]
+    for title, lines in (
+        ("Left out:", left_out),
+        ("First seen in this turn, their state before is unknown:", first_seen),
+        ("Your own git repository moved meanwhile (snapstore never moves it):", moved),
+    ):
+        if lines:
+            yield Content()
+            yield styled((title, "$warning"))
+            yield from _told(lines, "", 12)
