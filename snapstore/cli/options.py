@@ -172,6 +172,7 @@ PLACES = {
     "hook": "snapstore.cli.hook",
     "git": "snapstore.cli.git",
     "completion": "snapstore.cli.completion",
+    "tui": "snapstore.cli.tui",
     "ui": "snapstore.cli.ui",
 }
 

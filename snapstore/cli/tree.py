@@ -25,7 +25,11 @@ _STYLES = {
 }
 
 
-def tree(context: Context, *, all: bool, ascii: bool) -> int:
+def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
+    if interactive:
+        from snapstore.cli.tui import tui
+
+        return tui(context, look=None, ascii=ascii)
     from snapstore.timeline.graph import Graph
 
     session = context.reading()
@@ -81,5 +85,6 @@ COMMAND = Command(
     options=(
         Option("all", "--all", "Every node, and the archived branches too."),
         Option("ascii", "--ascii", "Draw with plain characters only."),
+        Option("interactive", "-i --interactive", "Walk through it: `snapstore tui`."),
     ),
 )

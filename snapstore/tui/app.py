@@ -1,60 +1,68 @@
-"""The terminal tree: the app that shows a session's tree, follows what others record, and hands keys on."""
+"""The terminal tree: a session's tree, the selected turn beside it, and what others record as they record it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
-from textual.app import App
-from textual.binding import Binding
-from textual.containers import Container
-from textual.reactive import reactive
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical
+from textual.widget import Widget
 
-from snapstore.errors import SnapstoreError
 from snapstore.timeline.store import Store, failed
 from snapstore.timeline.text import safe
 from snapstore.timeline.watching import Folders
 from snapstore.tui.bars import StatusBar, TitleBar
+from snapstore.tui.diffview import DiffView
+from snapstore.tui.looking import LookingApp
+from snapstore.tui.moves import trouble
+from snapstore.tui.preview import Preview
 from snapstore.tui.snapshot import Snapshot
 from snapstore.tui.themes import DARK, LIGHT, PLAIN, THEMES
 from snapstore.tui.treeview import TreeView
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import ClassVar
-
-    from textual.app import ComposeResult
-    from textual.binding import BindingType
+W = TypeVar("W", bound=Widget)
 
 LOOK_EVERY = 0.25  # seconds
 AGES_EVERY = 10.0
+WIDE, HIGH = 100, 16  # columns for two panels side by side, lines for two above each other
 
 
-class SnapstoreApp(App[None]):
-    """`snapshot` is what is shown, `selected` the node looked at, `marked` the one that differences are against."""
+class SnapstoreApp(LookingApp):
+    """`snapshot` is what is shown, `selected` the node looked at, `marked` the one to compare with. All work on the
+    store is done on threads, and never holds its lock while a person looks."""
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "snapstore"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (16, "-high")]
     CSS = """
-    Screen { background: $background; }
     #body { layout: vertical; height: 1fr; }
-    .-wide #body { layout: horizontal; }
     #tree { height: 3fr; width: 1fr; }
-    .-wide #tree { height: 1fr; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j,down", "walk(1)", "older"),
-        Binding("k,up", "walk(-1)", "newer"),
-        Binding("q,ctrl+c", "quit", "quit"),
-    ]
+    #side { height: 2fr; width: 1fr; border-top: solid $lane; }
+    #preview, #diff { height: 1fr; scrollbar-size: 1 1; }
+    #diff { display: none; border-top: solid $lane; border-title-color: $here; border-subtitle-color: $quiet; }
+    #side:focus-within { border-top: solid $here; }
 
-    selected: reactive[bytes | None] = reactive(None, init=False)
-    marked: reactive[bytes | None] = reactive(None, init=False)
+    .-wide {
+        #body { layout: horizontal; }
+        #tree { height: 1fr; width: 11fr; }
+        #side { height: 1fr; width: 10fr; border-top: none; border-left: solid $lane; }
+        #side:focus-within { border-left: solid $here; }
+        &.-diff #side { width: 14fr; }
+        &.-diff #preview { height: 2fr; }
+        &.-diff #diff { height: 5fr; }
+    }
+    .-narrow {
+        &.-diff #preview { display: none; }
+        &.-diff #side { height: 4fr; border-top: none; }
+        &.-short #side { display: none; }
+        &.-short.-diff #side { display: block; }
+        &.-short.-diff #tree { display: none; }
+    }
+    """
 
     def __init__(
         self,
@@ -67,12 +75,16 @@ class SnapstoreApp(App[None]):
         ascii: bool = False,
     ) -> None:
         super().__init__()
-        with Store.open(folder, home=home, clock=clock) as store:
-            self.root, self.home, self.store_folder = store.root, store.home, store.folder
-            self.snapshot = Snapshot(store, session)
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (HIGH, "-high")]
         self.clock = clock
-        self._folders = Folders(self.store_folder)
+        with Store.open(folder, home=home, clock=clock) as store:
+            self.root, self.home = store.root, store.home
+            self._folders = Folders(store.folder)
+            self._folders.changed()
+            self.snapshot = Snapshot(store, session)
         self._ascii = ascii
+        self._trouble = ""
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.theme = THEMES["none" if self.no_color else look]
@@ -81,9 +93,12 @@ class SnapstoreApp(App[None]):
         return PLAIN
 
     def compose(self) -> ComposeResult:
-        yield TitleBar(id="title")
+        yield TitleBar(os.path.basename(os.fsdecode(self.root)) or "/", id="title")
         with Container(id="body"):
             yield TreeView(self.clock, ascii=self._ascii, id="tree")
+            with Vertical(id="side"):
+                yield Preview(id="preview")
+                yield DiffView(id="diff")
         yield StatusBar(id="status")
 
     def on_mount(self) -> None:
@@ -91,10 +106,6 @@ class SnapstoreApp(App[None]):
         self._show(self.snapshot)
         self.run_worker(self._follow(), group="follow")
         self.set_interval(AGES_EVERY, self.tree_view.repaint)
-
-    @property
-    def tree_view(self) -> TreeView:
-        return self.query_one("#tree", TreeView)
 
     # The store, and what is shown of it.
 
@@ -108,40 +119,78 @@ class SnapstoreApp(App[None]):
             raise failed(error) from error
 
     async def refresh_snapshot(self, select: bytes | None = None) -> None:
-        """Shows the tree as it is now. A store that cannot be read leaves the old one, and says so."""
-        try:
-            found = await asyncio.to_thread(self._read)
-        except SnapstoreError as error:
-            self.say(f"{error.message} {error.hint}", error=True)
-            return
-        self._show(found, select)
+        """Shows the tree as it is now. A store that cannot be read leaves the one before, and says so."""
+        found = await self._read(self.snapshot.archived)
+        if found is not None:
+            self._show(found, select)
 
-    def _read(self) -> Snapshot:
-        with self.store(recover=False) as store:
-            return Snapshot(store, self.snapshot.session)
+    async def show_archived(self, archived: bool) -> None:
+        found = await self._read(archived)
+        if found is not None:
+            self._show(found)
+
+    async def _read(self, archived: bool) -> Snapshot | None:
+        before = self.snapshot
+
+        def read() -> Snapshot:
+            with self.store(recover=False) as store:
+                return Snapshot.now(store, before, archived=archived)
+
+        try:
+            found = await asyncio.to_thread(read)
+        except Exception as error:  # gone, damaged, in the middle of something: looking never ends
+            self._folders.look_again()
+            if trouble(error) != self._trouble:
+                self._trouble = trouble(error)
+                self.say(f"{self._trouble} What is shown is from before.", error=True)
+            return None
+        if self._trouble:
+            self._trouble = ""
+            self.say("The store can be read again.")
+        return found
 
     def _show(self, snapshot: Snapshot, select: bytes | None = None) -> None:
-        self.snapshot = snapshot
+        before, self.snapshot = self.snapshot, snapshot
+        if self.marked is not None and self.marked not in snapshot.graph.nodes:
+            self.marked = None
         self.tree_view.load(snapshot, select)
-        self.query_one(TitleBar).show(snapshot, os.path.basename(os.fsdecode(self.root)))
+        self._on_first(TitleBar).show(snapshot)
+        if snapshot is not before:
+            self.search_again(snapshot)
 
     async def _follow(self) -> None:
         """Turns that others record appear."""
         while True:
             await asyncio.sleep(LOOK_EVERY)
-            if await asyncio.to_thread(self._folders.changed):
-                await self.refresh_snapshot()
+            try:
+                changed = await asyncio.to_thread(self._folders.changed)
+            except OSError:
+                changed = True
+            if changed:
+                before = self.snapshot
+                found = await self._read(before.archived)
+                if found is not None and found is not before and self.snapshot is before:
+                    self._show(found)
 
     # Telling.
 
     def say(self, text: str, error: bool = False) -> None:
         """A word in the status line, as plain text."""
-        self.query_one(StatusBar).say(safe(text), error=error)
+        self._on_first(StatusBar).say(safe(text), error=error)
 
-    # Looking.
+    def _on_first(self, kind: type[W]) -> W:
+        """A part of the app's own screen, whatever lies over it."""
+        return self.screen_stack[0].query_one(kind)
+
+    # What is selected, beside the tree.
 
     def on_tree_view_selected(self, message: TreeView.Selected) -> None:
         self.selected = message.oid
+        for panel in (self._on_first(Preview), self._on_first(DiffView)):
+            panel.show(message.oid, self.snapshot)
 
-    def action_walk(self, steps: int) -> None:
-        self.tree_view.walk(steps)
+    def watch_marked(self, marked: bytes | None) -> None:
+        self.tree_view.show_marked(marked)
+
+    def diff_shown(self, shown: bool) -> None:
+        self.screen_stack[0].set_class(shown, "-diff")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from rich.text import Text
+from textual.widget import Widget
 from textual.widgets import Static
 
-from snapstore.timeline.text import safe
+from snapstore.timeline.text import cells, clip, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from textual import events
+
     from snapstore.tui.snapshot import Snapshot
 
 KEYS = (
@@ -16,34 +19,86 @@ KEYS = (
     ("Enter", "go"),
     ("u", "undo"),
     ("^R", "redo"),
-    ("d", "diff"),
-    ("/", "search"),
     ("?", "keys"),
     ("q", "quit"),
+    ("/", "search"),
+    ("d", "diff"),
+    (":", "command"),
+    ("b", "branches"),
+    ("m", "mark"),
+    ("t", "time"),
 )
 
 
-class TitleBar(Static):
+class TitleBar(Widget):
+    """The project, where the session stands in it, and how large the tree is."""
+
     DEFAULT_CSS = """
-    TitleBar { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    TitleBar { height: 1; background: $panel; padding: 0 1; }
     """
 
-    def show(self, snapshot: Snapshot, project: str) -> None:
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(safe(project), "bold")
-        text.append(f"  {safe(snapshot.session)} · {safe(snapshot.branch)}")
-        self.update(text)
+    def __init__(self, project: str, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._project = safe(project)
+        self._where, self._extent = "", ""
+
+    def show(self, snapshot: Snapshot) -> None:
+        graph = snapshot.graph
+        turn = graph.turn_of(snapshot.cursor)
+        undone = sum(graph.nodes[oid].turn is not None for oid in snapshot.undone)
+        self._where = (
+            f"{safe(snapshot.session)} · {safe(snapshot.branch)} · {f'turn {turn}' if turn else 'the beginning'}"
+        )
+        if undone:
+            self._where += f", {undone:,} undone"
+        branches = len(graph.branches) + len(graph.archived)
+        self._extent = "1 turn" if snapshot.turns == 1 else f"{snapshot.turns:,} turns"
+        if branches > 1:
+            self._extent += f" · {branches:,} branches"
+        self.refresh()
+
+    def render(self) -> Text:
+        width = self.size.width
+        text = Text(clip(self._project, width), "bold", no_wrap=True)
+        left = width - cells(text.plain)
+        text.append(clip(f"  {self._where}", left), "not bold")
+        left = width - cells(text.plain)
+        if left > cells(self._extent) + 2:
+            text.append(self._extent.rjust(left), "not bold")
+        return text
 
 
 class StatusBar(Static):
+    """At most three lines of plain text."""
+
     DEFAULT_CSS = """
     StatusBar { height: auto; min-height: 1; max-height: 3; background: $panel; padding: 0 1; }
-    StatusBar.-error { color: $error; }
+    StatusBar.-error { color: $error; text-style: bold; }
     """
 
-    def on_mount(self) -> None:
-        self.update(Text("  ".join(f"{key} {what}" for key, what in KEYS), no_wrap=True, overflow="ellipsis"))
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.said = ""
 
-    def say(self, text: str, *, error: bool) -> None:
+    def on_resize(self, event: events.Resize) -> None:
+        if not self.said:
+            self._show_keys(event.size.width)
+
+    def _show_keys(self, width: int) -> None:
+        """As many as there is room for."""
+        text = Text(no_wrap=True)
+        for key, what in KEYS:
+            if cells(text.plain) + cells(f"{key} {what}") + 3 > width:
+                break
+            text.append("   " if text else "")
+            text.append(key, "bold")
+            text.append(f" {what}")
+        self.update(text)
+
+    def say(self, text: str, *, error: bool = False) -> None:
+        self.said = text
         self.set_class(error, "-error")
-        self.update(Text(text))
+        if text:
+            self.update(Text(text))
+        else:
+            self._show_keys(self.size.width)

@@ -18,14 +18,28 @@ if TYPE_CHECKING:
     from snapstore.timeline.store import Store
 
 
+UNSAID = ("baseline", "edits")  # kinds of nodes that nobody asked for: their subjects are made up
+
+
 class Snapshot:
     """Rows to draw, and the ways between nodes. The graph has read all that it is asked for here: the store that it was
     read from is closed, so it serves nodes, lines and names, not addresses."""
 
     def __init__(self, store: Store, session: str | None = None, *, archived: bool = False) -> None:
-        name = store.session(session).name
-        graph = Graph(store, name)
-        self.session = name
+        self._read(Graph(store, store.session(session).name), archived)
+
+    @classmethod
+    def now(cls, store: Store, before: Snapshot, *, archived: bool) -> Snapshot:
+        """The session's tree as it is now; the very same snapshot where nothing changed that it shows."""
+        graph = Graph(store, before.session)
+        if moment_of(graph, archived) == before.moment:
+            return before
+        found = cls.__new__(cls)
+        found._read(graph, archived)
+        return found
+
+    def _read(self, graph: Graph, archived: bool) -> None:
+        self.session = graph.session
         self.graph = graph
         self.archived = archived
         self.cursor = graph.cursor
@@ -55,6 +69,33 @@ class Snapshot:
         if self.next_redo is not None:
             found[self.next_redo] = NEXT
         found[self.cursor] = CURRENT
+        return found
+
+    # Search.
+
+    @cached_property
+    def order(self) -> list[bytes]:
+        """Every shown node from top to bottom, folded ones included."""
+        found: list[bytes] = []
+        for row in self.rows:
+            if row.node is not None:
+                found.append(row.node.oid)
+            elif row.folded:
+                found += [node.oid for node in row.folded]
+        return found
+
+    @cached_property
+    def places(self) -> dict[bytes, int]:
+        return {oid: place for place, oid in enumerate(self.order)}
+
+    @cached_property
+    def words(self) -> dict[bytes, str]:
+        """What the drawing says of each node, whatever its case: the prompt's first line and the names."""
+        graph = self.graph
+        found = {oid: node.subject.casefold() for oid, node in graph.nodes.items() if node.kind not in UNSAID}
+        for names in (graph.branches, graph.archived, graph.checkpoints):
+            for name, oid in names.items():
+                found[oid] = f"{found.get(oid, '')}\n{name.casefold()}"
         return found
 
     # Ways.

@@ -64,3 +64,8 @@ PLAIN = {
 }
 
 THEMES = {"dark": DARK.name, "light": LIGHT.name, "none": "ansi-dark"}
+
+
+def other(name: str) -> str:
+    """Light for dark, and dark for light."""
+    return LIGHT.name if name == DARK.name else DARK.name

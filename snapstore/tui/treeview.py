@@ -57,9 +57,6 @@ class TreeView(ScrollView, can_focus=True):
             super().__init__()
             self.oid = oid
 
-    class Opened(Message):
-        """A row was clicked twice."""
-
     def __init__(self, clock: Callable[[], float], *, ascii: bool = False, id: str | None = None) -> None:
         super().__init__(id=id)
         self._clock = clock
@@ -73,8 +70,9 @@ class TreeView(ScrollView, can_focus=True):
         self._dates = False
         self._painter: Painter | None = None
         self._strips: dict[int, Strip] = {}
-        self.found: frozenset[bytes] = frozenset()
-        self.marked: bytes | None = None
+        self._found: frozenset[bytes] = frozenset()
+        self._wanted = ""
+        self._marked: bytes | None = None
 
     # What is shown.
 
@@ -126,6 +124,15 @@ class TreeView(ScrollView, can_focus=True):
         self._dates = not self._dates
         self.repaint()
         return self._dates
+
+    def show_found(self, oids: frozenset[bytes], text: str) -> None:
+        """Marks the nodes that a search found."""
+        self._found, self._wanted = oids, text.casefold()
+        self.repaint()
+
+    def show_marked(self, oid: bytes | None) -> None:
+        self._marked = oid
+        self.repaint()
 
     # Where one looks.
 
@@ -246,9 +253,9 @@ class TreeView(ScrollView, can_focus=True):
                 dates=self._dates,
             )
         gutter, role = " ", painting.SPACE
-        if row.node is not None and row.node.oid == self.marked:
+        if row.node is not None and row.node.oid == self._marked:
             gutter, role = "m", "marked"
-        elif row.node is not None and row.node.oid in self.found:
+        elif row.node is not None and row.node.oid in self._found:
             gutter, role = "/", "found"
         parts = [(gutter, role), *self._painter.parts(row)]
         return Strip([Segment(text, self._style(role)) for text, role in parts if text])

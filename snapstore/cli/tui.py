@@ -1,0 +1,68 @@
+"""`snapstore tui`: the tree to walk through, in the terminal."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from snapstore.cli.options import Command, Option
+from snapstore.errors import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+
+_PATIENCE = "5"  # seconds: a person at a screen is told soon that the store is in use
+LOOKS = ("auto", "dark", "light")
+
+
+def tui(context: Context, *, look: str | None, ascii: bool) -> int:
+    if context.json:
+        raise Usage("the terminal tree is for people", "`snapstore tree --json` is the tree for programs.")
+    if not (context.out.terminal and sys.stdin.isatty()):
+        raise Usage("the terminal tree needs a terminal", "`snapstore tree` prints the same drawing anywhere.")
+    try:
+        from snapstore.tui.app import SnapstoreApp
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "textual":
+            raise
+        hint = "Install it with `pip install 'snapstore[tui]'`."
+        raise Usage("the package of the terminal tree is missing", hint) from None
+    from snapstore.timeline.drawing import can_draw
+
+    os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
+    gc.freeze()  # what was imported stays: looking it over again with each large tree would take longer than the tree
+    app = SnapstoreApp(
+        session=context.session,
+        look=_background() if look in (None, "auto") else str(look),
+        ascii=ascii or not can_draw(sys.stdout.encoding),
+    )
+    app.run()
+    return app.return_code or 0
+
+
+def _background() -> str:
+    """As terminals tell it that tell it: the last number of `15;0` is the background's colour.
+
+    Asking the terminal is no way: an answer that comes late would be taken for keys, and keys undo."""
+    last = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    return "light" if last in ("7", "15") else "dark"
+
+
+def _look(text: str) -> str:
+    if text not in LOOKS:
+        raise ValueError(f"{text!r} is none of {', '.join(LOOKS)}")
+    return text
+
+
+LOOK = Option("look", "--look", "auto (unless given), dark or light.", metavar="LOOK", convert=_look)
+ASCII = Option("ascii", "--ascii", "Draw with plain characters only.")
+
+COMMAND = Command(
+    "tui",
+    tui,
+    "Walk through the tree in the terminal: look at turns and differences, undo, redo, go anywhere, with Vim's keys (`?` "
+    "lists them). What others record appears as they do. Needs the extra: pip install 'snapstore[tui]'.",
+    options=(LOOK, ASCII),
+)
