@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from snapstore.git.shadow import Shadow
     from snapstore.git.trees import Change
     from snapstore.timeline.capture import Capture
+    from snapstore.timeline.scrub import Scrub
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
     from snapstore.worktree.moves import FileMove
@@ -166,8 +167,20 @@ class Recorder:
         return stats
 
     def _encoded(self) -> Iterator[tuple[bytes, bytes]]:
+        scrub = self._scrub()
         for oid, (head, record) in self._records.items():
-            yield oid, json.dumps({**head, **(record() if callable(record) else record)}).encode()
+            whole = {**head, **(record() if callable(record) else record)}
+            yield oid, json.dumps(scrub.record(whole) if scrub is not None else whole).encode()
+
+    def _scrub(self) -> Scrub | None:
+        """What files hold that are never captured is not to be remembered from a conversation either."""
+        patterns = self._store.header.never_capture
+        if not patterns:
+            return None
+        from snapstore.timeline.scrub import Scrub
+        from snapstore.worktree.never import Never
+
+        return Scrub(self._store.root, Never(patterns).matches, patterns)
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
         """Removes the pack of a step that came to nothing; never one that a ref or the journal may need."""

@@ -1,0 +1,245 @@
+"""Takes what was written to or read from some files out of the records of turns.
+
+A record repeats what a turn did to files, several times over: the tool calls with their results, and the raw lines of
+the conversation. Where those speak of such a file their content is blanked; who said what, when, and in which order is
+left, so that the conversation can still be read and gone on with. `needles` are pieces of the files' own content, and
+go wherever they stand, in what was said too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+FORGOTTEN = "[forgotten]"
+MOST_NEEDLES = 500
+_LONGEST_FILE = 1 << 20  # content beyond this gives no needles
+_LINE, _VALUE = 16, 8  # characters from which on a line, or what a line assigns, tells the file
+
+# What a raw line keeps when its content goes.
+_KEPT = {
+    *("type", "subtype", "kind", "role", "name", "model", "version", "status", "stop_reason", "is_error"),
+    *("id", "uuid", "parentUuid", "logicalParentUuid", "leafUuid", "messageID", "tool_use_id", "call_id", "callID"),
+    *("sessionId", "sessionID", "session_id", "promptId", "requestId", "timestamp", "time", "cwd", "gitBranch"),
+    *("userType", "file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path"),
+}
+_LINKS = ("tool_use_id", "call_id", "callID", "id", "toolCallId")
+_CALLS = ("input", "arguments", "args", "state")
+_TOOLISH = ("tool", "function", "exec", "output", '"input"', "patch", "attachment", "snapshot")
+_WORD = re.compile(r"[^\s\"'`;|&<>(){}=:,\\]+")
+_PLAIN = re.compile(r"[ !#-.0-\[\]-~]+")  # the same however often it is written as JSON
+_ASSIGNED = re.compile(r"[=:]\s*[\"']?([^\s\"']{8,})")
+
+
+class Scrub:
+    """For files below a root that `matches` knows. `patterns` are how it knows them, for a first quick look."""
+
+    def __init__(
+        self,
+        root: bytes,
+        matches: Callable[[bytes], bool],
+        patterns: Iterable[str],
+        needles: Iterable[str] = (),
+    ) -> None:
+        self._root = os.fsdecode(root.rstrip(b"/")) + "/"
+        self._matches = matches
+        hints = [_hint(pattern) for pattern in patterns if not pattern.startswith("!")]
+        self._hints = hints if all(hints) else [""]
+        self._names = {name for name in (_last_part(pattern) for pattern in patterns) if name}
+        self._needles = sorted(needles, key=len, reverse=True)[:MOST_NEEDLES]
+        self._fragments = [max(_PLAIN.findall(needle), key=len, default="") for needle in self._needles]
+
+    def record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A record without them; the very same where there is nothing to take out."""
+        changed = dict(record)
+        calls = record.get("tool_calls")
+        ids: set[str] = set()
+        if isinstance(calls, list):
+            changed["tool_calls"] = [self._call(call, ids) for call in calls]
+        lines = record.get("lines")
+        if isinstance(lines, list):
+            read = [_parsed(line) if self._is_suspect(line, ids) else None for line in lines]
+            for value in read:
+                if value is not None:
+                    self._link(value, ids)
+            # Answers come after the calls that they are linked to, some of which are known only now.
+            changed["lines"] = [
+                self._line(line, _parsed(line) if value is None and _holds(line, ids) else value, ids)
+                for line, value in zip(lines, read, strict=True)
+            ]
+        for key, value in changed.items():
+            if key not in ("lines", "tool_calls"):
+                changed[key] = self._needled(value)
+        return changed if changed != record else record
+
+    def text(self, text: str) -> str:
+        """A text without the needles."""
+        for needle, fragment in zip(self._needles, self._fragments, strict=True):
+            if fragment in text and needle in text:
+                text = text.replace(needle, FORGOTTEN)
+        return text
+
+    def _call(self, call: Any, ids: set[str]) -> Any:
+        if not isinstance(call, dict):
+            return self._needled(call)
+        if not self._is_about(call):
+            return self._needled(call)
+        if isinstance(call.get("id"), str):
+            ids.add(call["id"])
+        return _blank(call)
+
+    def _is_suspect(self, line: Any, ids: set[str]) -> bool:
+        if not isinstance(line, str):
+            return False
+        hinted = any(hint in line for hint in self._hints)
+        return hinted or _holds(line, ids) or any(fragment in line for fragment in self._fragments)
+
+    def _line(self, line: Any, value: Any, ids: set[str]) -> Any:
+        if not isinstance(line, str) or (value is None and not self._is_suspect(line, ids)):
+            return line
+        if value is None:  # no JSON: nothing of it can be told apart
+            return self.text(line) if not self._says(line) else ""
+        linked = _holds(line, ids)
+        if linked or (any(word in line for word in _TOOLISH) and self._is_about(value)):
+            return _dumped(_blank(value), line)
+        scrubbed = self._needled(value)
+        return _dumped(scrubbed, line) if scrubbed != value else line
+
+    def _link(self, value: Any, ids: set[str]) -> None:
+        """Notes the ids of calls that are about one of the files."""
+        for found in _dicts(value):
+            names = [found[key] for key in _LINKS if isinstance(found.get(key), str)]
+            if names and any(key in found for key in _CALLS) and self._is_about(found):
+                ids.update(names)
+
+    def _is_about(self, value: Any) -> bool:
+        return any(self._says(text) for text in _strings(value))
+
+    def _says(self, text: str) -> bool:
+        """Whether a text names one of the files."""
+        if not any(hint in text for hint in self._hints):
+            return False
+        nested = _parsed(text) if text[:1] in "{[" else None
+        if nested is not None and self._is_about(nested):
+            return True
+        return any(self._is_one(word) for word in (text, *_WORD.findall(text)) if len(word) < 4096)
+
+    def _is_one(self, word: str) -> bool:
+        name = word.removeprefix(self._root).removeprefix("./").rstrip("/.,!?*")
+        if not name or "\n" in name:
+            return False
+        if name.rpartition("/")[2] in self._names:
+            return True
+        if name.startswith("/") or ".." in name.split("/"):
+            name = name.rpartition("/")[2]
+        try:
+            return bool(name) and self._matches(os.fsencode(name))
+        except (ValueError, UnicodeError):
+            return False
+
+    def _needled(self, value: Any) -> Any:
+        if not self._needles:
+            return value
+        if isinstance(value, str):
+            nested = _parsed(value) if value[:1] in ("{", "[") else None
+            if nested is None:
+                return self.text(value)
+            scrubbed = self._needled(nested)
+            return _dumped(scrubbed, value) if scrubbed != nested else value
+        if isinstance(value, list):
+            return [self._needled(one) for one in value]
+        if isinstance(value, dict):
+            return {self.text(key): self._needled(one) for key, one in value.items()}
+        return value
+
+
+def needles_of(data: bytes) -> list[str]:
+    """The pieces of a file by which it would be known: its longer lines, and what they assign."""
+    if len(data) > _LONGEST_FILE or b"\0" in data[:8000]:
+        return []
+    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
+    for line in data.decode("utf-8", "surrogateescape").splitlines():
+        stripped = line.strip()
+        for value in _ASSIGNED.findall(stripped):
+            if len(value) >= _VALUE and _is_telling(value):
+                found[value] = None
+        if len(stripped) >= _LINE or (len(stripped) >= _VALUE and _is_telling(stripped)):
+            lines[stripped] = None
+    return [*found, *(line for line in lines if line not in found)]
+
+
+def _is_telling(text: str) -> bool:
+    """Whether nobody writes that by chance."""
+    return len(set(text)) >= 5 and (not text.isalpha() or len(text) >= _LINE)
+
+
+def _blank(value: Any, key: str = "") -> Any:
+    """The same shape with every text gone that is not on the list of those kept."""
+    if isinstance(value, str):
+        return value if not value or (key in _KEPT and len(value) < 4096) else FORGOTTEN
+    if isinstance(value, list):
+        return [_blank(one, key if key != "content" else "") for one in value]
+    if isinstance(value, dict):
+        return {name: _blank(one, name) for name, one in value.items()}
+    return value
+
+
+def _dumped(value: Any, line: str) -> str:
+    end = line[len(line.rstrip("\r\n")) :]
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + end
+
+
+def _parsed(text: Any) -> Any:
+    if not isinstance(text, str) or text[:1] not in ("{", "["):
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+def _holds(line: Any, ids: set[str]) -> bool:
+    return isinstance(line, str) and any(id in line for id in ids)
+
+
+def _strings(value: Any) -> Iterable[str]:
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, str):
+            yield at
+        elif isinstance(at, list):
+            waiting += at
+        elif isinstance(at, dict):
+            waiting += at.values()
+
+
+def _dicts(value: Any) -> Iterable[dict[str, Any]]:
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, dict):
+            yield at
+            waiting += at.values()
+        elif isinstance(at, list):
+            waiting += at
+
+
+def _hint(pattern: str) -> str:
+    """A text that must be where a path is named that the pattern matches; empty for none."""
+    last = pattern.rstrip("/").rpartition("/")[2]
+    return max(re.split(r"[*?]|\[[^]]*\]|\\", last), key=len)
+
+
+def _last_part(pattern: str) -> str:
+    last = pattern.rstrip("/").rpartition("/")[2]
+    plain = re.sub(r"\\(.)", r"\1", last)
+    return "" if pattern.startswith("!") or re.search(r"(?<!\\)[*?\[]", last) else plain
