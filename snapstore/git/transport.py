@@ -1,21 +1,20 @@
 """The other side of a remote: its refs, what to fetch from it, what to push to it.
 
 `open_remote` gives a Connection for a path or an https, http, ssh, git or file address. A Connection asks on first use.
-The protocol is git's version 0, which every server speaks; dulwich serves for http, where its import does not matter.
+The protocol is git's version 0, which every server speaks.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
-from snapstore.errors import Remote
 from snapstore.git import missing, outgoing
 from snapstore.git.receive import Incoming, Limits
-from snapstore.git.transports import urls
-from snapstore.git.transports.negotiation import AGENT, Negotiation
+from snapstore.git.transports import report, urls
+from snapstore.git.transports.negotiation import Negotiation
 from snapstore.git.transports.pktline import (
     FLUSH,
-    ZEROS,
     is_ref,
     packet,
     packets,
@@ -28,17 +27,20 @@ from snapstore.git.transports.stream import Broken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeVar
 
     from snapstore.git.odb import Objects
     from snapstore.git.transports.pktline import Advertisement, Progress, Source
     from snapstore.git.transports.stream import Stream
 
+    T = TypeVar("T")
     # Asks a person: what for, and whether the answer is secret. None where nobody answers.
     Ask = Callable[[str, bool], str | None]
 
 MOVED = "it moved meanwhile"
 FETCH, PUSH = "git-upload-pack", "git-receive-pack"
 TIMEOUT = 60.0
+_PAUSES = (0.2, 0.8)
 
 
 def open_remote(
@@ -103,21 +105,9 @@ class Connection:
         history. What came is checked in full, and invisible until `Incoming.accept`."""
         tips = [oid for oid in haves if into.contains(oid, fresh=False)]
         wanted = list(dict.fromkeys(wants))
-        asked = [oid for oid in wanted if oid not in tips]
-        incoming = Incoming(into, self._limits, self._progress)
-        if not asked:
-            return incoming
-        try:
-            offered = self._ask_for(FETCH)
-            talk = Negotiation(offered, asked, tips, into, quiet=self._progress is None)
-            pieces = self._packed(talk)
-            incoming.receive(pieces, wanted, tips)
-        except BaseException:
-            incoming.discard()
-            raise
-        finally:
-            self.close()
-        return incoming
+        if all(oid in tips for oid in wanted):
+            return Incoming(into, self._limits, self._progress)
+        return self._again(lambda: self._fetch(wanted, tips, into), self.address.scheme != "path")
 
     def push(
         self,
@@ -146,7 +136,7 @@ class Connection:
         try:
             sends = any(new is not None for _, new in going.values())
             pack = (lambda: self._counted(source, objects, offered)) if sends else tuple
-            answer = self._exchange(_commands(going, offered, atomic), pack)
+            answer = self._exchange(report.commands(going, offered, atomic), pack)
             results.update(self._report(answer, going, offered))
         finally:
             self.close()
@@ -213,11 +203,35 @@ class Connection:
 
     # The same for both.
 
+    def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
+        incoming = Incoming(into, self._limits, self._progress)
+        try:
+            offered = self._ask_for(FETCH)
+            talk = Negotiation(offered, wanted, tips, into, quiet=self._progress is None)
+            return incoming.receive(self._packed(talk), wanted, tips)
+        except BaseException:
+            incoming.discard()
+            raise
+        finally:
+            self.close()
+
+    def _again(self, work: Callable[[], T], retried: bool) -> T:
+        """A broken connection is made anew, where that does no harm."""
+        for pause in _PAUSES if retried else ():
+            try:
+                return work()
+            except Broken as error:
+                if not error.again:
+                    raise
+            time.sleep(pause)
+        return work()
+
     def _ask_for(self, service: str, *, anew: bool = False) -> Advertisement:
         """What the service offers; asked once, and again after a fetch or push has used it up."""
         if self._offered is None or self._service != service or anew:
             self.close()
-            self._offered = self._open(service)
+            # Not ssh: a wrong key would be offered three times.
+            self._offered = self._again(lambda: self._open(service), self.address.scheme == "git")
             self._service = service
         return self._offered
 
@@ -238,8 +252,8 @@ class Connection:
                 for name, (_, new) in going.items()
             }
         if "side-band-64k" in offered.capabilities:
-            return _results(_Lines(side_band(answer, self._progress)), going)
-        return _results(answer, going)
+            return report.results(report.Lines(side_band(answer, self._progress)), going)
+        return report.results(answer, going)
 
 
 def unpacked(source: Source, talk: Negotiation, progress: Progress | None) -> Iterator[bytes]:
@@ -266,60 +280,3 @@ def _unfit(
     if not source.contains(old) or not missing.is_ancestor(source, old, new):
         return "it would not simply advance"
     return None
-
-
-def _commands(going: Mapping[str, tuple[bytes | None, bytes | None]], offered: Advertisement, atomic: bool) -> bytes:
-    able = offered.capabilities
-    wished = ["report-status", "side-band-64k", "ofs-delta", "delete-refs", "quiet"] + ["atomic"] * atomic
-    words = [word for word in wished if word in able] + [AGENT]
-    lines = [
-        f"{old.hex() if old else ZEROS} {new.hex() if new else ZEROS} {name}".encode("utf-8", "surrogateescape")
-        for name, (old, new) in going.items()
-    ]
-    lines[0] += b"\0 " + " ".join(words).encode()
-    return b"".join(packet(line + b"\n") for line in lines) + FLUSH
-
-
-def _results(report: Source, going: Mapping[str, object]) -> dict[str, str | None]:
-    results: dict[str, str | None] = dict.fromkeys(going, "the other side said nothing about it")
-    unpacking = ""
-    for line in packets(report):
-        word, _, rest = line.decode("utf-8", "replace").strip().partition(" ")
-        if word == "unpack" and rest != "ok":
-            unpacking = _words(rest)
-        elif word == "ok" and rest in results:
-            results[rest] = None
-        elif word == "ng":
-            name, _, why = rest.partition(" ")
-            if name in results:
-                results[name] = _words(why) or "refused"
-    if unpacking:
-        raise Remote(f"the other side could not store what was sent: {unpacking}")
-    return results
-
-
-def _words(text: str) -> str:
-    from snapstore.git.commits import one_line
-
-    return one_line(text)[:300]
-
-
-class _Lines:
-    """Pieces as something to read from."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._buffer = b""
-
-    def read(self, size: int) -> bytes:
-        while len(self._buffer) < size:
-            piece = next(self._pieces, None)
-            if piece is None:
-                raise Broken("the other side broke off before it said what became of the push")
-            self._buffer += piece
-        data, self._buffer = self._buffer[:size], self._buffer[size:]
-        return data
-
-    def read_some(self) -> bytes:
-        data, self._buffer = self._buffer, b""
-        return data or next(self._pieces, b"")

@@ -98,7 +98,7 @@ class HttpConnection(Connection):
             try:
                 answer = send()
             except Broken as error:
-                if pause > 2 or not error.details.get("again"):
+                if pause > 2 or not error.again:
                     raise
                 answer = None
             if answer is not None and answer.status == 401:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-from socket import timeout as TimedOut
 
 from snapstore.errors import Remote
 from snapstore.git.commits import one_line
@@ -38,7 +37,7 @@ class Answer:
         while len(out) < size:
             piece = self._some(size - len(out))
             if not piece:
-                raise Broken(f"{self._who} broke off in the middle")
+                raise Broken(f"{self._who} broke off in the middle", again=True)
             out += piece
         return out
 
@@ -55,7 +54,7 @@ class Answer:
         try:
             return self._response.read(size)
         except (OSError, http.client.HTTPException) as error:
-            raise Broken(f"{self._who} {_why(error)}") from None
+            raise Broken(f"{self._who} {_why(error)}", again=not isinstance(error, TimeoutError)) from None
 
 
 class Requests:
@@ -84,7 +83,7 @@ class Requests:
             # is sent again, if it can be.
             if not fresh and isinstance(error, http.client.RemoteDisconnected | ConnectionError) and _sized(body):
                 return self.send(method, path, headers, body)
-            raise Broken(f"{self._who} {_why(error)}", again=not isinstance(error, TimedOut)) from None
+            raise Broken(f"{self._who} {_why(error)}", again=not isinstance(error, TimeoutError)) from None
 
     def close(self) -> None:
         self._connection.close()
@@ -115,7 +114,7 @@ def _sized(body: object) -> bool:
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, TimedOut):
+    if isinstance(error, TimeoutError):
         return "did not answer in time"
     if isinstance(error, http.client.HTTPException):
         return "broke off in the middle"

@@ -23,7 +23,12 @@ SAID = 2000  # how much of another side's words is passed on
 
 
 class Broken(Remote):
-    """The connection broke or never came about: nothing is wrong with what was asked, and trying again may help."""
+    """The connection broke or never came about: nothing is wrong with what was asked. With `again`, trying again at
+    once may help."""
+
+    def __init__(self, message: str, hint: str | None = None, *, again: bool = False, **details: object) -> None:
+        super().__init__(message, hint, **details)
+        self.again = again
 
 
 class Stream:
@@ -67,9 +72,9 @@ class Stream:
         self._buffer.clear()
         return data
 
-    def broken(self, what: str) -> Broken:
+    def broken(self, what: str, *, again: bool = True) -> Broken:
         said = self.said()
-        return Broken(f"{self._who} {what}{': ' + said if said else ''}")
+        return Broken(f"{self._who} {what}{': ' + said if said else ''}", again=again)
 
     def said(self) -> str:
         """What the other side's program wrote for people."""
@@ -115,7 +120,7 @@ class Stream:
         while True:
             ready = dict(poll.poll(max(0.0, end - time.monotonic()) * 1000))
             if not ready:
-                raise self.broken(f"did not answer for {self._timeout:g} seconds")
+                raise self.broken(f"did not answer for {self._timeout:g} seconds", again=False)
             if not writing or ready.get(self._write, 0) & ~select.POLLIN:
                 return
             if not self._fill():  # it has no more to say, and may read on
@@ -194,7 +199,8 @@ def connect(host: str, port: int, who: str, timeout: float) -> Stream:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             fd = connection.detach()
     except OSError as error:
-        raise Broken(f"{who} cannot be reached: {error.strerror or error}") from None
+        again = not isinstance(error, TimeoutError)
+        raise Broken(f"{who} cannot be reached: {error.strerror or error}", again=again) from None
     return Stream(fd, fd, who, timeout)
 
 
