@@ -22,22 +22,47 @@ REF = "refs/notes/turns"
 
 def add(trees: Trees, writer: PackWriter, tree: bytes | None, records: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The notes tree with a record for each of some commits."""
+    return put(trees, writer, tree, ((commit, writer.add(BLOB, record)) for commit, record in records))
+
+
+def put(trees: Trees, writer: PackWriter, tree: bytes | None, blobs: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The same with records that are objects already."""
     base = tree or EMPTY_TREE
     changes: dict[bytes, Entry | None] = {}
-    for commit, record in records:
+    for commit, blob in blobs:
         for path in _places(commit):
             if trees.file(base, path) is not None:
                 changes[path] = None
-        changes[_places(commit)[1]] = (FILE, writer.add(BLOB, record))
+        changes[_places(commit)[1]] = (FILE, blob)
     return trees.rewrite(writer, base, changes)
 
 
+def drop(trees: Trees, writer: PackWriter, tree: bytes, commits: Iterable[bytes]) -> bytes:
+    """The notes tree without the records of some commits."""
+    places = (path for commit in commits for path in _places(commit))
+    return trees.rewrite(writer, tree, {path: None for path in places if trees.file(tree, path) is not None})
+
+
 def read(objects: Objects, trees: Trees, tree: bytes, commit: bytes) -> bytes | None:
+    blob = find(trees, tree, commit)
+    return None if blob is None else objects.read_kind(blob, BLOB)
+
+
+def find(trees: Trees, tree: bytes, commit: bytes) -> bytes | None:
+    """The object that holds a commit's record."""
     for path in _places(commit):
         entry = trees.file(tree, path)
         if entry is not None:
-            return objects.read_kind(entry[1], BLOB)
+            return entry[1]
     return None
+
+
+def commit_of(path: bytes) -> bytes | None:
+    """The commit that a path of a notes tree is about; None for anything else, which anyone may have put there."""
+    name = path.replace(b"/", b"")
+    if len(name) != 40 or name.strip(b"0123456789abcdef") or path not in _places(bytes.fromhex(name.decode())):
+        return None
+    return bytes.fromhex(name.decode())
 
 
 def _places(commit: bytes) -> tuple[bytes, ...]:

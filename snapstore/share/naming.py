@@ -242,9 +242,9 @@ class _Receiving:
         self._done.owners.update({ref: owner for ref, owner in foreign.items() if ref in local})
 
     def run(self) -> Received:
-        identities = _identities(self._server)
+        owners = identities(self._server)
         for ref, oid in sorted(self._server.refs.items()):
-            owner = identities[ref]
+            owner = owners[ref]
             if owner[0] == self._me.id and self._is_ours(owner[1], oid):
                 continue
             if self._history.root(oid) is not None:
@@ -318,7 +318,7 @@ class _Receiving:
         return self._roots
 
 
-def _identities(server: Server) -> dict[str, Owner]:
+def identities(server: Server) -> dict[str, Owner]:
     """Whose each ref is and what it is called there. Where two claim to be the same one (a home was copied), the ref
     of the very name is it, and the others go by the names that they have on the server."""
     owners = {ref: server.owners.get(ref, ("", ref)) for ref in server.refs}

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from snapstore.timeline.store import Store
+
 _BUILDING = ".building-"
 
 
@@ -29,9 +31,12 @@ def create_store(
     say: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.time,
+    id: str | None = None,
+    begin: Callable[[Store], None] | None = None,
     **settings: Any,
 ) -> bytes:
-    """Makes the store of a root and takes its baseline. Gives the root."""
+    """Makes the store of a root and takes its baseline, or with `begin` whatever it is to begin with (a clone has an
+    `id` too). Gives the root."""
     from snapstore.timeline.session import Session
     from snapstore.timeline.store import Store, failed
 
@@ -40,7 +45,7 @@ def create_store(
     folder = places.store_folder(home, root)
     try:
         os.makedirs(home, mode=0o700, exist_ok=True)
-        _sweep(home)
+        sweep(home)
         building = f"{home}/{_BUILDING}{os.urandom(8).hex()}"
         os.mkdir(building, 0o700)
         # Locked before it has its name: another creation takes an unlocked `building` for a dead one's.
@@ -53,7 +58,7 @@ def create_store(
             shadow.create(f"{building}/store.git", f"refs/heads/{session}/main")
             header = Header(
                 format=FORMAT,
-                id=os.urandom(16).hex(),
+                id=id or os.urandom(16).hex(),
                 root=os.fsdecode(root),
                 root_hash=places.root_hash(root),
                 **settings,
@@ -68,7 +73,10 @@ def create_store(
 
                 durable.write(f"{building}/{config.FILE}", config.template(header).encode())
             with Store(home, root, building, say=say, progress=progress, clock=clock) as store:
-                Session(store, session).take_baseline()
+                if begin is not None:
+                    begin(store)
+                else:
+                    Session(store, session).take_baseline()
             os.unlink(f"{building}/building")
             durable.sync_folder(building)
             try:
@@ -136,7 +144,7 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
     return old_root
 
 
-def _sweep(home: str) -> None:
+def sweep(home: str) -> None:
     """Removes what a killed creation left behind; a living one holds its lock."""
     for name in os.listdir(home):
         if not name.startswith(_BUILDING):

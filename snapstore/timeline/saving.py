@@ -6,7 +6,7 @@ import os
 
 from snapstore.errors import Conflict
 from snapstore.git import commits
-from snapstore.git.objects import BLOB, COMMIT
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, TREE
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.plan import SAFETY
@@ -114,6 +114,8 @@ class _Saver:
             saved.refs.append((f"{saved.ref}-merged", None, made))
 
     def _commit(self, writer: PackWriter, subject: str, old: bytes, tree: bytes, parent: bytes) -> bytes:
+        if tree == EMPTY_TREE:
+            writer.add(TREE, b"")  # known to every git without being there, but `git fsck` wants to see it
         changes = [(letter(change), change[0]) for change in self._shadow.trees.diff(old, tree)]
         trailers = {"Kind": SAFETY, "Session": self._plan.session, "Operation": self._number}
         text = commits.message(subject, changes, trailers)

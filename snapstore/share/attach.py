@@ -1,0 +1,196 @@
+"""A store made from a remote: for a new folder (clone), or for one that has the project already (init --from)."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Remote as RemoteError
+from snapstore.errors import Unsafe, Usage
+from snapstore.share.pull import pull
+from snapstore.share.remotes import DEFAULT, Remote, Remotes, absolute, refuse_password
+from snapstore.share.survey import project_of
+from snapstore.timeline import places
+from snapstore.timeline.creation import create_store
+from snapstore.timeline.documents import encode
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.session import Session
+from snapstore.timeline.store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from snapstore.git.transport import Ask
+    from snapstore.share.pull import Pulled
+
+    Progress = Callable[[str, int, int], None]
+
+
+class Attached:
+    """What became of it."""
+
+    __slots__ = ("joined", "pulled", "root", "session", "written")
+
+    def __init__(self, root: bytes) -> None:
+        self.root = root
+        self.session: str | None = None  # where one stands now
+        self.pulled: Pulled | None = None
+        self.joined = False  # the folder had a store of its own
+        self.written = 0  # files
+
+
+def folder_of(url: str) -> str:
+    """The folder that a clone is made in when nobody says: the last part of the address."""
+    name = url.rstrip("/").replace(":", "/").rpartition("/")[2].removesuffix(".git").rstrip("/")
+    if not name or name.startswith((".", "-")):
+        raise Usage("which folder?", "Say it: `snapstore clone URL DIR`.")
+    return name
+
+
+def clone(
+    home: str,
+    url: str,
+    folder: str,
+    *,
+    say: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+    ask: Ask | None = None,
+) -> Attached:
+    """A new folder with the files of the newest turn, and everything that was recorded. A kill leaves no store, or one
+    that the next command completes."""
+    root = os.fsencode(os.path.realpath(folder))
+    if os.path.lexists(root) and (not os.path.isdir(root) or os.listdir(root)):
+        raise Usage(
+            f"{os.fsdecode(root)} is there already, and not empty",
+            "Choose another folder; for one that has the project already: `snapstore init --from URL`.",
+        )
+    id = _project(url, progress, ask)
+    made = not os.path.isdir(root)
+    os.makedirs(root, exist_ok=True)
+    try:
+        attached = _create(home, root, url, id, progress, ask, on_disk=False)
+    except BaseException:
+        if made:
+            try:
+                os.rmdir(root)
+            except OSError:
+                pass
+        raise
+    with Store.open(os.fsdecode(root), home=home, say=say) as store:
+        if attached.session is not None:
+            session = store.session(attached.session)
+            moved = session.move(session.plan_goto(Graph(store, attached.session).cursor.hex(), exact=True))
+            attached.written = len(moved.plan.changing)
+    return attached
+
+
+def attach(
+    home: str,
+    root: bytes,
+    url: str,
+    *,
+    anyway: bool = False,
+    say: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+    ask: Ask | None = None,
+    **settings: Any,
+) -> Attached:
+    """Joins a project that is shared already, from a folder that has its files. No file changes: what is on disk is
+    recorded on top of the newest turn there, as edits on a branch of one's own."""
+    id = _project(url, progress, ask)
+    if not os.path.isdir(places.store_folder(home, root)):
+        return _create(home, root, url, id, progress, ask, on_disk=True, anyway=anyway, **settings)
+    with Store.open(os.fsdecode(root), home=home, say=say) as store:
+        return _join(store, url, id, progress, ask)
+
+
+def _project(url: str, progress: Progress | None, ask: Ask | None) -> str:
+    from snapstore.git.transport import open_remote
+
+    with open_remote(url, progress=progress, ask=ask) as connection:
+        id = project_of(connection.refs(), connection.shown)
+        if id is None:
+            raise RemoteError(
+                f"{connection.shown} is empty: nothing was pushed there yet",
+                "Push from the machine that has the turns: `snapstore remote add origin URL`, `snapstore push`.",
+            )
+    return id
+
+
+def _create(
+    home: str,
+    root: bytes,
+    url: str,
+    id: str,
+    progress: Progress | None,
+    ask: Ask | None,
+    *,
+    on_disk: bool,
+    anyway: bool = False,
+    **settings: Any,
+) -> Attached:
+    attached = Attached(root)
+
+    def begin(store: Store) -> None:
+        remote = _named(store, url)
+        attached.pulled = pull(store, remote, progress=progress, ask=ask)
+        attached.session = newest_session(store)
+        if attached.session is None:
+            Session(store, "shell").take_baseline()
+            attached.session = "shell" if on_disk else None
+        elif on_disk:
+            _stand(store, attached.session)
+            Session(store, attached.session).take_baseline()
+
+    create_store(home, root, anyway=anyway, id=id, begin=begin, **settings)
+    return attached
+
+
+def _named(store: Store, url: str) -> Remote:
+    """The remote that a store comes from. An address with a password in it is used once, and not kept."""
+    try:
+        refuse_password(url)
+    except Unsafe:
+        return Remote("", url)
+    return Remotes(store).add(DEFAULT, url)
+
+
+def _stand(store: Store, session: str) -> None:
+    """On the newest node of somebody's session, without a file being touched: the next step records the difference."""
+    with store.changing():
+        graph = Graph(store, session)
+        if graph.is_elsewhere:
+            moves = [(f"refs/snapstore/cursor/{session}", None, graph.cursor)]
+            store.journal.carry_out(list(moves), {}, what=f"stand in session {session}")
+
+
+def _join(store: Store, url: str, id: str, progress: Progress | None, ask: Ask | None) -> Attached:
+    """A store of its own becomes one of the project's: the id changes together with what comes in."""
+    attached = Attached(store.root)
+    attached.joined = store.header.id != id
+    remotes = [remote for remote in Remotes(store).list() if remote.url != absolute(url)]
+    if attached.joined and remotes:
+        raise Unsafe(
+            f"this store is shared with {remotes[0].url} already, as another project",
+            f"If it is to join anyway: `snapstore remote remove {remotes[0].name}` first.",
+        )
+    remote = _named(store, url)
+    former, store.header.id = store.header.id, id
+    try:
+        files = {"format": encode(store.header)} if attached.joined else None
+        attached.pulled = pull(store, remote, progress=progress, ask=ask, joining=files)
+    except BaseException:
+        store.header.id = former
+        raise
+    attached.session = store.active_session()
+    return attached
+
+
+def newest_session(store: Store) -> str | None:
+    """The session with the newest node."""
+    found: list[tuple[int, str]] = []
+    for name in store.sessions():
+        graph = Graph(store, name)
+        found.append((graph.node(graph.tip).seconds, name))
+    return max(found)[1] if found else None

@@ -1,0 +1,78 @@
+"""What of a store is shared: its refs, which of them are ours, and what was last exchanged with each remote."""
+
+from __future__ import annotations
+
+from snapstore.git.notes import REF as NOTES
+from snapstore.share.machine import PREFIX, is_id
+from snapstore.share.naming import PLACES, split
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snapstore.share.ancestry import Ancestry
+    from snapstore.share.remotes import Remote
+    from snapstore.timeline.store import Store
+    from snapstore.worktree.journal import RefMove
+
+
+class Exchanged:
+    """Beside the refs, for one remote: where each of ours is there and how far, and what was there when we looked."""
+
+    __slots__ = ("pushed", "seen")
+
+    def __init__(self, *, pushed: dict[str, list[str]] | None = None, seen: list[str] | None = None) -> None:
+        self.pushed = pushed or {}  # local ref: [ref there, commit]
+        self.seen = seen or []
+
+
+def document_of(remote: Remote) -> str:
+    return f"shared/{remote.name}.json"
+
+
+def notes_ref(remote: Remote) -> str | None:
+    """Holds the server's records as both sides last knew them: where the next exchange starts from."""
+    return f"refs/snapstore/remotes/{remote.name}/notes" if remote.name else None
+
+
+def exchanged(store: Store, remote: Remote) -> Exchanged:
+    found = store.documents.read(Exchanged, document_of(remote)) if remote.name else None
+    return found or Exchanged()
+
+
+def shared_refs(store: Store) -> dict[str, bytes]:
+    """Every branch and checkpoint here that can be shared, of whomever."""
+    found = {ref: oid for place in PLACES for ref, oid in store.shadow.refs.list(f"{place}/").items()}
+    return {ref: oid for ref, oid in found.items() if split(ref)}
+
+
+def own_refs(store: Store) -> dict[str, bytes]:
+    foreign = store.foreign().refs
+    return {ref: oid for ref, oid in shared_refs(store).items() if ref not in foreign}
+
+
+def haves(store: Store) -> list[bytes]:
+    """Tips of ours, whole with all their history, newest use first: what a server need not send."""
+    refs = store.shadow.refs
+    found = [*shared_refs(store).values(), *refs.list(PREFIX).values(), *refs.list("refs/snapstore/remotes/").values()]
+    own = refs.read(NOTES)
+    return list(dict.fromkeys([*found, *([own] if own is not None else [])]))
+
+
+def latest_moves(store: Store, remote: Remote, notes: bytes | None) -> list[RefMove]:
+    """A ref on the server's records as they are now: they may hold some that are not ours yet, and a push builds on
+    them, so no gc may take a part of them."""
+    ref = f"refs/snapstore/remotes/{remote.name or 'unnamed'}/latest"
+    old = store.shadow.refs.read(ref)
+    return [(ref, old, notes)] if notes is not None and notes != old else []
+
+
+def machine_moves(store: Store, refs: Mapping[str, bytes], ancestry: Ancestry) -> list[RefMove]:
+    """What machines say of themselves, held here too; as everything from elsewhere, forward only."""
+    moves: list[RefMove] = []
+    for ref, new in sorted(refs.items()):
+        if ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX)):
+            old = store.shadow.refs.read(ref)
+            if new != old and (old is None or ancestry.descends(new, old)):
+                moves.append((ref, old, new))
+    return moves

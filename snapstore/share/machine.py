@@ -1,0 +1,129 @@
+"""Who shares: this machine, and what each machine says of itself on a server.
+
+`refs/snapstore/machines/<id>` leads to a commit whose tree holds one small document: the machine's name, its person,
+and which refs of the server are its own, with what each is called at home. Only the machine itself adds to it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from snapstore.errors import SnapstoreError
+from snapstore.git import commits
+from snapstore.git.objects import BLOB, COMMIT, FILE, TREE
+from snapstore.git.shadow import SNAPSTORE
+from snapstore.share.naming import Machine, split
+from snapstore.timeline.documents import encode
+from snapstore.worktree import durable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from snapstore.git.packwriter import PackWriter
+    from snapstore.git.shadow import Shadow
+    from snapstore.timeline.store import Store
+
+PREFIX = "refs/snapstore/machines/"
+STORES = "refs/snapstore/stores/"
+_STATE = "machine"
+_FILE = b"machine.json"
+_LARGEST = 16 << 20  # bytes of a document: a hundred thousand refs
+_LONGEST_NAME = 40
+_LONGEST_TEXT = 200
+
+
+class _Document:
+    """The form in `state/machine`."""
+
+    __slots__ = ("id", "name")
+
+    def __init__(self, *, id: str, name: str) -> None:
+        self.id = id
+        self.name = name
+
+
+class Claims:
+    """What a machine says of itself: who it is, and its refs on the server with their names at home."""
+
+    __slots__ = ("machine", "refs")
+
+    def __init__(self, machine: Machine, refs: Mapping[str, str] | None = None) -> None:
+        self.machine = machine
+        self.refs = dict(refs or {})
+
+
+def this_machine(store: Store) -> Machine:
+    """Made when it is first needed. A name that is set afterwards counts from then on; names given out stay."""
+    document = store.documents.read(_Document, _STATE)
+    chosen = os.environ.get("SNAPSTORE_MACHINE") or getattr(store.header, "machine_name", "")
+    if document is None:
+        with store.changing():
+            document = store.documents.read(_Document, _STATE)
+            if document is None:
+                document = _Document(id=os.urandom(4).hex(), name=safe_name(chosen or os.uname().nodename))
+                durable.write(f"{store.state}/{_STATE}", encode(document))
+    name = safe_name(chosen) if chosen else document.name
+    return Machine(document.id, name, store.user.name, store.user.email)
+
+
+def safe_name(text: str) -> str:
+    """A machine's name as a part of a ref's: short, plain, and no address by itself."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in text.partition(".")[0])
+    return plain.strip("-_")[:_LONGEST_NAME] or "machine"
+
+
+def is_id(text: str) -> bool:
+    return 0 < len(text) <= 40 and not set(text) - set("0123456789abcdef")
+
+
+def read_claims(shadow: Shadow, id: str, commit: bytes) -> Claims | None:
+    """What a machine's ref says. Anyone who can push can write one: what is not of the right shape is passed over."""
+    try:
+        entry = shadow.trees.file(shadow.commit(commit).tree, _FILE)
+        if entry is None or shadow.objects.header(entry[1])[1] > _LARGEST:
+            return None
+        data = json.loads(shadow.objects.read_kind(entry[1], BLOB))
+    except (SnapstoreError, ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict) or data.get("id") != id or not is_id(id):
+        return None
+    refs = data.get("refs")
+    found = {
+        ref: home
+        for ref, home in (refs.items() if isinstance(refs, dict) else ())
+        if isinstance(home, str) and split(ref) and split(home)
+    }
+    name, person, email = (_text(data, key) for key in ("name", "person", "email"))
+    return Claims(Machine(id, safe_name(name), person, email), found)
+
+
+def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: bytes | None, seconds: int) -> bytes:
+    """The commit to put under the machine's ref, after the one that is there."""
+    machine = claims.machine
+    document = {
+        "format": 1,
+        "id": machine.id,
+        "name": machine.name,
+        "person": machine.person,
+        "email": machine.email,
+        "refs": dict(sorted(claims.refs.items())),
+    }
+    blob = writer.add(BLOB, json.dumps(document, indent=1).encode() + b"\n")
+    tree = writer.add(TREE, b"%s %s\0%s" % (FILE, _FILE, blob))
+    parents = [former] if former else []
+    return writer.add(COMMIT, commits.encode(tree, parents, SNAPSTORE, SNAPSTORE, seconds, f"Machine {machine.name}\n"))
+
+
+def write_store(writer: PackWriter, id: str) -> bytes:
+    """The commit that says whose project a server's refs are: the same one whoever makes it."""
+    blob = writer.add(BLOB, json.dumps({"format": 1, "id": id}).encode() + b"\n")
+    tree = writer.add(TREE, b"%s %s\0%s" % (FILE, b"store.json", blob))
+    return writer.add(COMMIT, commits.encode(tree, [], SNAPSTORE, SNAPSTORE, 0, "A snapstore\n"))
+
+
+def _text(data: dict[str, Any], key: str) -> str:
+    value = data.get(key)
+    return commits.one_line(value)[:_LONGEST_TEXT] if isinstance(value, str) else ""

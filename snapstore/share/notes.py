@@ -1,0 +1,101 @@
+"""Records of turns on their way: what we have and a server lacks, and the other way round.
+
+A record changes only where its turn was made, so what changed since both sides were last the same is what goes over.
+A record of a turn of our own is never replaced by what a server says.
+"""
+
+from __future__ import annotations
+
+import json
+
+from snapstore.errors import SnapstoreError
+from snapstore.git import notes
+from snapstore.git.objects import BLOB, EMPTY_TREE, FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from snapstore.git.shadow import Shadow
+
+    Blobs = dict[bytes, bytes]  # a commit, and the object that holds its record
+
+LARGEST = 64 << 20  # bytes of a record from elsewhere
+
+
+def to_send(
+    shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, goes: Callable[[bytes], bool], own: Own
+) -> Blobs:
+    """The records that a server's notes lack: of commits that it has or gets (`goes`), and new or changed here."""
+    found: Blobs = {}
+    for commit, blob in _differing(shadow, base or EMPTY_TREE, ours):
+        there = notes.find(shadow.trees, theirs, commit)
+        if there != blob and goes(commit) and (there is None or base is not None or own(commit)):
+            found[commit] = blob
+    return found
+
+
+def to_take(shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, own: Own) -> tuple[Blobs, int]:
+    """The records that we lack, or that changed where they were made; and how many were no records."""
+    found: Blobs = {}
+    refused = 0
+    for commit, blob in _differing(shadow, base or EMPTY_TREE, theirs):
+        here = notes.find(shadow.trees, ours, commit)
+        if here == blob or (here is not None and own(commit)):
+            continue
+        if _is_record(shadow, blob):
+            found[commit] = blob
+        else:
+            refused += 1
+    return found, refused
+
+
+def _differing(shadow: Shadow, old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
+    for path, _, entry in shadow.trees.diff(old, new):
+        commit = notes.commit_of(path)
+        if entry is not None and entry[0] == FILE and commit is not None:
+            yield commit, entry[1]
+
+
+def _is_record(shadow: Shadow, blob: bytes) -> bool:
+    """Anyone who can push can write a note."""
+    try:
+        kind, size = shadow.objects.header(blob)
+        return kind == BLOB and size <= LARGEST and isinstance(json.loads(shadow.objects.read_kind(blob, BLOB)), dict)
+    except (SnapstoreError, ValueError, RecursionError):
+        return False
+
+
+class Own:
+    """Whether a commit is of our own making, as far as refs tell: ours lead to it, and nobody else's. Walked only when
+    it is asked, which is where two records of one turn differ."""
+
+    def __init__(self, shadow: Shadow, own: Iterable[bytes], others: Iterable[bytes]) -> None:
+        self._shadow = shadow
+        self._tips = (list(own), list(others))
+        self._reached: tuple[set[bytes], set[bytes]] | None = None
+
+    def __call__(self, commit: bytes) -> bool:
+        ours, theirs = self._sets()
+        return commit in ours and commit not in theirs
+
+    def leads_to(self, commit: bytes) -> bool:
+        return commit in self._sets()[0]
+
+    def _sets(self) -> tuple[set[bytes], set[bytes]]:
+        if self._reached is None:
+            self._reached = (self._walk(self._tips[0]), self._walk(self._tips[1]))
+        return self._reached
+
+    def _walk(self, tips: list[bytes]) -> set[bytes]:
+        seen: set[bytes] = set()
+        for tip in tips:
+            at: bytes | None = tip
+            while at is not None and at not in seen:
+                seen.add(at)
+                try:
+                    parents = self._shadow.commit(at).parents
+                except SnapstoreError:
+                    break
+                at = parents[0] if parents else None
+        return seen

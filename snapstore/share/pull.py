@@ -1,0 +1,234 @@
+"""Pull: what others have recorded comes in as branches of theirs. Nothing of ours moves, and no file changes.
+
+Everything is fetched and checked first, beside the store; then, under the lock, names are found and all refs, the
+records and `state/foreign` change in one journal entry. A kill anywhere leaves the old or the new.
+"""
+
+from __future__ import annotations
+
+from snapstore.errors import Remote as RemoteError
+from snapstore.git import commits, notes
+from snapstore.git.objects import COMMIT, EMPTY_TREE
+from snapstore.git.shadow import SNAPSTORE
+from snapstore.share.ancestry import Ancestry
+from snapstore.share.local import document_of, exchanged, haves, latest_moves, machine_moves, notes_ref, shared_refs
+from snapstore.share.machine import this_machine
+from snapstore.share.naming import receive
+from snapstore.share.notes import Own, to_take
+from snapstore.share.survey import Survey, check_project, interesting
+from snapstore.timeline.documents import encode
+from snapstore.timeline.foreign import DOCUMENT, Foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from typing import Any
+
+    from snapstore.git.receive import Incoming
+    from snapstore.git.transport import Ask
+    from snapstore.share.naming import Received
+    from snapstore.share.remotes import Remote
+    from snapstore.timeline.store import Store
+    from snapstore.worktree.journal import RefMove
+
+    Progress = Callable[[str, int, int], None]
+
+
+class Pulled:
+    """What came in."""
+
+    __slots__ = ("empty", "gone", "objects", "received", "refused", "remote", "turns", "updates")
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.empty = False  # the repository holds nothing yet
+        self.objects = 0
+        self.turns = 0
+        self.updates: list[dict[str, Any]] = []
+        self.received: dict[str, str] = {}  # ref there: ref here
+        self.gone: list[str] = []  # refs that went back or away there, and stay here
+        self.refused = 0  # records that were none
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "remote": self.remote.name or None,
+            "url": self.remote.url,
+            "empty": self.empty,
+            "objects": self.objects,
+            "turns": self.turns,
+            "updates": self.updates,
+            "kept": self.gone,
+            "refused_records": self.refused,
+        }
+
+
+def pull(
+    store: Store,
+    remote: Remote,
+    *,
+    progress: Progress | None = None,
+    ask: Ask | None = None,
+    joining: Mapping[str, bytes | None] | None = None,
+) -> Pulled:
+    """Brings in what is new there. `joining` are state files that change with it (see attach)."""
+    from snapstore.git.transport import open_remote
+
+    with open_remote(remote.url, progress=progress, ask=ask) as connection:
+        refs = connection.refs()
+        if joining is None and not check_project(store, refs, connection.shown):
+            pulled = Pulled(remote)
+            pulled.empty = True
+            return pulled
+        with connection.fetch(*wanted(store, refs), store.shadow.objects) as incoming:
+            return take_in(store, remote, refs, incoming, joining or {})
+
+
+def wanted(store: Store, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
+    """What to ask for, and what we have."""
+    contains = store.shadow.objects.contains
+    return [oid for _, oid in interesting(refs) if not contains(oid, fresh=False)], haves(store)
+
+
+def take_in(
+    store: Store, remote: Remote, refs: Mapping[str, bytes], incoming: Incoming, files: Mapping[str, bytes | None]
+) -> Pulled:
+    """Makes what was fetched count, in one journal entry."""
+    this_machine(store)  # made before, not in the middle
+    with store.changing():
+        pack = incoming.accept()
+        try:
+            return _Taking(store, remote, refs, files, incoming.ids).run()
+        except BaseException:
+            if not store.journal.pending():
+                store.shadow.objects.discard(pack)
+                pack = None
+            raise
+        finally:
+            store.shadow.objects.release(pack)
+
+
+class _Taking:
+    def __init__(
+        self,
+        store: Store,
+        remote: Remote,
+        refs: Mapping[str, bytes],
+        files: Mapping[str, bytes | None],
+        fresh: Collection[bytes],
+    ) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._remote = remote
+        self._survey = Survey(store, refs)
+        self._files: dict[str, bytes | None] = dict(files)
+        self._moves: list[RefMove] = []
+        self._pulled = Pulled(remote)
+        self._pulled.objects = len(fresh)
+        self._fresh = set(fresh)
+        self._ancestry = Ancestry(store.shadow)
+
+    def run(self) -> Pulled:
+        store = self._store
+        missing = [ref for ref, oid in interesting(self._survey.refs) if not self._shadow.objects.contains(oid)]
+        if missing:
+            raise RemoteError(f"{self._remote.url} did not send what {missing[0]} leads to", "Try again.")
+        foreign = store.foreign()
+        me = this_machine(store)
+        machines = {**self._survey.machines}
+        local = shared_refs(store)
+        known = {ref: (owner[0], owner[1]) for ref, owner in foreign.refs.items()}
+        received = receive(self._survey.server, me, machines, local, known, self._ancestry.asked())
+        self._advance(received)
+        self._moves += machine_moves(store, self._survey.refs, self._ancestry)
+        writer = self._shadow.objects.writer()
+        try:
+            self._records(writer, local, received)
+            self._remember(foreign, received)
+            written = self._shadow.objects.finish(writer)
+        except BaseException:
+            writer.abandon()
+            raise
+        if self._moves or self._files:
+            store.journal.carry_out(self._moves, self._files, what=f"pull from {self._remote.name or 'a remote'}")
+        self._shadow.objects.release(written)
+        return self._pulled
+
+    def _advance(self, received: Received) -> None:
+        pulled, refs = self._pulled, self._shadow.refs
+        names = {here: there for there, here in received.names.items()}
+        pinned = {ref: refs.value(ref) for ref in refs.list("refs/snapstore/cursor/")}
+        for here, (old, new) in sorted(received.made.items()):
+            for cursor, value in pinned.items():
+                if value == here:  # the files stay where they are, so the one who stands there does too
+                    self._moves.append((cursor, value, old))
+            self._moves.append((here, old, new))
+            turns = self._turns(new)
+            pulled.turns += turns
+            machine = self._survey.machines.get(received.owners[here][0])
+            pulled.updates.append(
+                {
+                    "ref": here,
+                    "there": names[here],
+                    "from": old.hex() if old else None,
+                    "to": new.hex(),
+                    "turns": turns,
+                    "machine": machine.name if machine else None,
+                    "person": (machine.person or None) if machine else None,
+                }
+            )
+        pulled.received = dict(received.names)
+        before = exchanged(self._store, self._remote)
+        gone = [ref for ref in before.seen if ref not in self._survey.server.refs]
+        pulled.gone = sorted({*received.rewound, *gone})
+
+    def _turns(self, tip: bytes) -> int:
+        """The turns that a ref brings, and no other did."""
+        found = 0
+        at: bytes | None = tip
+        while at is not None and at in self._fresh:
+            self._fresh.remove(at)
+            commit = self._shadow.commit(at)
+            found += commit.number("Turn") is not None
+            at = commit.parents[0] if commit.parents else None
+        return found
+
+    def _records(self, writer: Any, local: Mapping[str, bytes], received: Received) -> None:
+        shadow, theirs = self._shadow, self._survey.notes
+        base_ref = notes_ref(self._remote)
+        if theirs is None:
+            return
+        base = shadow.refs.read(base_ref) if base_ref is not None else None
+        ours = shadow.refs.read(notes.REF)
+        if theirs != base:
+            tree = shadow.commit(ours).tree if ours is not None else EMPTY_TREE
+            owned = [oid for ref, oid in local.items() if ref not in received.owners]
+            others = [received.made.get(ref, (None, local.get(ref, b"")))[1] for ref in received.owners]
+            own = Own(shadow, owned, others)
+            base_tree = shadow.commit(base).tree if base is not None else None
+            blobs, self._pulled.refused = to_take(shadow, tree, shadow.commit(theirs).tree, base_tree, own)
+            if blobs:
+                merged = notes.put(shadow.trees, writer, tree, blobs.items())
+                seconds = max(0, int(self._store.clock()))
+                data = commits.encode(merged, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
+                self._moves.append((notes.REF, ours, writer.add(COMMIT, data)))
+            if base_ref is not None:
+                self._moves.append((base_ref, base, theirs))
+        self._moves += latest_moves(self._store, self._remote, theirs)
+
+    def _remember(self, foreign: Foreign, received: Received) -> None:
+        machines = {**foreign.machines}
+        for id, machine in self._survey.machines.items():
+            machines[id] = {"name": machine.name, "person": machine.person, "email": machine.email}
+        used = {owner[0] for owner in received.owners.values()}
+        after = Foreign(
+            machines={id: row for id, row in sorted(machines.items()) if id in used},
+            refs={ref: list(owner) for ref, owner in sorted(received.owners.items())},
+        )
+        if (after.refs or foreign.refs) and (after.refs, after.machines) != (foreign.refs, foreign.machines):
+            self._files[DOCUMENT] = encode(after)
+        if self._remote.name:
+            document = exchanged(self._store, self._remote)
+            seen = sorted(self._survey.server.refs)
+            if seen != document.seen:
+                document.seen = seen
+                self._files[document_of(self._remote)] = encode(document)

@@ -1,0 +1,289 @@
+"""Push: what is ours goes to a server, under names that nobody else has there. Refs there are made or advance.
+
+Branches, records and the word whose they are go in one atomic push where the server can; where it cannot, branches
+first, so that nothing is claimed that is not there. A race that is lost is looked at again and tried again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+from snapstore.errors import Remote as RemoteError
+from snapstore.git import commits, missing, notes
+from snapstore.git.objects import COMMIT, EMPTY_TREE
+from snapstore.git.shadow import SNAPSTORE
+from snapstore.share.ancestry import Ancestry
+from snapstore.share.local import document_of, exchanged, haves, latest_moves, machine_moves, notes_ref, own_refs
+from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
+from snapstore.share.naming import publish, updates
+from snapstore.share.notes import Own, to_send
+from snapstore.share.survey import Survey, check_project
+from snapstore.timeline.documents import encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from snapstore.git.packwriter import PackWriter
+    from snapstore.git.transport import Ask, Connection
+    from snapstore.share.remotes import Remote
+    from snapstore.timeline.store import Store
+    from snapstore.worktree.journal import RefMove
+
+    Progress = Callable[[str, int, int], None]
+    Updates = dict[str, tuple[bytes | None, bytes | None]]
+
+ATTEMPTS = 10
+_UNMOVED = 3  # refusals by a server that did not move meanwhile, before they are taken for its last word
+_PAUSE = 0.05  # seconds, growing, with jitter
+SAFETY = "refs/snapstore/safety/"
+
+
+class Pushed:
+    """What went over."""
+
+    __slots__ = ("attempts", "objects", "refs", "remote", "turns", "updates")
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.attempts = 0
+        self.objects = 0
+        self.turns = 0
+        self.updates: list[dict[str, Any]] = []
+        self.refs: dict[str, str] = {}  # ours: what it is called there
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "remote": self.remote.name or None,
+            "url": self.remote.url,
+            "objects": self.objects,
+            "turns": self.turns,
+            "updates": self.updates,
+            "names": self.refs,
+            "attempts": self.attempts,
+        }
+
+
+def push(
+    store: Store,
+    remote: Remote,
+    *,
+    progress: Progress | None = None,
+    ask: Ask | None = None,
+    with_safety: bool = False,
+    pause: Callable[[float], None] = time.sleep,
+) -> Pushed:
+    """Sends what is new here. Raises Remote where the server refuses, Secret where it would publish one."""
+    from snapstore.git.transport import open_remote
+
+    pushed = Pushed(remote)
+    unmoved, before = 0, None
+    while True:
+        pushed.attempts += 1
+        with open_remote(remote.url, progress=progress, ask=ask) as connection:
+            attempt = _Attempt(store, remote, connection, pushed, with_safety=with_safety)
+            refused = attempt.run()
+        if not refused:
+            return pushed
+        unmoved = unmoved + 1 if attempt.survey.refs == before else 0
+        before = attempt.survey.refs
+        if unmoved >= _UNMOVED or pushed.attempts >= ATTEMPTS:
+            ref, why = next(iter(sorted(refused.items())))
+            raise RemoteError(
+                f"{connection.shown} did not take {ref}: {why}",
+                "Nothing there was overwritten. See what it says, then push again.",
+                refs=refused,
+            )
+        pause(_PAUSE * pushed.attempts * (0.5 + random.random()))
+
+
+class _Attempt:
+    def __init__(
+        self, store: Store, remote: Remote, connection: Connection, pushed: Pushed, *, with_safety: bool
+    ) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._remote = remote
+        self._connection = connection
+        self._pushed = pushed
+        self._with_safety = with_safety
+        self._me = this_machine(store)
+        self._seconds = max(0, int(store.clock()))
+        self.survey = Survey(store, {})
+
+    def run(self) -> dict[str, str]:
+        """Gives the refs that the server did not take, and why."""
+        store, connection = self._store, self._connection
+        refs = connection.refs(push=True)
+        check_project(store, refs, connection.shown)
+        self._bring_in(refs)
+        self.survey = Survey(store, refs)
+        own = own_refs(store)
+        history = Ancestry(self._shadow).asked()
+        seen = self.survey.seen(store, store.foreign())
+        names = publish(own, self.survey.server, self._me, history, seen)
+        branches: Updates = dict(updates(own, names, self.survey.server, history))
+        if self._with_safety:
+            branches |= self._safety(refs)
+        tips = [new for _, new in branches.values() if new is not None]
+        new = [(oid, kind) for oid, kind, _, _ in missing.between(self._shadow.objects, tips, refs.values())]
+        fresh = [oid for oid, kind in new if kind == COMMIT]
+        blobs = self._records(own, fresh)
+        self._refuse_secrets(fresh, blobs)
+        writer = self._shadow.objects.writer()
+        try:
+            words = self._words(writer, names, blobs, refs)
+            pack = self._shadow.objects.finish(writer)
+        except BaseException:
+            writer.abandon()
+            raise
+        try:
+            ends = [oid for _, oid in words.values() if oid is not None]
+            beside = missing.between(self._shadow.objects, ends, [*refs.values(), *tips])
+            objects = list(dict.fromkeys([*(oid for oid, _ in new), *(found[0] for found in beside)]))
+            refused = self._send(branches, words, objects)
+            if not refused:
+                self._record(own, names, branches, words, fresh, len(objects))
+        finally:
+            self._shadow.objects.release(pack)
+        return refused
+
+    def _bring_in(self, refs: Mapping[str, bytes]) -> None:
+        """What machines say of themselves, and the records: a push adds to them."""
+        contains = self._shadow.objects.contains
+        wanted = {ref: oid for ref, oid in refs.items() if ref == notes.REF or ref.startswith(PREFIX)}
+        lacking = [oid for oid in wanted.values() if not contains(oid, fresh=False)]
+        if not lacking:
+            return
+        store = self._store
+        with self._connection.fetch(lacking, haves(store), self._shadow.objects) as incoming, store.changing():
+            pack = incoming.accept()
+            moves = machine_moves(store, wanted, Ancestry(self._shadow))
+            moves += latest_moves(store, self._remote, wanted.get(notes.REF))
+            if moves:
+                store.journal.carry_out(moves, {}, what="look at a remote")
+            self._shadow.objects.release(pack)
+
+    def _safety(self, refs: Mapping[str, bytes]) -> Updates:
+        """What was on disk before forced moves, as a copy that nobody pulls."""
+        found: Updates = {}
+        for ref, oid in self._shadow.refs.list(SAFETY).items():
+            there = f"{SAFETY}{self._me.id}/{ref.removeprefix(SAFETY)}"
+            if refs.get(there) is None:
+                found[there] = (None, oid)
+        return found
+
+    def _records(self, own: Mapping[str, bytes], fresh: list[bytes]) -> dict[bytes, bytes]:
+        shadow = self._shadow
+        ours, theirs = shadow.refs.read(notes.REF), self.survey.notes
+        if ours is None:
+            return {}
+        base_ref = notes_ref(self._remote)
+        base = shadow.refs.read(base_ref) if base_ref is not None and theirs is not None else None
+        foreign = self._store.foreign().refs
+        others = [oid for ref in foreign if (oid := shadow.refs.read(ref)) is not None]
+        mine = Own(shadow, own.values(), others)
+        going = set(fresh)
+        return to_send(
+            shadow,
+            shadow.commit(ours).tree,
+            shadow.commit(theirs).tree if theirs is not None else EMPTY_TREE,
+            shadow.commit(base).tree if base is not None else None,
+            lambda commit: commit in going or mine.leads_to(commit),
+            mine,
+        )
+
+    def _refuse_secrets(self, fresh: list[bytes], blobs: Mapping[bytes, bytes]) -> None:
+        from snapstore.share import secrets
+
+        secrets.refuse(secrets.check(self._store, fresh, blobs.items()))
+
+    def _words(
+        self, writer: PackWriter, names: Mapping[str, str], blobs: Mapping[bytes, bytes], refs: Mapping[str, bytes]
+    ) -> Updates:
+        """The store's id, the records, and whose the refs are: what goes along with branches."""
+        found: Updates = {}
+        shadow, theirs = self._shadow, self.survey.notes
+        if f"{STORES}{self._store.header.id}" not in refs:
+            found[f"{STORES}{self._store.header.id}"] = (None, write_store(writer, self._store.header.id))
+        if blobs:
+            tree = shadow.commit(theirs).tree if theirs is not None else None
+            merged = notes.put(shadow.trees, writer, tree, blobs.items())
+            parents = [theirs] if theirs is not None else []
+            data = commits.encode(merged, parents, SNAPSTORE, SNAPSTORE, self._seconds, "Records of turns\n")
+            found[notes.REF] = (theirs, writer.add(COMMIT, data))
+        known = self.survey.claims.get(self._me.id)
+        claimed = {**(known.refs if known is not None else {}), **{name: ref for ref, name in names.items()}}
+        said = known is not None and (known.machine.name, known.machine.person, known.machine.email)
+        if known is None or claimed != known.refs or said != (self._me.name, self._me.person, self._me.email):
+            ref = f"{PREFIX}{self._me.id}"
+            former = refs.get(ref)
+            found[ref] = (former, write_claims(shadow, writer, Claims(self._me, claimed), former, self._seconds))
+        return found
+
+    def _send(self, branches: Updates, words: Updates, objects: list[bytes]) -> dict[str, str]:
+        connection, source = self._connection, self._shadow.objects
+        if not branches and not words:
+            return {}
+        if "atomic" in connection.capabilities or not branches or not words:
+            results = connection.push({**branches, **words}, objects, source, atomic=True)
+        else:
+            results = connection.push(branches, objects, source, atomic=False)
+            if not any(results.values()):
+                connection.refs(push=True)
+                results |= connection.push(words, objects, source, atomic=False)
+        return {ref: why for ref, why in results.items() if why is not None}
+
+    def _record(
+        self,
+        own: Mapping[str, bytes],
+        names: Mapping[str, str],
+        branches: Updates,
+        words: Updates,
+        fresh: list[bytes],
+        objects: int,
+    ) -> None:
+        """Notes what the server has now."""
+        store, remote, pushed, refs = self._store, self._remote, self._pushed, self._shadow.refs
+        with store.changing():
+            moves: list[RefMove] = []
+            files: dict[str, bytes | None] = {}
+            base_ref = notes_ref(remote)
+            there = words[notes.REF][1] if notes.REF in words else self.survey.notes
+            if base_ref is not None and there is not None and refs.read(base_ref) != there and self._knows():
+                moves.append((base_ref, refs.read(base_ref), there))
+            moves += latest_moves(store, remote, there)
+            own_ref = f"{PREFIX}{self._me.id}"
+            if own_ref in words:
+                moves.append((own_ref, refs.read(own_ref), words[own_ref][1]))
+            document = exchanged(store, remote)
+            after = {ref: [name, own[ref].hex()] for ref, name in sorted(names.items())}
+            if remote.name and document.pushed != after:
+                document.pushed = after
+                files[document_of(remote)] = encode(document)
+            if moves or files:
+                store.journal.carry_out(moves, files, what=f"push to {remote.name or 'a remote'}")
+        commit = self._shadow.commit
+        pushed.objects = objects
+        pushed.refs = dict(names)
+        pushed.turns = sum(commit(oid).number("Turn") is not None for oid in fresh)
+        homes = {name: ref for ref, name in names.items()}
+        pushed.updates = [
+            {
+                "ref": homes.get(name),
+                "there": name,
+                "from": old.hex() if old else None,
+                "to": new.hex() if new else None,
+            }
+            for name, (old, new) in sorted(branches.items())
+        ]
+
+    def _knows(self) -> bool:
+        """Whether every record of the server is here, so that the next exchange may start from it: not where others
+        have added some that were not pulled yet."""
+        shadow, theirs = self._shadow, self.survey.notes
+        base_ref = notes_ref(self._remote)
+        base = shadow.refs.read(base_ref) if base_ref is not None else None
+        return theirs is None or theirs == base

@@ -1,0 +1,95 @@
+"""A look at a server before anything is exchanged: is it ours, whose is what, and what of it is not here yet."""
+
+from __future__ import annotations
+
+from snapstore.errors import Remote, Unsafe
+from snapstore.git.notes import REF as NOTES
+from snapstore.share.machine import PREFIX, STORES, is_id, read_claims
+from snapstore.share.naming import Machine, Server, identities, split
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from snapstore.share.machine import Claims
+    from snapstore.timeline.foreign import Foreign
+    from snapstore.timeline.store import Store
+
+    Refs = Mapping[str, bytes]
+
+MOST_REFS = 200_000
+
+
+def project_of(refs: Refs, shown: str) -> str | None:
+    """The id of the store that a server's refs are of; None for a repository that holds nothing yet."""
+    ids = sorted(ref.removeprefix(STORES) for ref in refs if ref.startswith(STORES))
+    if len(refs) > MOST_REFS:
+        raise Remote(f"{shown} has {len(refs):,} refs: that is no store of ours", "Use a repository of its own.")
+    if len(ids) > 1:
+        raise Unsafe(
+            f"{shown} holds the turns of {len(ids)} projects",
+            "Each project needs a repository of its own: make an empty one, and push to that.",
+        )
+    if ids and is_id(ids[0]):
+        return ids[0]
+    if any(ref.startswith("refs/") for ref in refs):
+        raise Unsafe(
+            f"{shown} is no store: it holds something else",
+            "Use an empty repository for the turns: `git init --bare`, or a new one on your server.",
+        )
+    return None
+
+
+def check_project(store: Store, refs: Refs, shown: str) -> bool:
+    """Raises Unsafe for the turns of another project; says whether the repository holds any turns."""
+    found = project_of(refs, shown)
+    if found is not None and found != store.header.id:
+        raise Unsafe(
+            f"{shown} holds the turns of another project ({found[:8]}, this is {store.header.id[:8]})",
+            f"If it is the same project, join it: `snapstore init --from {shown}`. Else use another repository.",
+            theirs=found,
+            ours=store.header.id,
+        )
+    return found is not None
+
+
+def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:
+    """The refs that are exchanged; a server may have any others."""
+    for ref, oid in refs.items():
+        if ref == NOTES or split(ref) or (ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX))):
+            yield ref, oid
+
+
+class Survey:
+    """What a server's refs say, as far as their objects are here."""
+
+    def __init__(self, store: Store, refs: Refs) -> None:
+        shadow = store.shadow
+        self.refs = dict(refs)
+        self.notes = refs.get(NOTES)
+        self.claims: dict[str, Claims] = {}
+        owners: dict[str, tuple[str, str]] = {}
+        for ref, oid in sorted(refs.items()):
+            id = ref.removeprefix(PREFIX)
+            if ref.startswith(PREFIX) and is_id(id):
+                claims = read_claims(shadow, id, oid)
+                if claims is not None:
+                    self.claims[id] = claims
+                    for name, home in claims.refs.items():
+                        owners.setdefault(name, (id, home))
+        self.server = Server(refs, owners)
+
+    @property
+    def machines(self) -> dict[str, Machine]:
+        return {id: claims.machine for id, claims in self.claims.items()}
+
+    def seen(self, store: Store, foreign: Foreign) -> dict[str, bytes]:
+        """Tips that are here of refs that may have moved on there since."""
+        known = {(machine, home): ref for ref, (machine, home) in foreign.refs.items()}
+        found: dict[str, bytes] = {}
+        for name, owner in identities(self.server).items():
+            here = known.get(owner)
+            tip = store.shadow.refs.read(here) if here is not None else None
+            if tip is not None:
+                found[name] = tip
+        return found
