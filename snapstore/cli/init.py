@@ -6,7 +6,6 @@ import os
 
 from snapstore.cli.options import QUIET, Command, Operand, Option
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, files_text, path_text, safe, size_text
-from snapstore.errors import Usage
 from snapstore.records.settings import BY_NAME
 
 TYPE_CHECKING = False
@@ -32,8 +31,6 @@ def init(
     from snapstore.timeline.documents import check_name
     from snapstore.timeline.store import DEFAULT_SESSION, Store
 
-    if former is not None and not adopt:
-        raise Usage("--from says where the adopted root was", "Use it together with --adopt.")
     home = places.home_folder()
     found = None if directory is not None else places.find(home, ".")
     if directory is not None:
@@ -46,6 +43,8 @@ def init(
     limits = {"max_file_size": max_file_size, "max_branches": max_branches}
     asked: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
     adopted: str | None = None
+    if former is not None and not adopt:
+        return _attach(context, home, root, former, anyway=anyway, **asked)
     if adopt:
         if not anyway:
             places.refuse_root(home, root)
@@ -59,6 +58,20 @@ def init(
         if changed:
             store.configure(**asked)
         _report(context, store, created=made, adopted=adopted, changed=changed)
+    return 0
+
+
+def _attach(context: Context, home: str, root: bytes, url: str, *, anyway: bool, **settings: Any) -> int:
+    """Joins a project that is shared already."""
+    from snapstore.cli.clone import told
+    from snapstore.cli.sharing import Transfer, asking
+    from snapstore.share import attach
+
+    with Transfer(context) as progress:
+        done = attach.attach(
+            home, root, url, anyway=anyway, say=context.say, progress=progress, ask=asking(context), **settings
+        )
+    told(context, done)
     return 0
 
 
@@ -125,9 +138,9 @@ COMMAND = Command(
         Option(
             "former",
             "--from",
-            "With --adopt: where the folder was, when that is not plain.",
-            metavar="OLD",
-            complete="folder",
+            "Join the project that is shared at URL: its turns come in, and what is on disk here is recorded on top of "
+            "them. With --adopt: where the folder was.",
+            metavar="URL",
         ),
         Option("anyway", "--anyway", "Even for your home folder, / or a folder inside another store's."),
         Option(

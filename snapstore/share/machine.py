@@ -127,3 +127,8 @@ def write_store(writer: PackWriter, id: str) -> bytes:
 def _text(data: dict[str, Any], key: str) -> str:
     value = data.get(key)
     return commits.one_line(value)[:_LONGEST_TEXT] if isinstance(value, str) else ""
+
+
+def known_name(store: Store) -> str | None:
+    """This machine's name, once it has one."""
+    return this_machine(store).name if store.documents.read(_Document, _STATE) is not None else None

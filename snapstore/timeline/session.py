@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Busy, Unknown, Unsafe
+from snapstore.timeline.afterturn import start_push
 from snapstore.timeline.documents import OpenTurn, encode, readable
 from snapstore.timeline.step import DONE, INTERRUPTED, NAMED, SCANNED, Step
 from snapstore.timeline.store import failed
@@ -128,6 +129,7 @@ class Session:
                     found_by = SCANNED
                 oid = step.record_turn(turn, found_by, status, record)
                 step.commit(f"end of a turn in session {self.name}", None)
+        start_push(self.store)
         return oid
 
     def end_if_changed(self, **record: Any) -> bytes | None:
@@ -138,6 +140,8 @@ class Session:
                 changed = step.scan(turn) != self.store.shadow.commit(step.cursor).tree
                 oid = step.record_turn(turn, SCANNED, DONE, record) if changed else None
                 step.commit(f"end of a turn in session {self.name}", None)
+        if oid is not None:
+            start_push(self.store)
         return oid
 
     def note(self, **origin: str) -> None:
@@ -153,6 +157,7 @@ class Session:
         with self.store.changing(), Step(self.store, self.name) as step:
             step.amend(commit, record)
             step.commit(f"record of a turn in session {self.name}", self.store.open_turn(self.name))
+        start_push(self.store)
 
     def cancel(self) -> None:
         """Forgets the open turn. What it changed stays on disk, and is recorded as edits by the next."""
