@@ -10,19 +10,14 @@ from typing import Any, ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from snapstore.errors import SnapstoreError
-from snapstore.timeline.branch import ARCHIVED
 from snapstore.timeline.branches import Branches
-from snapstore.timeline.ops import Operation
 from snapstore.timeline.painting import NARROW
-from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
 from snapstore.timeline.text import safe
-from snapstore.tui.branches import RENAME, SWITCH, BranchesScreen, read_branches
+from snapstore.tui.branches import BranchesScreen
 from snapstore.tui.commandline import COMMANDS, Command, parse
 from snapstore.tui.diffview import DiffView, name_of
 from snapstore.tui.linescreen import LineScreen
-from snapstore.tui.moves import trouble
 from snapstore.tui.moving import MovingApp
 from snapstore.tui.undolist import UndolistScreen
 
@@ -39,10 +34,10 @@ class ActingApp(MovingApp):
         Binding("enter", "go", "go"),
         Binding("r", "revert", "revert"),
         Binding("U", "take_back", "take back"),
-        Binding("b", "branches", "branches"),
+        Binding("b", "branches", "branches", priority=True),
         Binding("d", "diff", "diff"),
         Binding("m", "mark", "mark"),
-        Binding("colon", "command", "command"),
+        Binding("colon", "command", "command", priority=True),
     ]
 
     def __init__(self) -> None:
@@ -61,6 +56,10 @@ class ActingApp(MovingApp):
         """Looks at a node."""
         raise NotImplementedError
 
+    async def show_archived(self, archived: bool) -> None:
+        """Draws archived branches too, or leaves them out."""
+        raise NotImplementedError
+
     def diff_shown(self, shown: bool) -> None:
         """Makes room for the diff panel, or takes it back."""
         raise NotImplementedError
@@ -71,6 +70,19 @@ class ActingApp(MovingApp):
     def count(self) -> int:
         """How often, from digits typed before the key."""
         return 1
+
+    # Keys that open a screen: with priority, and waited for. What is typed ahead is then the screen's, not the tree's.
+
+    OPENING: ClassVar[set[str]] = {"branches", "command"}
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return not (action in self.OPENING and len(self.screen_stack) > 1)
+
+    async def action_command(self) -> None:
+        await self.push_screen(LineScreen(":", typed=self._typed, known=COMMANDS), self._entered)
+
+    async def action_branches(self) -> None:
+        await self.push_screen(BranchesScreen(), self._chosen)
 
     # Keys that move.
 
@@ -161,43 +173,9 @@ class ActingApp(MovingApp):
             self.say(f"Marked {name_of(self.snapshot, self.marked)}: `d` also compares with it.")
         view.show(self.selected, self.snapshot)
 
-    # Branches.
-
-    def action_branches(self) -> None:
-        self.in_background(self._branches())
-
-    async def _branches(self) -> None:
-        at = notice = ""
-        while True:
-            found = await self.in_thread(read_branches, self.snapshot.session)
-            picked = await self.push_screen_wait(BranchesScreen(found, self.clock(), at, notice))
-            if picked is None:
-                return
-            verb, branch = picked
-            at, notice = branch.name, ""
-            if verb == SWITCH:
-                self._switch(at)
-                return
-            if verb == RENAME:
-                name = await self.push_screen_wait(LineScreen(f"New name for {safe(at)}: ", at))
-                if name is None or name.strip() in ("", at):
-                    continue
-                at = name.strip()
-                told = f"Branch {safe(branch.name)} is now called {safe(at)}"
-                notice = await self._tried(partial(_rename, branch.name, at), told)
-            elif branch.state == ARCHIVED:
-                notice = await self._tried(partial(_unarchive, at), f"Branch {safe(at)} is listed again")
-            else:
-                notice = await self._tried(partial(_archive, at), f"Branch {safe(at)} is in the archive, whole")
-
-    async def _tried(self, made: Callable[[Session], Operation], told: str) -> str:
-        """What came of a change, to be read in the list it was asked for in."""
-        try:
-            await self.change(made, told)
-        except (SnapstoreError, OSError) as error:
-            await self.refresh_snapshot()
-            return trouble(error)
-        return f"{told}."
+    def _chosen(self, branch: str | None) -> None:
+        if branch is not None:
+            self._switch(branch)
 
     def _switch(self, address: str) -> None:
         nothing = "You are there already."
@@ -205,14 +183,12 @@ class ActingApp(MovingApp):
 
     # Commands.
 
-    def action_command(self) -> None:
-        self.in_background(self._command())
+    def _entered(self, text: str | None) -> None:
+        if text is not None and text.strip():
+            self._typed.append(text)
+            self.in_background(self._obey(text))
 
-    async def _command(self) -> None:
-        text = await self.push_screen_wait(LineScreen(":", typed=self._typed, known=COMMANDS))
-        if text is None or not text.strip():
-            return
-        self._typed.append(text)
+    async def _obey(self, text: str) -> None:
         command = parse(text)
         if command is not None:
             await self.obey(command)
@@ -228,7 +204,7 @@ class ActingApp(MovingApp):
             "revert": lambda address: self._revert(address) if address is not None else self.action_revert(),
             "checkpoint": self._checkpoint,
             "undolist": lambda _: self._undolist(),
-            "branches": lambda _: self._branches(),
+            "branches": lambda _: self.action_branches(),
             "back": lambda _: self.action_take_back(),
             "cancel": lambda _: self._cancel(),
             "help": lambda _: self.action_help(),
@@ -245,9 +221,14 @@ class ActingApp(MovingApp):
         await self.change(lambda session: Branches(session).checkpoint(name, oid), told)
 
     async def _undolist(self) -> None:
-        found = await self.push_screen_wait(UndolistScreen(self.snapshot, self.clock(), self.size.width < NARROW))
-        if found is not None:
-            self.select(found)
+        await self.push_screen(UndolistScreen(self.snapshot, self.clock(), self.size.width < NARROW), self._looked_up)
+
+    async def _looked_up(self, oid: bytes | None) -> None:
+        if oid is None:
+            return
+        if oid not in self.snapshot.shown:
+            await self.show_archived(True)
+        self.select(oid)
 
     async def _cancel(self) -> None:
         closed = await self.in_thread(_close_open_turn, self.snapshot.session)
@@ -258,15 +239,3 @@ class ActingApp(MovingApp):
 def _close_open_turn(opened: Callable[[], AbstractContextManager[Store]], session: str) -> bool:
     with opened() as store:
         return store.session(session).close_open_turn() is not None
-
-
-def _rename(old: str, new: str, session: Session) -> Operation:
-    return Branches(session).rename(old, new)
-
-
-def _archive(name: str, session: Session) -> Operation:
-    return Branches(session).archive(name)
-
-
-def _unarchive(name: str, session: Session) -> Operation:
-    return Branches(session).unarchive(name)

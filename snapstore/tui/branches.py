@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,32 +13,33 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from snapstore.errors import SnapstoreError
 from snapstore.timeline.branch import ARCHIVED, CURRENT, Branch
 from snapstore.timeline.branches import Branches
-from snapstore.timeline.store import Store
+from snapstore.timeline.ops import Operation
+from snapstore.timeline.session import Session
 from snapstore.timeline.text import age, cells, clip, first_line, safe
 from snapstore.timeline.wording import turns_text
 from snapstore.tui.lines import styled
+from snapstore.tui.linescreen import LineScreen
+from snapstore.tui.moves import trouble
 from snapstore.tui.picklist import PickList
 
-SWITCH, RENAME, ARCHIVE = "switch", "rename", "archive"
+if TYPE_CHECKING:
+    from snapstore.tui.acting import ActingApp
+
 WIDEST_NAME = 30
 KEYS = "Enter switches · r renames · a archives, or lists again · Esc leaves"
 _STYLES = {CURRENT: "bold $here", ARCHIVED: "$quiet"}
 
 
-def read_branches(opened: Callable[[], AbstractContextManager[Store]], session: str) -> list[Branch]:
-    with opened() as store:
-        return Branches(store.session(session)).list()
-
-
-class BranchesScreen(ModalScreen[tuple[str, Branch] | None]):
-    """Gives what is to be done with which."""
+class BranchesScreen(ModalScreen[str | None]):
+    """Gives the branch to switch to. What changes names is done here, and the list stays."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose('switch')", "switch"),
-        Binding("r", "choose('rename')", "rename"),
-        Binding("a", "choose('archive')", "archive"),
+        Binding("enter", "switch", "switch"),
+        Binding("r", "rename", "rename"),
+        Binding("a", "archive", "archive"),
         Binding("escape,q,b", "leave", "leave"),
     ]
     DEFAULT_CSS = """
@@ -47,36 +48,89 @@ class BranchesScreen(ModalScreen[tuple[str, Branch] | None]):
         width: 94%; height: auto; max-height: 90%; background: $surface; border: round $primary; padding: 0 1;
     }
     BranchesScreen PickList { max-height: 70vh; background: $surface; }
+    BranchesScreen #notice { color: $warning; height: auto; display: none; }
     BranchesScreen .quiet { color: $quiet; }
     """
+    app: ActingApp
 
-    def __init__(self, found: list[Branch], now: float, at: str = "", notice: str = "") -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._found = found
-        self._now = now
-        self._at = at
-        self._notice = notice
+        self._found: list[Branch] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(id="branches"):
             yield PickList(id="list")
-            if self._notice:
-                yield Static(styled((self._notice, "$warning")))
+            yield Static("", id="notice")
             yield Static(styled(KEYS), classes="quiet")
 
-    def on_mount(self) -> None:
-        width = min(max((cells(safe(branch.name)) for branch in self._found), default=0), WIDEST_NAME)
-        places = {branch.name: at for at, branch in enumerate(self._found)}
-        view = self.query_one(PickList)
-        view.show_rows([_row(branch, width, self._now) for branch in self._found], places.get(self._at, 0))
-        view.focus()
+    async def on_mount(self) -> None:
+        self.query_one(PickList).focus()
+        self.run_worker(self._list(), group="branches")
 
-    def action_choose(self, verb: str) -> None:
-        if self._found:
-            self.dismiss((verb, self._found[self.query_one(PickList).picked]))
+    async def _list(self, at: str = "", notice: str = "") -> None:
+        try:
+            self._found = await asyncio.to_thread(self._read)
+        except (SnapstoreError, OSError) as error:
+            notice = trouble(error)
+        width = min(max((cells(safe(branch.name)) for branch in self._found), default=0), WIDEST_NAME)
+        places = {branch.name: number for number, branch in enumerate(self._found)}
+        rows = [_row(branch, width, self.app.clock()) for branch in self._found]
+        self.query_one(PickList).show_rows(rows, places.get(at, 0))
+        told = self.query_one("#notice", Static)
+        told.update(styled(notice))
+        told.display = bool(notice)
+
+    def _read(self) -> list[Branch]:
+        with self.app.store(recover=False) as store:
+            return Branches(store.session(self.app.snapshot.session)).list()
+
+    @property
+    def _picked(self) -> Branch | None:
+        return self._found[self.query_one(PickList).picked] if self._found else None
+
+    def action_switch(self) -> None:
+        if self._picked is not None:
+            self.dismiss(self._picked.name)
 
     def action_leave(self) -> None:
         self.dismiss(None)
+
+    async def action_rename(self) -> None:
+        branch = self._picked
+        if branch is None:
+            return
+
+        def named(name: str | None) -> None:
+            new = (name or "").strip()
+            if new and new != branch.name:
+                told = f"Branch {safe(branch.name)} is now called {safe(new)}"
+                self._change(lambda session: Branches(session).rename(branch.name, new), told, new)
+
+        await self.app.push_screen(LineScreen(f"New name for {safe(branch.name)}: ", branch.name), named)
+
+    def action_archive(self) -> None:
+        branch = self._picked
+        if branch is None:
+            return
+        name = branch.name
+        if branch.state == ARCHIVED:
+            told = f"Branch {safe(name)} is listed again"
+            self._change(lambda session: Branches(session).unarchive(name), told, name)
+        else:
+            told = f"Branch {safe(name)} is in the archive, whole"
+            self._change(lambda session: Branches(session).archive(name), told, name)
+
+    def _change(self, made: Callable[[Session], Operation], told: str, at: str) -> None:
+        self.run_worker(self._changed(made, told, at), group="branches")
+
+    async def _changed(self, made: Callable[[Session], Operation], told: str, at: str) -> None:
+        notice = f"{told}."
+        try:
+            await self.app.change(made, told)
+        except (SnapstoreError, OSError) as error:
+            await self.app.refresh_snapshot()
+            notice = trouble(error)
+        await self._list(at, notice)
 
 
 def _row(branch: Branch, width: int, now: float) -> Content:

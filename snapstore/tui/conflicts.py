@@ -138,7 +138,7 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
         return self._sides[move.path]
 
     def _three_way(self, move: PathMove) -> dict[str, Any]:
-        with self.app.store() as store:
+        with self.app.store(recover=False) as store:
             return three_way(store.session(self._look.plan.session), self._look.plan, move.path)
 
     # Choosing.

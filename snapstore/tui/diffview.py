@@ -39,6 +39,7 @@ class DiffView(LinesView):
         super().__init__(id=id)
         self.against = CURRENT
         self._patch = PatchLines()
+        self._of = ""
         self._asked: tuple[bytes, bytes] | None = None
         self._waiting: Timer | None = None
 
@@ -52,10 +53,13 @@ class DiffView(LinesView):
         if not self.display or oid is None or snapshot is None:
             return
         base = self._base(oid, snapshot)
-        self.border_title = Text(safe(self._title(oid, base, snapshot)))
+        self._of = self._title(oid, base, snapshot)
+        self._entitle()
         if base is None:
             self._take(PatchLines(), "It is the first: there is nothing before it.")
-        elif (base, oid) != self._asked:
+        elif (base, oid) == self._asked:
+            self._take(self._patch)
+        else:
             self._waiting = self.set_timer(PAUSE, lambda: self._load(base, oid, snapshot.session))
 
     def _base(self, oid: bytes, snapshot: Snapshot) -> bytes | None:
@@ -84,7 +88,7 @@ class DiffView(LinesView):
 
     def _compare(self, old: bytes, new: bytes, session: str, given_up: Event) -> PatchLines | str:
         try:
-            with self.app.store() as store:
+            with self.app.store(recover=False) as store:
                 return PatchLines().read(store.session(session), old, new, given_up)
         except (SnapstoreError, OSError) as error:
             return f"{error} {getattr(error, 'hint', '')}"
@@ -96,8 +100,10 @@ class DiffView(LinesView):
             self.show_lines([styled((text, "$quiet"))])
         else:
             self.show_made(patch)
-        counts = f"{files_text(patch.files)} +{patch.added:,} −{patch.removed:,}" if patch.files else ""
-        self.border_subtitle = counts
+        self._entitle(f" · {files_text(patch.files)} +{patch.added:,} −{patch.removed:,}" if patch.files else "")
+
+    def _entitle(self, counts: str = "") -> None:
+        self.border_title = Text(safe(self._of + counts))
 
     def action_file(self, step: int) -> None:
         """To the next file, or the one before."""

@@ -15,6 +15,7 @@ from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, wh
 from snapstore.timeline.nodes import FileChange, Node, counted, read_node
 from snapstore.timeline.text import files_text, path_text, safe_lines
 from snapstore.tui.lines import LONGEST, LinesView, styled
+from snapstore.tui.moves import trouble
 
 if TYPE_CHECKING:
     from snapstore.timeline.store import Store
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from snapstore.tui.snapshot import Snapshot
 
 PAUSE = 0.04  # seconds that a selection must last to be worth reading
+AGES_EVERY = 10.0
 MOST_FILES = 200
 MOST_LINES = 300  # of a prompt, and of all replies
 _LETTERS = {"A": "$success", "D": "$error"}
@@ -37,16 +39,18 @@ class Preview(LinesView):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(wrap=True, id=id)
-        self._shown: bytes | None = None
-        self._snapshot: Snapshot | None = None
+        self._node: Node | None = None
+        self._counted = False
         self._waiting: Timer | None = None
 
+    def on_mount(self) -> None:
+        self.set_interval(AGES_EVERY, self._repaint)
+
     def show(self, oid: bytes | None, snapshot: Snapshot | None) -> None:
-        self._snapshot = snapshot
         if self._waiting is not None:
             self._waiting.stop()
         if oid is None or snapshot is None:
-            self._shown = None
+            self._node = None
             self.show_lines([])
             return
         self._waiting = self.set_timer(PAUSE, lambda: self._load(oid, snapshot))
@@ -58,23 +62,31 @@ class Preview(LinesView):
         given_up = Event()
         try:
             for counts in (False, True):  # the counts take a look into every file: what is known is shown before
-                lines = await asyncio.to_thread(self._lines, oid, snapshot, counts, given_up)
-                self.show_lines(lines, keep=self._shown == oid)
-                self._shown = oid
+                found = await asyncio.to_thread(self._look, oid, snapshot, counts, given_up)
+                if isinstance(found, str):
+                    self.show_lines([styled((found, "$error"))])
+                    return
+                same = self._node is not None and self._node.commit == found.commit
+                self._node, self._counted = found, counts
+                self._repaint(keep=same)
         finally:
             given_up.set()
 
-    def _lines(self, oid: bytes, snapshot: Snapshot, counts: bool, given_up: Event) -> list[Content]:
+    def _look(self, oid: bytes, snapshot: Snapshot, counts: bool, given_up: Event) -> Node | str:
         try:
-            with self.app.store() as store:
+            with self.app.store(recover=False) as store:
                 node = read_node(store.shadow, oid, branch=snapshot.graph.branch_of(oid) or "")
-                node.undone = oid in snapshot.undone
-                node.checkpoints = list(snapshot.graph.pinned.get(oid, ()))
                 if counts:
                     node.files[:MOST_FILES] = _counts(store, node.files[:MOST_FILES], given_up)
-                return list(describe(node, store.clock(), counted=counts))
         except (SnapstoreError, OSError) as error:
-            return [styled((str(error), "$error")), styled(getattr(error, "hint", ""))]
+            return trouble(error)
+        node.undone = oid in snapshot.undone
+        node.checkpoints = list(snapshot.graph.pinned.get(oid, ()))
+        return node
+
+    def _repaint(self, keep: bool = True) -> None:
+        if self._node is not None:
+            self.show_lines(describe(self._node, self.app.clock(), counted=self._counted), keep=keep)
 
 
 def _counts(store: Store, changes: list[FileChange], given_up: Event) -> list[FileChange]:
