@@ -43,7 +43,7 @@ class Limits:
         held: int = 1 << 27,
         # git makes no deltas of larger files (core.bigFileThreshold), so nobody honest sends one.
         delta: int = 1 << 29,
-        objects: int = 50_000_000,
+        objects: int = 4_000_000,
     ) -> None:
         self.pack = pack
         self.blob = blob
@@ -83,10 +83,17 @@ class Incoming:
             raise cannot_write(error) from error
 
     def _make_folder(self) -> None:
-        self._folder = f"{self._objects.folder}/{FOLDER}{os.urandom(8).hex()}"
-        os.mkdir(self._folder, 0o700)
-        self._lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)  # while it is held, nobody sweeps it
+        while True:
+            self._folder = f"{self._objects.folder}/{FOLDER}{os.urandom(8).hex()}"
+            os.mkdir(self._folder, 0o700)
+            try:
+                self._lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            fcntl.flock(self._lock, fcntl.LOCK_EX)  # while it is held, nobody sweeps it
+            if os.path.exists(self._folder):
+                break
+            os.close(self._lock)  # another run's sweep came between
         self._base = f"{self._folder}/pack"
         self._fd = os.open(f"{self._base}.pack", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
@@ -118,23 +125,28 @@ class Incoming:
                 self.discard()
                 raise Missing(oid)
         base = f"{self._objects.pack_folder}/pack-{self._checksum.hex()}"
-        made: list[str] = []
         try:
-            if not os.path.exists(f"{base}.idx"):
-                for suffix in (".keep", ".pack", ".idx"):
-                    made.append(base + suffix)
-                    if suffix == ".keep":
-                        os.close(os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-                    else:
-                        os.rename(self._base + suffix, base + suffix)
-                sync_folder(self._objects.pack_folder)
+            if os.path.exists(f"{base}.idx"):
+                # Taken over by a run that did not come to its refs. Not the caller's to discard, so it is not given.
+                os.utime(f"{base}.pack")
+                return None
+            self._move_in(base)
         except OSError as error:
-            self._objects.discard(base) if made else None
             raise cannot_write(error) from error
         finally:
             self.discard()
         self._objects.reload()
         return base
+
+    def _move_in(self, base: str) -> None:
+        try:
+            os.close(os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            for suffix in (".pack", ".idx"):
+                os.rename(self._base + suffix, base + suffix)
+            sync_folder(self._objects.pack_folder)
+        except BaseException:
+            self._objects.discard(base)
+            raise
 
     def discard(self) -> None:
         """Leaves no trace; a second call does nothing."""
