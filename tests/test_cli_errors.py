@@ -60,7 +60,7 @@ def test_a_folder_inside_a_watched_one_needs_a_word(root: Path) -> None:
 
 def test_adopting_nothing_is_refused(root: Path) -> None:
     refused(root, "unknown", 16, "init", "--adopt")
-    refused(root, "usage", 2, "init", "--from", "/somewhere")
+    refused(root, "remote", 17, "init", "--from", "/somewhere")
     snap(root, "init")
     refused(root, "no-store", 13, "init", "--adopt")
 

@@ -28,6 +28,7 @@ class PushedRefRecord(Record):
 
     ref: Text | None
     there: Text
+    from_: str | None = Field(alias="from")
     to: str
 
 
@@ -41,15 +42,10 @@ class PushRecord(Record):
     attempts: int
 
 
-class PushesRecord(Record):
-    """One of these for each remote."""
-
-    pushes: list[PushRecord]
-
-
 class PulledRefRecord(Record):
     ref: Text
     there: Text
+    from_: str | None = Field(alias="from")
     to: str
     turns: int
     machine: Text | None
