@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 FORGOTTEN = "[forgotten]"
 MOST_NEEDLES = 500
 _LONGEST_FILE = 1 << 20  # content beyond this gives no needles
-_LINE, _VALUE = 16, 8  # characters from which on a line, or what a line assigns, tells the file
+_SHORTEST = 8  # characters of a line that tells the file
+_FEW_LINES = 64  # a file of no more is known by each of them
 
 # What a raw line keeps when its content goes.
 _KEPT = {
@@ -34,11 +35,13 @@ _CALLS = ("input", "arguments", "args", "state")
 _TOOLISH = ("tool", "function", "exec", "output", '"input"', "patch", "attachment", "snapshot")
 _WORD = re.compile(r"[^\s\"'`;|&<>(){}=:,\\]+")
 _PLAIN = re.compile(r"[ !#-.0-\[\]-~]+")  # the same however often it is written as JSON
+_MACHINE_MADE = re.compile(r"[A-Za-z0-9+/=_-]{12,}")
 _ASSIGNED = re.compile(r"[=:]\s*[\"']?([^\s\"']{8,})")
 
 
 class Scrub:
-    """For files below a root that `matches` knows. `patterns` are how it knows them, for a first quick look."""
+    """For files below a root that `matches` knows. `patterns` are how it knows them, for a first quick look; `names`
+    are files that may be meant by their last part alone (else what the patterns spell out)."""
 
     def __init__(
         self,
@@ -46,12 +49,14 @@ class Scrub:
         matches: Callable[[bytes], bool],
         patterns: Iterable[str],
         needles: Iterable[str] = (),
+        names: Iterable[bytes] | None = None,
     ) -> None:
         self._root = os.fsdecode(root.rstrip(b"/")) + "/"
         self._matches = matches
         hints = [_hint(pattern) for pattern in patterns if not pattern.startswith("!")]
-        self._hints = hints if all(hints) else [""]
-        self._names = {name for name in (_last_part(pattern) for pattern in patterns) if name}
+        self._hints = [*dict.fromkeys(hints)] if all(hints) else [""]
+        spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
+        self._names = {name.rpartition("/")[2] for name in spelled if name}
         self._needles = sorted(needles, key=len, reverse=True)[:MOST_NEEDLES]
         self._fragments = [max(_PLAIN.findall(needle), key=len, default="") for needle in self._needles]
 
@@ -160,24 +165,27 @@ class Scrub:
 
 
 def needles_of(data: bytes) -> list[str]:
-    """The pieces of a file by which it would be known: its longer lines, and what they assign."""
+    """The pieces of a file by which it would be known: what it assigns and its lines; of a long one only those that
+    nobody would write by chance, since the others stand in other files as well."""
     if len(data) > _LONGEST_FILE or b"\0" in data[:8000]:
         return []
     found: dict[str, None] = {}
-    lines: dict[str, None] = {}
-    for line in data.decode("utf-8", "surrogateescape").splitlines():
-        stripped = line.strip()
-        for value in _ASSIGNED.findall(stripped):
-            if len(value) >= _VALUE and _is_telling(value):
+    lines = [line.strip() for line in data.decode("utf-8", "surrogateescape").splitlines()]
+    few = len(lines) <= _FEW_LINES
+    for line in lines:
+        for value in _ASSIGNED.findall(line):
+            if _is_telling(value) or few:
                 found[value] = None
-        if len(stripped) >= _LINE or (len(stripped) >= _VALUE and _is_telling(stripped)):
-            lines[stripped] = None
-    return [*found, *(line for line in lines if line not in found)]
+        if len(line) >= _SHORTEST and (_is_telling(line) or few):
+            found[line] = None
+    return list(found)
 
 
 def _is_telling(text: str) -> bool:
-    """Whether nobody writes that by chance."""
-    return len(set(text)) >= 5 and (not text.isalpha() or len(text) >= _LINE)
+    """Whether it holds a word such as machines make."""
+    return any(
+        len(set(word)) >= 6 and not word.isalpha() and not word.isdecimal() for word in _MACHINE_MADE.findall(text)
+    )
 
 
 def _blank(value: Any, key: str = "") -> Any:
@@ -242,4 +250,4 @@ def _hint(pattern: str) -> str:
 def _last_part(pattern: str) -> str:
     last = pattern.rstrip("/").rpartition("/")[2]
     plain = re.sub(r"\\(.)", r"\1", last)
-    return "" if pattern.startswith("!") or re.search(r"(?<!\\)[*?\[]", last) else plain
+    return "" if pattern.startswith("!") or pattern.endswith("/") or re.search(r"(?<!\\)[*?\[]", last) else plain

@@ -64,7 +64,7 @@ class Store:
         self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
         self.cache = StatCache(self.state)
-        self.journal = Journal(self.state, self.shadow.refs, self.restorer)
+        self.journal = Journal(self.state, self.shadow.refs, self.restorer, self._follow_up)
         self.lock = StoreLock(f"{self.state}/lock", lambda who: self.say(f"waiting for {who}"))
 
     @classmethod
@@ -177,6 +177,12 @@ class Store:
                 for path in recovery.kept:
                     self.say(f"kept your edit of {os.fsdecode(path)}, made after the interruption")
             return recovery
+
+    def _follow_up(self, what: str) -> None:
+        """The last part of a change that has one."""
+        from snapstore.timeline import forgetting
+
+        forgetting.follow_up(self, what)
 
     @contextmanager
     def changing(self) -> Iterator[None]:

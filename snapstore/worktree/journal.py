@@ -40,11 +40,18 @@ _GIT_AT_WORK = 0.5  # seconds; it holds a ref's lock for milliseconds
 
 
 class Journal:
-    def __init__(self, state: str, refs: Refs, restore: Callable[[str, list[bytes]], Restore]) -> None:
+    def __init__(
+        self,
+        state: str,
+        refs: Refs,
+        restore: Callable[[str, list[bytes]], Restore],
+        follow_up: Callable[[str], None] | None = None,
+    ) -> None:
         self._state = state
         self._path = f"{state}/journal"
         self._refs = refs
         self._restore = restore  # the writer of the user's files, for a tag of ours and folders to keep
+        self._follow_up = follow_up  # does what a change names as its last part, as often as it takes
 
     def pending(self) -> bool:
         return self._read() is not None
@@ -62,9 +69,11 @@ class Journal:
         what: str,
         moves: Sequence[FileMove] = (),
         restore: Restore | None = None,
+        then: str | None = None,
     ) -> dict[bytes, os.stat_result | None]:
         """Moves files of the user (`restore` has checked them), moves refs, and replaces (None: removes) state files,
-        all or nothing. Objects must be durable already. Gives the stats of the files written."""
+        all or nothing. Objects must be durable already. Gives the stats of the files written. `then` names what follows
+        once all that has happened, and cannot be taken back: the change is not over before that is done."""
         for name, old, _ in refs:
             found = self._refs.value(name)
             if found != old:
@@ -75,6 +84,8 @@ class Journal:
         if restore is not None and moves:
             plan |= {"tag": restore.tag, "tree": [_spelled_move(move) for move in moves]}
             plan["keep"] = [os.fsdecode(folder) for folder in sorted(restore.keep_folders | restore.standing(moves))]
+        if then is not None:
+            plan["then"] = then
         fd = self._open()  # where this fails nothing is written down, and nothing is to be taken back
         try:
             self._write(fd, json.dumps(plan).encode())
@@ -86,10 +97,10 @@ class Journal:
             self._take_back(plan, error)
             raise
         try:
-            self._finish(texts)
+            self._finish(plan)
         except OSError as error:
             raise _unfinished(what, error) from error
-        self._log(refs)
+        self._log(plan)
         return stats
 
     def _take_back(self, plan: dict[str, Any], error: BaseException) -> None:
@@ -122,7 +133,7 @@ class Journal:
             self._refs.stale_after = patience
 
     def _recover(self, plan: dict[str, Any], back: bool) -> Recovery:
-        if not back:
+        if not back or plan.get("then"):
             try:
                 return Recovery(str(plan["what"]), self._forward(plan), finished=True)
             except (Corrupt, OSError) as error:
@@ -148,27 +159,32 @@ class Journal:
         for name, old, new in moves:
             if self._refs.value(name) != new:
                 self._refs.update(name, old, new)
-        self._finish(plan["files"])
-        self._log(moves)
+        self._finish(plan)
+        self._log(plan)
         return kept
 
     def _files_of(self, plan: dict[str, Any]) -> Restore:
         return self._restore(plan["tag"], [os.fsencode(folder) for folder in plan["keep"]])
 
-    def _log(self, refs: list[RefMove]) -> None:
-        for move in refs:
+    def _log(self, plan: dict[str, Any]) -> None:
+        if plan.get("then"):
+            return  # what refs led to before may be gone
+        for name, old, new in plan["refs"]:
             try:
-                self._refs.log(*move)
+                self._refs.log(name, unspell(old), unspell(new))
             except OSError:
                 pass  # a line less in the reflog: a dangling object more in `git fsck`, until gc
 
-    def _finish(self, files: dict[str, str | None]) -> None:
-        for name, text in files.items():
+    def _finish(self, plan: dict[str, Any]) -> None:
+        for name, text in plan["files"].items():
             path = f"{self._state}/{name}"
             if text is None:
                 durable.remove(path)  # an open turn that comes back is known to be over by its cursor
             else:
                 durable.write(path, text.encode("utf-8"), make_folder=True)
+        if plan.get("then") and self._follow_up is not None:
+            self._follow_up(plan["then"])
+            os.truncate(self._path, _HEADER)  # former, longer plans have left their ends in it
         self._mark(_DONE)
 
     def _mark(self, state: bytes, sync: bool = False) -> None:

@@ -130,6 +130,20 @@ class StatCache:
         self.tree = tree
         self.files = {path: (YOUNG, 0, 0, 0, 0, entry[0], entry[1]) for path, entry in entries}
 
+    def replace(
+        self,
+        tree: bytes,
+        files: dict[bytes, FileStat],
+        folders: dict[bytes, FolderStat],
+        coverage: dict[str, object] | None,
+    ) -> None:
+        """Holds this from now on, and nothing of what it held."""
+        self._forget()
+        self._whole = True
+        self.tree, self.files, self.folders, self.coverage = tree, files, folders, coverage
+        self._write_base()
+        self._seen = self._signature()
+
     def drop(self) -> None:
         """Forgets everything, on disk too: the next scan reads the whole tree."""
         for path in (self._base_path, self._log_path):

@@ -1,0 +1,336 @@
+"""Forgets files, or a turn: history is made again without them, and the old one goes for good.
+
+One change through the journal moves every ref and every document of the store over to the new commits. Its last part is
+the purge: only what refs lead to is left, in new packs. A kill before the journal is whole leaves the old store; after
+it, the next command of any kind finishes, purge included, so that there is no state in between that anybody sees.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager
+
+from snapstore.errors import Busy, Failed, Unknown, Unsafe
+from snapstore.git import packing
+from snapstore.git.objects import BLOB, COMMIT, TREE
+from snapstore.git.packwriter import ForgetfulWriter
+from snapstore.git.program import environment, refuse_planted
+from snapstore.git.repack import Repack
+from snapstore.git.rewrite import Purge, Rewrite, peel
+from snapstore.timeline import config
+from snapstore.timeline.documents import encode
+from snapstore.timeline.recorder import DISK_REF
+from snapstore.timeline.remapping import Remapping
+from snapstore.timeline.scrub import MOST_NEEDLES, Scrub, needles_of
+from snapstore.timeline.without import WithoutPaths, WithoutTurn
+from snapstore.worktree.never import Never
+from snapstore.worktree.statcache import YOUNG
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from snapstore.git.packwriter import PackWriter
+    from snapstore.git.repack import Packing
+    from snapstore.timeline.store import Store
+    from snapstore.worktree.journal import RefMove
+    from snapstore.worktree.statcache import FileStat, FolderStat
+
+PURGE = "purge"
+WHAT = "forgetting"
+# These say who shares, not what was recorded.
+_NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/notes/")
+# What a server had when it was last looked at: asked for again when needed.
+_OF_SERVERS = "refs/snapstore/remotes/"
+_MOST_NAMES = 200  # by which a forgotten file is known without its folder
+_MOST_READ = 200  # forgotten files whose content is looked for in records
+
+
+class Forgotten:
+    """What went, or with a dry run would go."""
+
+    __slots__ = (
+        "commits",
+        "copies",
+        "dry_run",
+        "never",
+        "new",
+        "on_disk",
+        "paths",
+        "records",
+        "refs",
+        "turn",
+        "versions",
+    )
+
+    def __init__(self) -> None:
+        self.paths: list[bytes] = []
+        self.turn: bytes | None = None
+        self.versions = 0  # contents that no commit holds any more at these paths
+        self.commits = 0  # that have other ids now
+        self.records = 0  # of turns from which something was taken out
+        self.refs = 0
+        self.copies: list[bytes] = []  # other paths with the same content: not forgotten
+        self.on_disk: list[bytes] = []  # as the forgotten turn left them: the next turn takes them in again
+        self.never: list[str] = []  # patterns that were added to never_capture
+        self.new: dict[bytes, bytes] = {}  # what became of commits
+        self.dry_run = False
+
+
+class Forgetting:
+    """One run. Nothing is written before `carry_out`."""
+
+    def __init__(self, store: Store, progress: Callable[[int], None] | None = None) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._progress = progress
+
+    def paths(
+        self, patterns: list[str], *, copies: bool = False, recapture: bool = False, dry_run: bool = False
+    ) -> Forgotten:
+        """Forgets all files that match patterns, as in `.gitignore`, in every tree and record. They are never captured
+        again, unless `recapture` is asked for. With `copies` also where the same content lies under other names."""
+        with self._alone(dry_run) as writer:
+            never = Never(patterns)
+            trees = self._all_trees()
+            change = WithoutPaths(self._shadow, writer, never)
+            change.look(trees)
+            if not change.paths:
+                raise Unknown(
+                    f"nothing that was recorded matches {' '.join(patterns)}",
+                    "Paths are as `snapstore log --stat` shows them, from the root; patterns as in .gitignore.",
+                )
+            others = change.copies()
+            while copies and others:
+                patterns = [*patterns, *(pattern_of(path) for path in sorted(others))]
+                never = Never(patterns)
+                change = WithoutPaths(self._shadow, writer, never)
+                change.look(trees)
+                others = change.copies()
+            names = [path for path in change.paths if not never.matches(path.rpartition(b"/")[0] or b"/", True)]
+            scrub = Scrub(self._store.root, never.matches, patterns, self._needles(change), names[:_MOST_NAMES])
+            change.scrub = scrub.text
+            forgotten = Forgotten()
+            forgotten.paths, forgotten.copies = sorted(change.paths), sorted(others)
+            forgotten.versions = len(change.blobs)
+            forgotten.never = [] if recapture else [p for p in patterns if p not in self._store.header.never_capture]
+            self._run(forgotten, writer, change, Remapping(self._store, scrub=scrub, gone=never.matches), dry_run)
+        return forgotten
+
+    def turn(self, commit: bytes, *, dry_run: bool = False) -> Forgotten:
+        """Forgets one turn, as if it had never been; what came after it keeps its own changes."""
+        with self._alone(dry_run) as writer:
+            change = WithoutTurn(self._shadow, writer, commit)
+            forgotten = Forgotten()
+            forgotten.turn, forgotten.paths = commit, sorted(change.paths)
+            forgotten.versions = sum(1 for entry in change.left.values() if entry is not None)
+            forgotten.on_disk = self._on_disk(change)
+            self._run(forgotten, writer, change, Remapping(self._store, without=change), dry_run)
+        return forgotten
+
+    # How.
+
+    @contextmanager
+    def _alone(self, dry_run: bool) -> Iterator[PackWriter]:
+        """No turn is open, and no gc is at work: it would bring back what it has seen before."""
+        store = self._store
+        with Repack(self._shadow.objects, older_than=0.0, packing=packing.by_ourselves), store.changing():
+            turns = store.open_turns()
+            if turns:
+                raise Busy(
+                    f"a turn is open in session {turns[0].session}",
+                    "Nothing was forgotten. End it first, or `snapstore turn cancel`.",
+                    session=turns[0].session,
+                )
+            self._shadow.objects.refresh()
+            self._shadow.trees.start()
+            writer = ForgetfulWriter() if dry_run else self._shadow.objects.writer()
+            try:
+                yield writer
+            except BaseException:
+                writer.abandon()
+                raise
+
+    def _all_trees(self) -> list[bytes]:
+        """Every tree that history holds, each once, oldest first."""
+        commits, trees = self._tips()
+        found: dict[bytes, None] = {}
+        seen = set(commits)
+        waiting = list(commits)
+        while waiting:
+            commit = self._shadow.commit(waiting.pop())
+            found[commit.tree] = None
+            fresh = [parent for parent in commit.parents if parent not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        self._store.cache.load()
+        if self._store.cache.coverage is not None:
+            found[self._store.cache.tree] = None
+        return [*reversed(found), *trees]
+
+    def _refs(self) -> dict[str, bytes]:
+        found = self._shadow.refs.list("refs/")
+        return {name: oid for name, oid in found.items() if not name.startswith((*_NOT_HISTORY, _OF_SERVERS))}
+
+    def _tips(self) -> tuple[list[bytes], list[bytes]]:
+        """The commits and the trees that refs lead to."""
+        found: dict[bytes, list[bytes]] = {COMMIT: [], TREE: [], BLOB: []}
+        for oid in dict.fromkeys(self._refs().values()):
+            kind, at = peel(self._shadow, oid)
+            found[kind].append(at)
+        return list(dict.fromkeys(found[COMMIT])), found[TREE]
+
+    def _needles(self, change: WithoutPaths) -> list[str]:
+        found: dict[str, None] = {}
+        for blob in list(change.blobs)[:_MOST_READ]:
+            if self._shadow.objects.header(blob)[1] <= 1 << 20:
+                found.update(dict.fromkeys(needles_of(self._shadow.objects.read_kind(blob, BLOB))))
+            if len(found) >= MOST_NEEDLES:
+                break
+        return list(found)
+
+    def _on_disk(self, change: WithoutTurn) -> list[bytes]:
+        restorer = self._store.restorer("look", [])
+        return sorted(path for path, left in change.left.items() if left is not None and restorer.observe(path) == left)
+
+    def _run(
+        self,
+        forgotten: Forgotten,
+        writer: PackWriter,
+        change: WithoutPaths | WithoutTurn,
+        remapping: Remapping,
+        dry_run: bool,
+    ) -> None:
+        rewrite = Rewrite(self._shadow, writer, change)
+        rewrite.commits(self._tips()[0])
+        remapping.learn(rewrite.new, rewrite.dropped)
+        moves = self._ref_moves(rewrite, change)
+        moves += remapping.cursors(moves)
+        records, notes_move = remapping.notes(writer)
+        moves += notes_move
+        files = remapping.files()
+        files |= {"stat": None, "stat.log": None}
+        cache, cache_moves = self._cache(writer, change, moves)
+        moves += cache_moves
+        forgotten.commits = sum(1 for old, new in rewrite.new.items() if old != new)
+        forgotten.records = records
+        forgotten.refs = len(moves)
+        forgotten.new = {old: new for old, new in rewrite.new.items() if old != new}
+        forgotten.dry_run = dry_run
+        if forgotten.never:
+            files |= self._settings(forgotten.never, keep=dry_run)
+        if dry_run:
+            return
+        pack = self._shadow.objects.finish(writer)
+        try:
+            self._store.journal.carry_out(moves, files, what=WHAT, then=PURGE)
+        except BaseException:
+            if not self._store.journal.pending():
+                self._shadow.objects.discard(pack)
+            raise
+        if cache is not None:
+            try:
+                self._store.cache.replace(*cache)
+            except OSError as error:  # the next scan reads everything once
+                self._store.log(f"after forgetting: {error}")
+
+    def _ref_moves(self, rewrite: Rewrite, change: WithoutPaths | WithoutTurn) -> list[RefMove]:
+        refs = self._shadow.refs
+        moves: list[RefMove] = []
+        for name in [*self._refs(), "HEAD"]:
+            old = refs.value(name)
+            if not isinstance(old, bytes):
+                continue  # it follows the ref that it stands for
+            new = change.filtered(old) if peel(self._shadow, old)[0] == TREE else rewrite.ref(old)
+            if new != old:
+                moves.append((name, old, new))
+        return moves + [(name, oid, None) for name, oid in refs.list(_OF_SERVERS).items()]
+
+    def _cache(
+        self, writer: PackWriter, change: WithoutPaths | WithoutTurn, moves: list[RefMove]
+    ) -> tuple[tuple[bytes, dict[bytes, FileStat], dict[bytes, FolderStat], dict[str, object]] | None, list[RefMove]]:
+        """What is known of the disk, without what is forgotten, and a ref that holds it. A file that a forgotten turn
+        left is looked at anew."""
+        cache = self._store.cache
+        cache.load()
+        if cache.coverage is None:
+            return None, []
+        tree = change.filtered(cache.tree)
+        files, folders = dict(cache.files), dict(cache.folders)
+        for path, _, new in self._shadow.trees.diff(cache.tree, tree):
+            files.pop(path, None)
+            if new is not None:
+                files[path] = (YOUNG, 0, 0, 0, 0, *new)
+            above = path.rpartition(b"/")[0]
+            if above in folders:
+                folders[above] = (YOUNG, 0, 0)  # to be listed
+        coverage = {**cache.coverage}
+        if isinstance(change, WithoutPaths):
+            left: Any = coverage["left_out"]
+            coverage["left_out"] = {path: why for path, why in left.items() if path not in change.paths}
+        held = self._shadow.refs.value(DISK_REF)
+        others = [move for move in moves if move[0] == DISK_REF]
+        if others:
+            moves.remove(others[0])
+        return (tree, files, folders, coverage), [(DISK_REF, held, tree)] if held != tree else []
+
+    def _settings(self, never: list[str], *, keep: bool) -> dict[str, bytes | None]:
+        """The file of settings and the header with more patterns; for a dry run the header stays as it is."""
+        header = self._store.header
+        patterns = [*header.never_capture, *never]
+        text = config.change(self._store, {"never_capture": patterns})
+        if keep:
+            return {}
+        header.never_capture = patterns
+        header.config = None
+        return {f"../{config.FILE}": text, "format": encode(header)}
+
+
+def follow_up(store: Store, what: str) -> None:
+    """Finishes a change of ours: whoever comes next does it, as often as it takes."""
+    if what != PURGE:
+        raise Failed(f"an unfinished change wants {what!r}, which this snapstore does not know", "Update snapstore.")
+    git_dir = store.shadow.git_dir
+    for name in ("logs", "ORIG_HEAD", "FETCH_HEAD"):
+        path = f"{git_dir}/{name}"
+        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else _remove(path)
+    _sweep(store)
+    refs = store.shadow.refs
+    roots = set(refs.list("refs/").values())
+    head = refs.read("HEAD")
+    Purge(store.shadow.objects, _packing(store), store.progress).run(roots | ({head} if head is not None else set()))
+
+
+def _packing(store: Store) -> Packing:
+    program = shutil.which("git")
+    try:
+        refuse_planted(store.shadow.git_dir)
+    except Unsafe:
+        program = None
+    return packing.with_git(program, environment(store.shadow.git_dir)) if program else packing.by_ourselves
+
+
+def _sweep(store: Store) -> None:
+    """Half-written files of processes that were killed, which nobody reads but which hold what they hold."""
+    for folder, folders, names in os.walk(store.state):
+        for name in names:
+            if name.endswith(".new") or (name.startswith("graph-") and folder == store.state):
+                _remove(f"{folder}/{name}")
+        for name in [name for name in folders if name.startswith("snapstore-merge-")]:
+            shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def pattern_of(path: bytes) -> str:
+    """The pattern that means one path, from the root, and what lies below it. A pattern is a line: a line break in a
+    name is any character."""
+    text = "".join(f"\\{c}" if c in "\\*?[" else "?" if c in "\r\n" else c for c in os.fsdecode(path))
+    return f"/{text[:-1]}\\ " if text.endswith(" ") else f"/{text}"

@@ -1,0 +1,258 @@
+"""What a store says about commits, beside history itself, when those get other ids: records, conversations, operations.
+
+Nothing is read here that is not ours: whoever looks at a document finds the commit that took the place of the one it
+named. A commit that is gone has its parent in its place, and for a conversation the turn before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from snapstore.errors import Corrupt
+from snapstore.git import commits
+from snapstore.git import notes as gitnotes
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FILE
+from snapstore.git.shadow import SNAPSTORE
+from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.documents import encode
+from snapstore.timeline.ops import Operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from snapstore.git.objects import Entry
+    from snapstore.git.packwriter import PackWriter
+    from snapstore.timeline.ops import Operation
+    from snapstore.timeline.scrub import Scrub
+    from snapstore.timeline.store import Store
+    from snapstore.timeline.without import WithoutTurn
+    from snapstore.worktree.journal import RefMove
+
+_KEY = re.compile(rb"[0-9a-f]{40}").fullmatch
+_ID = re.compile(r"[0-9a-f]{40}").fullmatch
+
+
+class Remapping:
+    """One change of ids. `scrub` takes what is forgotten out of texts, `gone` knows forgotten paths."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        scrub: Scrub | None = None,
+        gone: Callable[[bytes], bool] | None = None,
+        without: WithoutTurn | None = None,
+    ) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._scrub = scrub
+        self._gone = gone
+        self._without = without
+        self._new: dict[bytes, bytes] = {}
+        self._dropped: set[bytes] = set()
+
+    def learn(self, new: dict[bytes, bytes], dropped: set[bytes]) -> None:
+        self._new = new
+        self._dropped = dropped
+
+    # Records.
+
+    def notes(self, writer: PackWriter) -> tuple[int, list[RefMove]]:
+        """How many records are others now, and the move of the ref that holds them all."""
+        old = self._shadow.refs.read(gitnotes.REF)
+        if old is None:
+            return 0, []
+        tree = self._shadow.commit(old).tree
+        entries: dict[bytes, Entry | None] = {}
+        changed = 0
+        for path, entry in self._shadow.trees.walk(tree):
+            key = path.replace(b"/", b"")
+            if not _KEY(key):
+                entries[path] = entry
+                continue
+            commit = bytes.fromhex(key.decode())
+            if commit in self._dropped:
+                changed += 1
+                continue
+            blob = self._record(writer, commit, entry[1])
+            changed += blob != entry[1]
+            name = self._new.get(commit, commit).hex().encode()
+            entries[b"%s/%s" % (name[:2], name[2:])] = (FILE, blob)
+        made = self._shadow.trees.rewrite(writer, EMPTY_TREE, entries)
+        seconds = max(0, int(self._store.clock()))
+        new = writer.add(COMMIT, commits.encode(made, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n"))
+        # Always another commit, also where the tree is the same: the one before may have former ones behind it.
+        return changed, [(gitnotes.REF, old, new)] if new != old else []
+
+    def _record(self, writer: PackWriter, commit: bytes, blob: bytes) -> bytes:
+        data = self._shadow.objects.read_kind(blob, BLOB)
+        try:
+            record = json.loads(data)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            return blob if self._scrub is None else writer.add(BLOB, self._plain(data))
+        made = self._scrub.record(record) if self._scrub is not None else record
+        made = {key: self._id(value) if isinstance(value, str) else value for key, value in made.items()}
+        if self._without is not None and self._without.comes_after(commit):
+            made["turn"] = self._number(made.get("turn"))
+        return blob if made == record else writer.add(BLOB, json.dumps(made).encode())
+
+    def _plain(self, data: bytes) -> bytes:
+        assert self._scrub is not None
+        return self._scrub.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def _number(self, turn: Any) -> Any:
+        """A turn's number on a line that has one turn less."""
+        lost = self._without.number if self._without is not None else None
+        return turn - 1 if isinstance(turn, int) and lost is not None and turn > lost else turn
+
+    # Refs.
+
+    def cursors(self, moves: list[RefMove]) -> list[RefMove]:
+        """A cursor that stands on the end of its branch now follows the branch; replaces its move."""
+        refs = self._shadow.refs
+        more: list[RefMove] = []
+        after = {name: new for name, _, new in moves}
+        for name, old, new in list(moves):
+            if not name.startswith("refs/snapstore/cursor/"):
+                continue
+            session = name.rpartition("/")[2]
+            state = self._store.documents.session(session)
+            branch = f"refs/heads/{session}/{state.branch}" if state is not None else ""
+            tip = (after[branch] if branch in after else refs.value(branch)) if branch else None
+            if tip == new and branch not in self._store.foreign().refs:
+                moves.remove((name, old, new))
+                more.append((name, old, branch))
+        return more
+
+    # Documents.
+
+    def files(self) -> dict[str, bytes | None]:
+        """The state files that are others now; caches of commits go."""
+        files: dict[str, bytes | None] = {}
+        names = sorted(os.listdir(self._store.state))
+        files |= dict.fromkeys(name for name in names if name.startswith("graph-"))
+        files |= {f"open/{name}.json": None for name in self._store.documents.sessions_with_open_turns()}
+        files |= self._conversations()
+        files |= self._operations()
+        return files
+
+    def _conversations(self) -> dict[str, bytes | None]:
+        conversations = Conversations(self._store)
+        files: dict[str, bytes | None] = {}
+        for name in _json_files(f"{self._store.state}/conversations"):
+            state = conversations.state(name)
+            if state is not None:
+                before = encode(state)
+                state.at = self._turn(state.at)
+                state.left = {id: self._turn(at) for id, at in state.left.items()}
+                if state.awaiting is not None:
+                    state.awaiting = self._mapped(state.awaiting)
+                if encode(state) != before:
+                    files |= conversations.written(state)
+        for known in conversations.agent_sessions():
+            before = encode(known)
+            if known.fork_commit:
+                commit = bytes.fromhex(known.fork_commit)
+                if self._without is not None and (commit in self._dropped or self._without.comes_after(commit)):
+                    lost = self._without.number
+                    if known.fork_turn is not None and lost is not None and known.fork_turn >= lost:
+                        known.fork_turn -= 1
+                known.fork_commit = self._turn(known.fork_commit) or None
+            if known.title and self._scrub is not None:
+                known.title = self._scrub.text(known.title)
+            if known.title and self._without is not None and known.title in self._dropped_prompts():
+                known.title = None
+            if encode(known) != before:
+                files |= conversations.known_as(known)
+        return files
+
+    def _dropped_prompts(self) -> set[str]:
+        found: set[str] = set()
+        for oid in self._dropped:
+            found.add(self._shadow.commit(oid).subject)
+            note = self._shadow.note(oid)
+            try:
+                record = json.loads(note) if note is not None else {}
+            except ValueError:
+                continue
+            found.add(str(record.get("prompt", "")) if isinstance(record, dict) else "")
+        return found
+
+    def _operations(self) -> dict[str, bytes | None]:
+        files: dict[str, bytes | None] = {}
+        for operation in Operations(self._store).newest_first():
+            before = operation.document()[1]
+            self._operation(operation)
+            name, after = operation.document()
+            if after != before:
+                files[name] = after
+        return files
+
+    def _operation(self, operation: Operation) -> None:
+        ends = (operation.from_, operation.to)
+        lost = self._without is not None and any(end and self._is_lost(str(end.get("commit"))) for end in ends)
+        operation.from_, operation.to = self._mapped(operation.from_), self._mapped(operation.to)
+        operation.arguments = [self._mapped(word) for word in operation.arguments]
+        if self._scrub is not None:
+            operation.what = self._scrub.text(operation.what)
+            operation.arguments = [self._scrub.text(word) for word in operation.arguments]
+        operation.refs = [
+            (name, *(self._new.get(value, value) if isinstance(value, bytes) else value for value in (old, new)))  # type: ignore[misc]
+            for name, old, new in operation.refs
+        ]
+        gone = self._gone
+        if gone is not None:
+            operation.files = [step for step in operation.files if not gone(step[0])]
+        if lost:  # it went to or from the turn that is gone: there is nothing to go back to
+            operation.files = [step for step in operation.files if not self._was_changed(step[0])]
+
+    def _is_lost(self, commit: str) -> bool:
+        return bool(_ID(commit)) and bytes.fromhex(commit) in self._dropped
+
+    def _was_changed(self, path: bytes) -> bool:
+        return self._without is not None and path in self._without.old
+
+    def _mapped(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._id(value)
+        if isinstance(value, dict):
+            return {key: self._mapped(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self._mapped(one) for one in value]
+        return value
+
+    def _id(self, text: str) -> str:
+        if len(text) == 40 and _ID(text):
+            return self._new.get(bytes.fromhex(text), bytes.fromhex(text)).hex()
+        return text
+
+    def _turn(self, text: str) -> str:
+        """The id of the turn that a conversation stands at: of one that is gone, the turn before it."""
+        if not text or not _ID(text):
+            return text
+        oid: bytes | None = bytes.fromhex(text)
+        try:
+            while oid is not None and oid in self._dropped | self._untold(oid, text):
+                parents = self._shadow.commit(oid).parents
+                oid = parents[0] if parents else None
+        except Corrupt:
+            return text
+        return "" if oid is None else self._new.get(oid, oid).hex()
+
+    def _untold(self, oid: bytes, text: str) -> set[bytes]:
+        """A node that is no turn, on the way up from one that is gone."""
+        is_turn = self._shadow.commit(oid).trailers.get("Kind") == "turn"
+        return set() if is_turn or oid.hex() == text else {oid}
+
+
+def _json_files(folder: str) -> list[str]:
+    try:
+        return sorted(name[:-5] for name in os.listdir(folder) if name.endswith(".json"))
+    except FileNotFoundError:
+        return []
