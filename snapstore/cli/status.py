@@ -92,7 +92,10 @@ def _print(context: Context, found: Status, now: float) -> None:
         since = ago(timestamp(turn.started_at), now)
         text = f"{out.paint('a turn' + whose, YELLOW)} by {safe(turn.agent)}, {since}  {first_line(turn.prompt)}"
         row("open", text.rstrip())
-    row("store", f"{size_text(found.size_bytes)} in {path_text(found.store)}")
+    room, limit = size_text(found.size_bytes), found.max_store_size
+    if limit:
+        room = out.paint(f"{room} of {size_text(limit)}", *([YELLOW] if found.size_bytes * 100 >= limit * 80 else []))
+    row("store", f"{room} in {path_text(found.store)}")
     if found.left_out:
         row("left out", out.paint(files_text(len(found.left_out)), YELLOW))
         for item in found.left_out[:LISTED]:

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from snapstore.git.packs import Pack
 
 FOLD_AT = 32
+ABANDONED = 3600  # seconds; no program writes at a pack for so long without touching it
+BORROWED = "borrowed from the user's repository\n"  # what the `.keep` file of such a pack says
+WORK = "snapstore_gc"  # the folder beside the packs in which a gc works, locked while it does
 STEPS = (1 << 20, 1 << 25)  # packs up to a size are folded with their like; larger ones are left alone
 
 
 def tidy(objects: Objects) -> bool:
     """Folds small packs where there are many. Says whether it did."""
     packs = objects.packs()
-    if len(packs) < FOLD_AT:
+    if len(packs) < FOLD_AT or is_at_work(objects):  # it puts them together itself, and reads them still
         return False
     _sweep(objects)
     folded = False
@@ -38,6 +41,38 @@ def tidy(objects: Objects) -> bool:
     if folded:
         objects.reload()
     return folded
+
+
+def is_at_work(objects: Objects) -> bool:
+    """Whether a gc is."""
+    import fcntl
+
+    try:
+        fd = os.open(f"{objects.folder}/{WORK}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def is_linked(st: os.stat_result) -> bool:
+    """Whether a file is somebody else's too: it takes no room of its own."""
+    return st.st_nlink > 1
+
+
+def is_kept(base: str) -> bool:
+    """Whether a pack is not to be packed again. What was linked from the user's repository is spared that while it is
+    still theirs too; once they have let go of it, it takes room of ours, with all their history in it."""
+    try:
+        with open(f"{base}.keep", encoding="utf-8", errors="replace") as file:
+            return file.read() != BORROWED
+    except FileNotFoundError:
+        return False
 
 
 def _fold(objects: Objects, packs: list[Pack]) -> None:
@@ -68,7 +103,7 @@ def _size(pack: Pack) -> int:
 def _ours(pack: Pack) -> bool:
     """Not one that is kept, nor hard-linked from elsewhere."""
     try:
-        return os.stat(f"{pack.base}.pack").st_nlink == 1 and not os.path.exists(f"{pack.base}.keep")
+        return not is_linked(os.stat(f"{pack.base}.pack")) and not os.path.exists(f"{pack.base}.keep")
     except FileNotFoundError:
         return False
 
@@ -78,12 +113,44 @@ def _has_deltas(pack: Pack) -> bool:
     return any(pack.is_delta(offset) for offset in pack.offsets().values())
 
 
-def _sweep(objects: Objects) -> None:
-    """Removes what a killed writer left: the lock is ours, so no writer of ours is at work."""
+def _sweep(objects: Objects) -> int:
+    """Removes what killed writers of packs left: the lock is ours, so none of ours is at work. Says how much that
+    was."""
+    count = 0
     for name in os.listdir(objects.pack_folder):
         path = f"{objects.pack_folder}/{name}"
         try:
             if name.startswith(TEMPORARY) or (name.endswith(".keep") and os.stat(path).st_size == 0):
                 os.unlink(path)
+                count += 1
         except FileNotFoundError:
             continue
+    return count
+
+
+def sweep(objects: Objects, now: float) -> int:
+    """The same, and what a killed git left, and packs that lost their index to a killed gc. As to files that another
+    program may be writing, only old ones. Call under the lock; gives the number of files."""
+    count = _sweep(objects)
+    names = set(os.listdir(objects.pack_folder))
+    for name in names:
+        stem, _, ending = name.rpartition(".")
+        orphan = ending in ("pack", "rev", "bitmap", "keep", "mtimes") and f"{stem}.idx" not in names
+        if orphan or name.startswith("tmp_"):
+            count += _remove_old(f"{objects.pack_folder}/{name}", now)
+    for folder in os.listdir(objects.folder):
+        if len(folder) == 2:
+            for name in os.listdir(f"{objects.folder}/{folder}"):
+                if name.startswith("tmp_"):
+                    count += _remove_old(f"{objects.folder}/{folder}/{name}", now)
+    return count
+
+
+def _remove_old(path: str, now: float) -> bool:
+    try:
+        if now - os.stat(path).st_mtime < ABANDONED:
+            return False
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True

@@ -71,10 +71,11 @@ class Objects:
                 first = oid[0]
                 if first not in self._loose_folders:
                     self._loose_folders[first] = os.path.isdir(f"{self.folder}/{first:02x}")
-                return self._loose_folders[first] and os.path.exists(self._loose(oid))
+                return self._loose_folders[first] and os.path.exists(self.loose_path(oid))
             except FileNotFoundError:  # repacked under our feet
                 pass
-        return self._locate(oid, lambda pack, at: True, lambda oid: os.path.exists(self._loose(oid)) or None) is True
+        loose = os.path.exists
+        return self._locate(oid, lambda pack, at: True, lambda oid: loose(self.loose_path(oid)) or None) is True
 
     def verify(self, oid: bytes) -> tuple[bytes, int]:
         """Reads every byte and compares with the id; large blobs in pieces. Gives kind and size."""
@@ -203,14 +204,14 @@ class Objects:
                 break
         return None
 
-    def _loose(self, oid: bytes) -> str:
+    def loose_path(self, oid: bytes) -> str:
         name = oid.hex()
         return f"{self.folder}/{name[:2]}/{name[2:]}"
 
     def _loose_open(self, oid: bytes) -> tuple[bytes, int, Iterator[bytes]] | None:
         """Kind, size and the data in pieces."""
         try:
-            fd = os.open(self._loose(oid), os.O_RDONLY)
+            fd = os.open(self.loose_path(oid), os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
             return None
         pieces = _inflate_file(fd, oid)

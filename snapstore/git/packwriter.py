@@ -14,6 +14,7 @@ from zlib import crc32
 from snapstore.errors import Failed
 from snapstore.git.deflate import compress, compressor
 from snapstore.git.objects import BLOB, CHUNK, KIND_NUMBERS, object_id
+from snapstore.git.packs import OFFSET_DELTA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,16 @@ class PackWriter:
         if oid not in self._entries:
             self._entries[oid] = (self._position, crc32(body))
             self._append(body)
+
+    def add_delta(self, oid: bytes, base: bytes, delta: bytes) -> None:
+        """An object as what makes it of another one that is in this pack already."""
+        distance = self._position - self._entries[base][0]
+        places = [distance & 0x7F]
+        while distance := distance >> 7:
+            distance -= 1
+            places.append(0x80 | (distance & 0x7F))
+        head = entry_header(OFFSET_DELTA, len(delta)) + bytes(reversed(places))
+        self.add_packed(oid, head + compress(delta))
 
     def add_stream(self, read: Callable[[int], bytes], size: int, known: Callable[[bytes], bool]) -> bytes:
         """Stores a large blob in pieces. One that turns out to be `known` already is taken out again."""

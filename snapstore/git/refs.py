@@ -21,6 +21,7 @@ STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 # An object id, the name of the ref that a symbolic ref stands for, or None for no ref at all.
 RefValue = bytes | str | None
 Damaged = list[Corrupt]
+LogRows = list[tuple[int, bytes, bytes]]  # when, from what, to what
 
 
 class Refs:
@@ -112,6 +113,28 @@ class Refs:
         line = f"{before} {after} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\tsnapstore\n"
         with open(path, "a", encoding="ascii", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
             file.write(line)
+
+    def logged(self) -> dict[str, LogRows]:
+        """The reflogs, by ref. A line that cannot be read is passed over."""
+        found: dict[str, LogRows] = {}
+        top = f"{self._git_dir}/logs"
+        for folder, _, names in os.walk(top):
+            for name in names:
+                path = f"{folder}/{name}"
+                with open(path, "rb") as file:
+                    found[path[len(top) + 1 :]] = [row for line in file if (row := _log_line(line)) is not None]
+        return found
+
+    def forget_logged(self, before: int) -> None:
+        """Drops the lines of reflogs from before a moment. Call under the store's lock."""
+        for name, rows in self.logged().items():
+            path = f"{self._git_dir}/logs/{name}"
+            if any(seconds < before for seconds, _, _ in rows):
+                with open(path, "rb") as file:
+                    kept = [line for line in file if (row := _log_line(line)) is not None and row[0] >= before]
+                with open(f"{path}.lock", "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+                    file.writelines(kept)
+                os.rename(f"{path}.lock", path)
 
     def _path(self, name: str) -> str:
         path = self._paths.get(name)
@@ -241,6 +264,14 @@ class Refs:
                 missing.append(os.path.dirname(missing[-1]))
                 continue
             missing.pop()
+
+
+def _log_line(line: bytes) -> tuple[int, bytes, bytes] | None:
+    head, _, _ = line.partition(b"\t")
+    try:
+        return int(head.split()[-2]), bytes.fromhex(head[:40].decode()), bytes.fromhex(head[41:81].decode())
+    except (ValueError, IndexError):
+        return None
 
 
 def _mending(name: str) -> str:

@@ -119,6 +119,7 @@ class StatusRecord(Record):
     branches: list[Text]
     sessions: list[Text]
     size_bytes: int
+    max_store_size: int = Field(description="0 for no limit")
     recovery: Text | None
     pending_fork: bool
     conversation: ConversationRecord | None

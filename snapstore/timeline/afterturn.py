@@ -1,4 +1,4 @@
-"""What starts by itself when a turn has ended: a push, where that was asked for. In a process of its own."""
+"""What starts by itself when a turn has ended: a push, where that was asked for, or a gc. In a process of its own."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ _DETACHED = 'exec "$@" &'
 
 
 def start_push(store: Store) -> None:
+    if store.header.auto_push:
+        start(store, "push", "--background")
+
+
+def start(store: Store, *command: str) -> None:
     """Never fails: the turn is recorded, and the next one tries again."""
-    if not store.header.auto_push:
-        return
-    words = [sys.executable, "-P", "-m", "snapstore", "-C", os.fsdecode(store.root), "push", "--background"]
+    words = [sys.executable, "-P", "-m", "snapstore", "-C", os.fsdecode(store.root), *command]
     environment = {**os.environ, "SNAPSTORE_HOME": store.home}
     null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
     try:
@@ -27,4 +30,4 @@ def start_push(store: Store) -> None:
         )
         os.waitpid(pid, 0)
     except OSError as error:
-        store.log(f"push after a turn could not be started: {error}")
+        store.log(f"{command[0]} after a turn could not be started: {error}")

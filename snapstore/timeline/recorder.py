@@ -32,7 +32,8 @@ MAIN = "main"
 
 # Where a session's nodes can hang: `<prefix><session>/…`. Taken out of the list or deleted, their numbers stay theirs.
 _HELD_BY = tuple(
-    f"refs/{place}/" for place in ("heads", "tags", "snapstore/archive", "snapstore/deleted", "snapstore/safety")
+    f"refs/{place}/"
+    for place in ("heads", "tags", "snapstore/archive", "snapstore/deleted", "snapstore/pruned", "snapstore/safety")
 )
 
 
@@ -163,8 +164,15 @@ class Recorder:
             store.say(text)
         self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)
-        self._afterwards(lambda: housekeeping.tidy(store.shadow.objects))
+        self._afterwards(self._tidy)
         return stats
+
+    def _tidy(self) -> None:
+        folded = housekeeping.tidy(self._store.shadow.objects)
+        if folded or self._store.header.max_store_size:
+            from snapstore.timeline import keeping
+
+            keeping.look(self._store, folded=folded)
 
     def _encoded(self) -> Iterator[tuple[bytes, bytes]]:
         scrub = self._scrub()

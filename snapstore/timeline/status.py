@@ -38,6 +38,7 @@ class Status:
     branches: list[str]
     sessions: list[str]
     size_bytes: int
+    max_store_size: int
     recovery: str | None
     pending_fork: bool
     conversation: dict[str, Any] | None
@@ -70,6 +71,7 @@ class Status:
             "branches": self.branches,
             "sessions": self.sessions,
             "size_bytes": self.size_bytes,
+            "max_store_size": self.max_store_size,
             "recovery": self.recovery,
             "pending_fork": self.pending_fork,
             "conversation": self.conversation,
@@ -106,6 +108,7 @@ def read_status(session: Session, recovery: str | None = None, *, edits: bool = 
         branches=sorted(name.rpartition("/")[2] for name in heads),
         sessions=store.sessions(),
         size_bytes=folder_size(store.folder),
+        max_store_size=store.header.max_store_size,
         recovery=recovery,
         pending_fork=bool(talk and talk["pending_fork"]),
         conversation=talk,

@@ -22,6 +22,7 @@ from struct import Struct
 from threading import Thread
 
 from snapstore.errors import SnapstoreError
+from snapstore.git.housekeeping import BORROWED
 from snapstore.git.objects import BLOB, EXECUTABLE, FILE, Entry, object_id
 from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
@@ -308,7 +309,7 @@ class _Source:
         target = f"{objects.pack_folder}/{os.path.basename(base)}"
         # The index last: only with it does a pack count. `.keep` spares it any repacking.
         with open(f"{target}.keep", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            file.write("borrowed from the user's repository\n")
+            file.write(BORROWED)
         made.append(f"{target}.keep")
         for suffix in (".pack", ".idx"):
             _link(base + suffix, target + suffix)

@@ -1,0 +1,78 @@
+"""`snapstore gc`: makes the store as small as it can be."""
+
+from __future__ import annotations
+
+from snapstore.cli.options import QUIET, Command, Option
+from snapstore.cli.output import size_text
+from snapstore.records.settings import duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+    from snapstore.timeline.gc import Collected
+
+
+def gc(context: Context, *, grace: int | None, dry_run: bool, auto: bool) -> int:
+    from snapstore.timeline.gc import collect
+
+    if auto:
+        from snapstore.timeline.keeping import keep
+
+        with context.store() as store:
+            keep(store)
+        return 0
+    with context.store() as store, context.progress("Packing") as progress:
+        done = collect(store, grace=grace, dry_run=dry_run, progress=progress)
+        window = store.header.gc_grace if grace is None else grace
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.keeping import GcRecord
+
+        context.document(dump(GcRecord, done.as_json()))
+    elif not context.quiet:
+        _tell(context, done, window)
+    return 0
+
+
+def _tell(context: Context, done: Collected, grace: int) -> None:
+    from snapstore.records.settings import spell_duration
+
+    out, packed = context.out, done.packed
+    before, after = size_text(packed.bytes_before), size_text(packed.bytes_after)
+    packs = "1 pack" if packed.packs_after == 1 else f"{packed.packs_after:,} packs"
+    out.line(
+        f"{'Would pack' if done.dry_run else 'Packed'} {packed.objects:,} objects into {packs}: {before} → {after}."
+    )
+    if packed.dropped:
+        out.line(f"{'Would drop' if done.dry_run else 'Dropped'} {packed.dropped:,} objects that nothing refers to.")
+    if packed.waiting:
+        out.line(f"{packed.waiting:,} more that nothing refers to stay until they are {spell_duration(grace)} old.")
+    if done.expired:
+        number = "1 pruned branch is" if done.expired == 1 else f"{done.expired:,} pruned branches are"
+        out.line(f"{number} gone for good.")
+    if done.leftovers:
+        out.line(f"Removed {done.leftovers:,} leftovers of killed processes.")
+    if done.dry_run:
+        out.line("Nothing was changed.")
+
+
+COMMAND = Command(
+    "gc",
+    gc,
+    "Make the store small. Packs what is needed, drops what nothing refers to any more, removes what killed processes "
+    "left. Runs by itself when it pays. Turns can go on meanwhile.",
+    options=(
+        Option(
+            "grace",
+            "--grace",
+            "How old must be what is dropped: else the setting gc_grace, two weeks unless set.",
+            metavar="TIME",
+            convert=duration,
+        ),
+        Option("dry_run", "--dry-run", "Only say what it would do."),
+        Option(
+            "auto", "--auto", "As it is run by itself: also prune what is due, say nothing, note errors in the log."
+        ),
+        QUIET,
+    ),
+)

@@ -1,0 +1,275 @@
+"""Puts everything that is needed into one pack, and lets go of what nothing refers to any more.
+
+A turn must not wait for it, so most of it happens without the store's lock. Why nothing is lost all the same:
+
+1. `survey`, under the lock: which packs and loose objects there are, and what refers to objects (the roots).
+2. `build`, without it: a new pack of all that the roots reach, beside the others and not yet visible. Turns go on
+   meanwhile. Each writes a pack of its own, which was not there at the survey and is not touched here. It may also
+   count on an object that it finds stored, and that nothing referred to at the survey.
+3. `install`, under the lock again, so no writer of ours is half-way: its objects are either referred to by now, or it
+   will look anew what is stored when its turn comes (`Objects.refresh`). What the roots reach now and did not then is
+   looked for in what is about to go; a pack or a loose object that holds any of it stays. Then the new pack is made
+   visible, durably, and only then the old ones go, each with its index first, without which it does not count.
+
+A kill before the third step leaves files in a folder that nobody reads; within it old and new side by side, which is
+the same objects twice. Programs that do not know of our lock (git itself) are what the grace time is for: an object
+that nothing refers to stays until the file that holds it has not been touched for that long. What is younger moves to
+a pack of its own that keeps their age, and goes as a whole.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from snapstore.errors import Busy
+from snapstore.git.housekeeping import WORK, is_kept, is_linked
+from snapstore.git.missing import between
+from snapstore.git.packs import Pack
+from snapstore.git.packwriter import sync_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Self
+
+    from snapstore.git.odb import Objects
+
+    Progress = Callable[[int], None]
+    # Makes packs, in the folder, of all that some ids reach, or of these alone; gives their paths without suffix.
+    Packing = Callable[["Repack", Iterable[bytes], bool], list[str]]
+
+SUFFIXES = (".idx", ".rev", ".bitmap", ".mtimes", ".promisor", ".keep", ".pack")
+_STALE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
+
+
+class Result:
+    """What a gc did, or would do."""
+
+    __slots__ = ("bytes_after", "bytes_before", "dropped", "loose", "objects", "packs_after", "packs_before", "waiting")
+
+    def __init__(self) -> None:
+        self.packs_before = self.packs_after = 0
+        self.loose = 0  # loose objects that were there
+        self.objects = 0  # in packs of ours afterwards
+        self.dropped = 0
+        self.waiting = 0  # not referred to, but too young to go
+        self.bytes_before = self.bytes_after = 0
+
+
+class Repack:
+    """One gc of one object store. Used as a context: only one at a time can be at work on a store."""
+
+    def __init__(self, objects: Objects, *, older_than: float, packing: Packing, progress: Progress | None = None):
+        self.objects = objects
+        self.folder = f"{objects.folder}/{WORK}"
+        self.progress = progress
+        self.lock = -1
+        self.kept: list[Pack] = []  # neither ours to remove nor to be stored again
+        self._older_than = older_than
+        self._packing = packing
+        self._old: dict[str, tuple[Pack, os.stat_result]] = {}
+        self._loose: dict[bytes, float] = {}
+        self._roots: frozenset[bytes] = frozenset()
+        self._made: list[str] = []
+        self._ages: dict[str, float] = {}
+        self.result = Result()
+
+    def __enter__(self) -> Self:
+        try:
+            os.mkdir(self.folder, 0o700)
+        except FileExistsError:
+            pass
+        # A git that we start inherits the lock: one that outlives us is still at work in the folder.
+        self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self.lock)
+            raise Busy("another gc is at work on this store") from None
+        self._empty()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self._empty()
+            os.rmdir(self.folder)
+        except OSError:
+            pass  # the next one does it
+        os.close(self.lock)
+
+    def _empty(self) -> None:
+        for name in os.listdir(self.folder):
+            os.unlink(f"{self.folder}/{name}")
+
+    # 1.
+
+    def survey(self, roots: Iterable[bytes]) -> None:
+        objects, result = self.objects, self.result
+        objects.refresh()
+        self._roots = frozenset(roots)
+        for pack in objects.packs():
+            try:
+                st = os.stat(f"{pack.base}.pack")
+            except FileNotFoundError:
+                continue
+            if is_linked(st) or is_kept(pack.base):
+                self.kept.append(pack)
+            else:
+                self._old[pack.base] = (pack, st)
+                result.bytes_before += _on_disk(pack.base)
+        for oid in objects.loose_ids():
+            path = objects.loose_path(oid)
+            try:
+                st = os.stat(path)
+            except FileNotFoundError:
+                continue
+            self._loose[oid] = st.st_mtime
+            result.bytes_before += 0 if is_linked(st) else st.st_blocks * 512
+        result.packs_before, result.loose = len(self._old), len(self._loose)
+
+    # 2.
+
+    def build(self) -> None:
+        if not self._old and not self._loose:
+            return
+        self._made = self._packing(self, sorted(self._roots), True)
+        new: set[bytes] = set()
+        for base in self._made:
+            pack = Pack(base)
+            new.update(pack.ids())
+            pack.close()
+        waiting = self._sort_out(new)
+        if waiting:
+            made = self._packing(self, sorted(waiting), False)
+            self._ages = dict.fromkeys(made, max(st.st_mtime for _, st in self._old.values()))
+            self._made += made
+        for base in self._made:
+            self._settle(base)
+        result = self.result
+        result.objects = len(new) + len(waiting)
+        result.waiting += len(waiting)
+        result.packs_after += len(self._made)
+        result.bytes_after += sum(_on_disk(base) for base in self._made)
+
+    def _sort_out(self, new: set[bytes]) -> set[bytes]:
+        """Of the old packs and loose objects, what goes and what stays; gives the objects that nothing refers to and
+        that are to wait in a pack of their own."""
+        result = self.result
+        waiting: set[bytes] = set()
+        dropped: set[bytes] = set()
+        for base, (pack, st) in list(self._old.items()):
+            unneeded = {oid for oid in pack.ids() if oid not in new and not self._is_kept(oid)}
+            if st.st_mtime < self._older_than:
+                dropped |= unneeded
+            elif len(unneeded) == pack.count():  # such a pack already: its age is not to be lost
+                del self._old[base]
+                result.waiting += len(unneeded)
+                result.packs_after += 1
+                result.bytes_after += _on_disk(base)
+            else:
+                waiting |= unneeded
+        for oid, age in list(self._loose.items()):
+            if oid in new or self._is_kept(oid):
+                continue
+            if age < self._older_than:
+                dropped.add(oid)
+            else:
+                del self._loose[oid]
+                result.waiting += 1
+        result.dropped = len(dropped - waiting)
+        return waiting
+
+    def _is_kept(self, oid: bytes) -> bool:
+        return any(pack.find(oid) is not None for pack in self.kept)
+
+    def _settle(self, base: str) -> None:
+        """To disk, with the age that it is to have."""
+        for suffix in (".pack", ".rev", ".idx"):
+            try:
+                fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            try:
+                os.fchmod(fd, 0o444)
+                if base in self._ages:
+                    os.utime(fd, (self._ages[base], self._ages[base]))
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    # 3.
+
+    def install(self, roots: Iterable[bytes]) -> Result:
+        """Call under the lock, with what refers to objects by now."""
+        objects = self.objects
+        objects.refresh()
+        staying = self._needed_by(frozenset(roots) - self._roots)
+        for base in self._made:
+            self._show(base)
+        if self._made:
+            sync_folder(objects.pack_folder)
+        for name in _STALE:  # they tell git of packs and commits that may be gone
+            _remove(f"{objects.folder}/{name}")
+        for base, (pack, _) in self._old.items():
+            if base not in staying and os.path.exists(f"{base}.idx"):
+                pack.close()
+                for suffix in SUFFIXES:
+                    _remove(base + suffix)
+        for oid in self._loose:
+            if oid not in staying:
+                _remove(objects.loose_path(oid))
+        self._remove_empty_folders()
+        objects.reload()
+        return self.result
+
+    def _needed_by(self, roots: frozenset[bytes]) -> set[object]:
+        """Packs and loose objects that hold something which only roots reach that were not there at the survey."""
+        staying: set[object] = set()
+        if not roots:
+            return staying
+        made = [Pack(base) for base in self._made]
+        try:
+            for oid, _, _, _ in between(self.objects, sorted(roots), self._roots):
+                if any(pack.find(oid) is not None for pack in made):
+                    continue
+                staying.update(base for base, (pack, _) in self._old.items() if pack.find(oid) is not None)
+                if oid in self._loose:
+                    staying.add(oid)
+        finally:
+            for pack in made:
+                pack.close()
+        return staying
+
+    def _show(self, base: str) -> None:
+        target = f"{self.objects.pack_folder}/{os.path.basename(base)}"
+        self._old.pop(target, None)  # the very same pack, made before: that one stays
+        if os.path.exists(f"{target}.idx"):
+            return
+        for suffix in (".pack", ".rev", ".idx"):  # only with its index does a pack count
+            if os.path.exists(base + suffix):
+                os.rename(base + suffix, target + suffix)
+
+    def _remove_empty_folders(self) -> None:
+        for first in {oid[0] for oid in self._loose}:
+            try:
+                os.rmdir(f"{self.objects.folder}/{first:02x}")
+            except OSError:
+                pass  # not empty
+
+
+def _on_disk(base: str) -> int:
+    total = 0
+    for suffix in (".pack", ".idx", ".rev"):
+        try:
+            total += os.stat(base + suffix).st_blocks * 512
+        except FileNotFoundError:
+            pass
+    return total
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

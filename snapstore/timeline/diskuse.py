@@ -1,0 +1,259 @@
+"""What holds how much of a store: sessions, branches, paths, single files.
+
+Every object is counted once, with the bytes that it takes in its pack. Which refs hold it is one number a commit (a bit
+a ref), handed down from the tips; trees are opened only where a ref comes to them for the first time. So the cost grows
+with what is stored, not with the number of branches times that.
+"""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import SnapstoreError
+from snapstore.git import notes
+from snapstore.git.extents import Extents
+from snapstore.git.housekeeping import is_linked
+from snapstore.git.missing import commit_links
+from snapstore.git.objects import COMMIT, FOLDER, GITLINK, TREE
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.status import folder_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from snapstore.timeline.store import Store
+
+_PLACES = {
+    "refs/heads/": "listed",
+    "refs/snapstore/archive/": "archived",
+    "refs/snapstore/deleted/": "deleted",
+    "refs/snapstore/pruned/": "pruned",
+    "refs/snapstore/safety/": "safety",
+    "refs/tags/": "checkpoint",
+}
+_LARGEST = 20
+_DEPTH = 2  # folders of a path that are told apart
+
+
+class Holder:
+    """A ref: the bytes that it alone holds, and those that it holds together with others."""
+
+    __slots__ = ("exclusive", "name", "ref", "session", "shared", "state", "tip")
+
+    def __init__(self, ref: str, tip: bytes) -> None:
+        place = next(place for place in _PLACES if ref.startswith(place))
+        self.ref = ref
+        self.tip = tip
+        self.state = _PLACES[place]
+        self.session, _, rest = ref[len(place) :].partition("/")
+        self.name = rest.rpartition("/")[2]
+        self.exclusive = self.shared = 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "session": self.session,
+            "branch": self.name,
+            "state": self.state,
+            "exclusive_bytes": self.exclusive,
+            "shared_bytes": self.shared,
+        }
+
+
+class DiskUse:
+    """One look at a store. `measure` fills it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._objects = store.shadow.objects
+        self.sizes: dict[bytes, int] = {}
+        self.borrowed = 0  # in packs that are the user's too
+        self.index = 0  # indexes of packs
+        self.loose = 0
+        self.total = folder_size(store.folder)
+        self.records = 0
+        self.unreferenced = 0
+        self.holders: list[Holder] = []
+        self.sessions: dict[str, tuple[int, int]] = {}
+        self.paths: dict[bytes, int] = {}
+        self.files: dict[bytes, list[int]] = {}  # path: bytes, versions, of the largest its size unpacked
+        self._masks: dict[bytes, int] = {}
+
+    def measure(self, only: Iterable[str] | None = None) -> DiskUse:
+        """With `only`, refs among these names are told apart and the rest is one."""
+        self._weigh()
+        refs = self._store.shadow.refs.list("refs/")
+        told = None if only is None else set(only)
+        bits: list[tuple[bytes, int]] = []
+        for name, oid in sorted(refs.items()):
+            if name == notes.REF:
+                continue
+            if name.startswith(tuple(_PLACES)) and (told is None or name in told):
+                self.holders.append(Holder(name, oid))
+                bits.append((oid, 1 << len(self.holders)))
+            elif told is not None or not name.startswith("refs/snapstore/cursor/"):
+                bits.append((oid, 1))  # held, but by no branch
+        self._hand_down(bits)
+        self._add_up()
+        self._count_records(refs.get(notes.REF))
+        counted = sum(self.sizes[oid] for oid in self._masks if oid in self.sizes)
+        self.unreferenced = max(sum(self.sizes.values()) - counted - self.records, 0)
+        return self
+
+    def _weigh(self) -> None:
+        for pack in self._objects.packs():
+            try:
+                linked = is_linked(os.stat(f"{pack.base}.pack"))
+                extents = Extents(pack)
+                self.index += os.stat(f"{pack.base}.idx").st_size
+            except FileNotFoundError:
+                continue
+            if linked:
+                self.borrowed += pack.size()
+            for oid, offset in pack.offsets().items():
+                self.sizes.setdefault(oid, 0 if linked else extents.end(offset) - offset)
+        for oid in self._objects.loose_ids():
+            try:
+                st = os.stat(self._objects.loose_path(oid))
+            except FileNotFoundError:
+                continue
+            size = 0 if is_linked(st) else st.st_size
+            self.loose += size
+            self.sizes.setdefault(oid, size)
+
+    def _hand_down(self, bits: list[tuple[bytes, int]]) -> None:
+        """From the tips to every commit, then from the most widely held commits to their trees."""
+        commits: dict[bytes, int] = {}
+        trees: dict[bytes, bytes] = {}
+        tops: list[tuple[bytes, int]] = []
+        waiting = []
+        for oid, bit in bits:
+            kind = self._kind(oid)
+            if kind == COMMIT:
+                waiting.append((oid, bit))
+            elif kind == TREE:
+                tops.append((oid, bit))
+        parents: dict[bytes, tuple[bytes, ...]] = {}
+        while waiting:
+            oid, bit = waiting.pop()
+            mask = commits.get(oid, 0)
+            if mask | bit == mask:
+                continue
+            commits[oid] = mask | bit
+            if oid not in parents:
+                try:
+                    trees[oid], parents[oid], _ = commit_links(self._objects.read_kind(oid, COMMIT), oid)
+                except SnapstoreError:
+                    parents[oid] = ()  # `check` tells
+            waiting += [(parent, bit) for parent in parents[oid]]
+        self._masks.update(commits)
+        tops += [(trees[oid], mask) for oid, mask in commits.items() if oid in trees]
+        tops.sort(key=lambda top: -top[1].bit_count())
+        for tree, mask in tops:
+            self._walk(tree, mask)
+
+    def _walk(self, tree: bytes, mask: int) -> None:
+        masks, sizes = self._masks, self.sizes
+        waiting = [(tree, b"")]
+        while waiting:
+            oid, prefix = waiting.pop()
+            known = masks.get(oid, 0)
+            if known | mask == known:
+                continue
+            masks[oid] = known | mask
+            try:
+                entries = self._store.shadow.trees.read(oid)
+            except SnapstoreError:
+                continue
+            for name, (mode, child) in entries.items():
+                if mode == FOLDER:
+                    waiting.append((child, prefix + name + b"/"))
+                elif mode != GITLINK:
+                    before = masks.get(child, 0)
+                    masks[child] = before | mask
+                    if not before:
+                        self._count_file(prefix + name, sizes.get(child, 0))
+
+    def _count_file(self, path: bytes, size: int) -> None:
+        row = self.files.setdefault(path, [0, 0])
+        row[0] += size
+        row[1] += 1
+        parts = path.split(b"/")
+        folder = b"/".join(parts[: min(_DEPTH, len(parts) - 1)]) + b"/" if len(parts) > 1 else b""
+        self.paths[folder] = self.paths.get(folder, 0) + size
+
+    def _add_up(self) -> None:
+        by_mask: dict[int, int] = {}
+        for oid, mask in self._masks.items():
+            by_mask[mask] = by_mask.get(mask, 0) + self.sizes.get(oid, 0)
+        of_session: dict[str, int] = {}
+        for at, holder in enumerate(self.holders, 1):
+            of_session[holder.session] = of_session.get(holder.session, 0) | 1 << at
+        for mask, size in by_mask.items():
+            for at, holder in enumerate(self.holders, 1):
+                if mask == 1 << at:
+                    holder.exclusive += size
+                elif mask >> at & 1:
+                    holder.shared += size
+            for session, bits in of_session.items():
+                if mask & bits:
+                    exclusive, shared = self.sessions.get(session, (0, 0))
+                    alone = not mask & ~bits
+                    self.sessions[session] = (exclusive + size * alone, shared + size * (not alone))
+
+    def _count_records(self, tip: bytes | None) -> None:
+        if tip is None:
+            return
+        try:
+            top = self._store.shadow.commit(tip).tree
+            found = {tip, top}
+            waiting = [top]
+            while waiting:
+                for mode, child in self._store.shadow.trees.read(waiting.pop()).values():
+                    found.add(child)
+                    if mode == FOLDER:
+                        waiting.append(child)
+        except SnapstoreError:
+            return
+        self.records = sum(self.sizes.get(oid, 0) for oid in found if oid not in self._masks)
+
+    def _kind(self, oid: bytes) -> bytes | None:
+        try:
+            return self._objects.header(oid)[0]
+        except SnapstoreError:
+            return None
+
+    def largest(self) -> list[tuple[bytes, int, int]]:
+        """Path, bytes of all its versions, and how many those are."""
+        rows = sorted(self.files.items(), key=lambda row: (-row[1][0], row[0]))[:_LARGEST]
+        return [(path, size, versions) for path, (size, versions) in rows if size]
+
+    def folders(self) -> list[tuple[bytes, int]]:
+        return sorted(self.paths.items(), key=lambda row: (-row[1], row[0]))[:_LARGEST]
+
+    def freed_by(self, refs: Iterable[str]) -> int:
+        """The bytes that nothing but these refs holds."""
+        bits = sum(1 << at for at, holder in enumerate(self.holders, 1) if holder.ref in set(refs))
+        return sum(self.sizes.get(oid, 0) for oid, mask in self._masks.items() if not mask & ~bits)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "store": self._store.folder,
+            "size_bytes": self.total,
+            "max_store_size": self._store.header.max_store_size,
+            "files_bytes": sum(self.sizes.get(oid, 0) for oid in self._masks),
+            "records_bytes": self.records,
+            "unreferenced_bytes": self.unreferenced,
+            "index_bytes": self.index,
+            "borrowed_bytes": self.borrowed,
+            "sessions": [
+                {"session": name, "exclusive_bytes": exclusive, "shared_bytes": shared}
+                for name, (exclusive, shared) in sorted(self.sessions.items())
+            ],
+            "branches": [holder.as_json() for holder in self.holders],
+            "paths": [{**path_json(path), "size_bytes": size} for path, size in self.folders()],
+            "largest": [
+                {**path_json(path), "size_bytes": size, "versions": versions} for path, size, versions in self.largest()
+            ],
+        }

@@ -1,0 +1,153 @@
+"""Keeps a store small: one pack of what is needed, nothing of what is not, no leftovers of killed processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from snapstore.git import housekeeping, packing, receive
+from snapstore.git.program import environment, refuse_planted
+from snapstore.git.repack import Repack
+from snapstore.timeline import creation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from snapstore.git.repack import Packing, Result
+    from snapstore.timeline.store import Store
+
+_LOGGED_FOR = 86400  # seconds that the reflog of records is good for: it is there for `git fsck` alone
+_LOCKED_FOR = 60  # seconds; git holds a ref's lock for milliseconds
+
+
+class Collected:
+    """What a gc did, or with `dry_run` would do."""
+
+    __slots__ = ("by", "dry_run", "expired", "leftovers", "packed")
+
+    def __init__(self, packed: Result, *, by: str, leftovers: int, expired: int, dry_run: bool) -> None:
+        self.packed = packed
+        self.by = by  # git, or we ourselves
+        self.leftovers = leftovers  # files of killed processes
+        self.expired = expired  # pruned branches that can no longer be brought back
+        self.dry_run = dry_run
+
+    def as_json(self) -> dict[str, Any]:
+        packed = self.packed
+        return {
+            "packed_by": self.by,
+            "dry_run": self.dry_run,
+            **{name: getattr(packed, name) for name in packed.__slots__},
+            "leftovers": self.leftovers,
+            "expired": self.expired,
+        }
+
+
+def collect(
+    store: Store,
+    *,
+    grace: int | None = None,
+    pruned_grace: int | None = None,
+    dry_run: bool = False,
+    git: str | None = None,
+    threads: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Collected:
+    """Packs the store. What nothing refers to stays for `grace` seconds (else the setting), measured by the age of the
+    file that holds it. `git` is the program to do the packing, by default the one there is; "" for none.
+    `pruned_grace` is how long pruned branches can be brought back, by default as long as `grace`."""
+    grace = store.header.gc_grace if grace is None else grace
+    program = shutil.which("git") if git is None else git
+    way: Packing = packing.by_ourselves
+    if program:
+        refuse_planted(store.shadow.git_dir)  # git is about to read its configuration
+        way = packing.with_git(program, environment(store.shadow.git_dir), threads=threads)
+    leftovers = expired = 0
+    now = time.time()
+    work = Repack(store.shadow.objects, older_than=now - grace, packing=way, progress=progress)
+    with work:
+        with store.changing():
+            if not dry_run:
+                from snapstore.timeline.prune import expire
+
+                leftovers = sweep(store)
+                expired = expire(store, grace if pruned_grace is None else pruned_grace)
+                store.shadow.refs.forget_logged(int(now) - _LOGGED_FOR)
+            work.survey(roots(store))
+        work.build()
+        if not dry_run:
+            with store.changing():
+                work.install(roots(store))
+    by = "git" if program else "snapstore"
+    return Collected(work.result, by=by, leftovers=leftovers, expired=expired, dry_run=dry_run)
+
+
+def roots(store: Store) -> set[bytes]:
+    """Everything that refers to objects. Call under the lock: a change that was cut short is finished then, so the
+    journal refers to nothing."""
+    refs = store.shadow.refs
+    found = set(refs.list("refs/").values())
+    head = refs.value("HEAD")
+    if isinstance(head, bytes):
+        found.add(head)
+    maybe = {oid for rows in refs.logged().values() for _, old, new in rows for oid in (old, new)}
+    store.cache.load()
+    if store.cache.coverage is not None:
+        maybe.add(store.cache.tree)
+    for name in store.documents.sessions_with_open_turns():
+        turn = store.documents.open_turn(name)
+        if turn is not None:
+            maybe.update(_named_in([turn.before, *turn.captured_by_others]))
+    # These only help: one whose object went long ago is no fault of the store.
+    contains = store.shadow.objects.contains
+    return found | {oid for oid in maybe if contains(oid, fresh=False)}
+
+
+def _named_in(items: Iterable[Any]) -> Iterable[bytes]:
+    for item in items:
+        if isinstance(item, list):
+            yield from (bytes.fromhex(entry.partition(" ")[2]) for _, entry in item if entry is not None)
+        else:
+            yield bytes.fromhex(item)
+
+
+def sweep(store: Store) -> int:
+    """Removes what killed processes left behind. Call under the lock. Gives the number of files."""
+    now = time.time()
+    count = housekeeping.sweep(store.shadow.objects, now)
+    receive.sweep(store.shadow.objects)
+    for top in (store.folder, f"{store.shadow.git_dir}/refs"):
+        for folder, folders, names in os.walk(top):
+            if folder == store.folder:
+                folders[:] = [name for name in folders if name not in ("store.git", "log")]
+            for name in names:
+                path = f"{folder}/{name}"
+                if name.endswith(".new") or (name.endswith(".lock") and _age(path, now) > _LOCKED_FOR):
+                    count += _removed(path)
+    for name in ("HEAD.lock", "packed-refs.lock"):
+        path = f"{store.shadow.git_dir}/{name}"
+        if _age(path, now) > _LOCKED_FOR:
+            count += _removed(path)
+    try:
+        creation.sweep(store.home)
+    except OSError:
+        pass  # somebody else's, perhaps
+    return count
+
+
+def _age(path: str, now: float) -> float:
+    try:
+        return now - os.stat(path).st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _removed(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True

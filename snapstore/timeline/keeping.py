@@ -1,0 +1,169 @@
+"""A store that keeps itself: when a gc pays, how full it is, and what is done about it in the background.
+
+After a change only the sizes of packs are looked at, and only when some were just put together or a limit is set: the
+rest is the work of a process of its own, which no turn waits for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from snapstore.errors import Busy, SnapstoreError
+from snapstore.git.housekeeping import is_kept, is_linked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container
+
+    from snapstore.timeline.ops import Operation
+    from snapstore.timeline.prune import Prunable
+    from snapstore.timeline.store import Store
+
+PAYS_FROM = 16 << 20  # bytes in small packs, and half of what is packed already: so all that is ever packed again is a
+# few times what was recorded
+MANY_LOOSE = 27  # files in one of the 256 folders of loose objects, of which each has about as many
+WARN_PERCENT = 80
+_RESTS = 3600  # seconds between two of them
+_MARK = "kept"  # a state file whose age says when the last one began
+_PRESSED = 3600  # seconds of grace for objects where the store is over its limit
+
+
+class Pruned:
+    """What went, what stayed and why, the operations that bring it back, and the bytes it frees."""
+
+    __slots__ = ("going", "operations", "size", "staying")
+
+    def __init__(self, going: list[Prunable], staying: list[Prunable], operations: list[Operation], size: int) -> None:
+        self.going = going
+        self.staying = staying
+        self.operations = operations
+        self.size = size
+
+
+def look(store: Store, *, folded: bool) -> None:
+    """After a change: says that the store is nearly full, and starts a gc where one is due."""
+    limit = store.header.max_store_size
+    sizes = _pack_sizes(store)
+    full = False
+    if limit:
+        total = sum(sizes)
+        last = sizes[0] if sizes else 0
+        full = total >= limit
+        if total * 100 >= limit * WARN_PERCENT:
+            text = warning(store, total)
+            store.say(text)
+            if (total - last) * 100 < limit * WARN_PERCENT or (
+                full and total - last < limit
+            ):  # it came to that just now
+                store.log(text)
+    if (full or (folded and store.header.gc_auto and is_due(store, sizes))) and _has_rested(store):
+        from snapstore.timeline.afterturn import start
+
+        start(store, "gc", "--auto")
+
+
+def is_due(store: Store, sizes: list[int]) -> bool:
+    """Whether a gc pays: small packs have grown to half of the largest one, or many objects are loose."""
+    if sizes and sum(sizes) - max(sizes) >= max(PAYS_FROM, max(sizes) // 2):
+        return True
+    try:
+        return len(os.listdir(f"{store.shadow.objects.folder}/17")) >= MANY_LOOSE
+    except OSError:
+        return False
+
+
+def warning(store: Store, size: int) -> str:
+    from snapstore.timeline.text import size_text
+
+    limit = store.header.max_store_size
+    told = f"the store takes {size_text(size)}, {size * 100 // limit} % of max_store_size"
+    return f"{told} (`snapstore du` shows what holds it, `gc` packs it, `prune` lets go of old branches)"
+
+
+def keep(store: Store) -> None:
+    """What runs by itself: prunes what is due, then a gc. Over the limit, what was pruned before goes at once. Never
+    fails; what went wrong is in the log."""
+    from snapstore.timeline.gc import collect
+    from snapstore.timeline.status import folder_size
+
+    os.nice(10)
+    limit = store.header.max_store_size
+    try:
+        _note_begin(store)
+        pressed = bool(limit) and folder_size(store.folder) >= limit
+        prune(store)
+        if pressed:
+            collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
+            left = folder_size(store.folder)
+            if left >= limit:
+                store.log(
+                    f"{warning(store, left)}; what may go is gone, so set max_store_size higher, or delete branches"
+                )
+        elif store.header.gc_auto:
+            collect(store, threads=1)
+    except Busy:
+        pass  # another is at it, or a long turn: the next turn tries again
+    except (SnapstoreError, OSError) as error:
+        store.log(f"gc: {error}")
+
+
+def prune(store: Store, *, older: float | None = None, keep: Collection[str] = (), dry_run: bool = False) -> Pruned:
+    """Prunes all that the rules allow; see `snapstore.timeline.prune`."""
+    from snapstore.timeline import prune as rules
+    from snapstore.timeline.diskuse import DiskUse
+
+    remotes = on_remotes(store)
+    going, staying = rules.find(store, older=older, keep=keep, on_remotes=remotes)
+    if not going:
+        return Pruned(going, staying, [], 0)
+    use = DiskUse(store).measure(only=[found.ref for found in going])  # takes its time: not under the lock
+    alone = {holder.ref: holder.exclusive for holder in use.holders}
+    for found in going:
+        found.size = alone.get(found.ref, 0)
+    size = use.freed_by([found.ref for found in going])
+    if dry_run:
+        return Pruned(going, staying, [], size)
+    with store.changing():
+        still = {(found.ref, found.tip) for found in rules.find(store, older=older, keep=keep, on_remotes=remotes)[0]}
+        going = [found for found in going if (found.ref, found.tip) in still]
+        return Pruned(going, staying, rules.prune(store, going), size)
+
+
+def on_remotes(store: Store) -> Container[bytes] | None:
+    """The commits that every remote is known to have; None where there is none."""
+    from snapstore.timeline.prune import ancestors
+
+    names = (store.documents.optional("remotes.json") or {}).get("remotes") or {}
+    found: set[bytes] | None = None
+    for name in names:
+        pushed = (store.documents.optional(f"shared/{name}.json") or {}).get("pushed") or {}
+        has = ancestors(store, [bytes.fromhex(commit) for _, commit in pushed.values()], set())
+        found = has if found is None else found & has
+    return found
+
+
+def _pack_sizes(store: Store) -> list[int]:
+    """Of the packs that take room of ours, newest first."""
+    sizes: list[int] = []
+    for pack in store.shadow.objects.packs():
+        try:
+            st = os.stat(f"{pack.base}.pack")
+        except FileNotFoundError:
+            continue
+        if not is_linked(st) and not is_kept(pack.base):
+            sizes.append(st.st_size)
+    return sizes
+
+
+def _has_rested(store: Store) -> bool:
+    try:
+        return abs(time.time() - os.stat(f"{store.state}/{_MARK}").st_mtime) > _RESTS
+    except OSError:
+        return True
+
+
+def _note_begin(store: Store) -> None:
+    path = f"{store.state}/{_MARK}"
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.utime(path)
