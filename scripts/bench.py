@@ -21,6 +21,7 @@ from pathlib import Path
 
 from bench_hook import hooks, transcripts
 from bench_moves import moves, tree_of_many
+from bench_page import page
 
 from snapstore import Store
 
@@ -306,7 +307,7 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["turns", "moves", "hook"]
+    parts = ["turns", "moves", "hook", "page"]
     parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
@@ -350,6 +351,8 @@ def main() -> None:
             tree_of_many(bench, median)
         if "hook" in options.parts:
             transcripts(bench)
+        if "page" in options.parts:
+            page(bench)
         if not options.no_large and "turns" in options.parts:
             bench.large_file()
         if options.json:

@@ -116,7 +116,27 @@ def many_turns(story: Story, number: int) -> None:
         at = 1_794_800_000 + turn
         stream.append(f"commit {ref}\nauthor {who} {at} +0000\ncommitter {who} {at} +0000\n")
         stream.append(f"data {len(message)}\n{message}" + (f"from {tip}\n" if turn == first else "") + "\n")
-    git(git_dir, "fast-import", "--quiet", feed="".join(stream).encode())
+    git(git_dir, "fast-import", "--quiet", "--depth=0", feed="".join(stream).encode())
+
+
+def remember(story: Story) -> None:
+    """Gives every turn of the branch without a record one, as agents' hooks would."""
+    git_dir = story.store.shadow.git_dir
+    commits = git(git_dir, "rev-list", f"refs/heads/{story.name}/main").decode().split()
+    who = "snapstore <snapstore@localhost> 1794800000 +0000"
+    notes = git(git_dir, "rev-parse", "refs/notes/turns").decode().strip()
+    stream = [f"commit refs/notes/turns\ncommitter {who}\ndata 1\nn\nfrom {notes}\n".encode()]
+    for turn, commit in enumerate(reversed(commits)):
+        if turn == 0 or story.store.shadow.note(bytes.fromhex(commit)) is not None:
+            continue
+        said = "what was said, at some length. " * 20
+        lines = [json.dumps({"uuid": f"u{turn}-{at}", "message": said}) for at in (1, 2)]
+        about = {"agent_session": story.id, "prompt_id": "", "message_id": f"u{turn}-1", "complete": True}
+        record = {"format": 1, "kind": "turn", "session": story.name, "turn": turn, "seq": turn, "agent": "claude"}
+        record |= {"prompt": f"Prompt {turn}", "replies": [f"Reply {turn}. " * 30], "thinking": [], "tool_calls": []}
+        text = json.dumps({**record, "lines": lines, "conversation": about, "status": "done"}).encode()
+        stream.append(f"M 100644 inline {commit[:2]}/{commit[2:]}\ndata {len(text)}\n".encode() + text + b"\n")
+    git(git_dir, "fast-import", "--quiet", "--depth=0", feed=b"".join(stream))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from snapstore.timeline.nodes import file_changes, parent_tree, read_node
+from snapstore.timeline.nodes import file_changes, read_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,15 +38,16 @@ def _places(graph: Graph, oid: bytes, wanted: str) -> Iterator[tuple[str, str]]:
     shadow = graph.store.shadow
     note = shadow.note(oid)
     if note is None or _may_hold(note, wanted):
-        node = read_node(shadow, oid, files=False)
-        if node.prompt:
-            yield "prompt", node.prompt
-        replies = [reply for reply in node.record.get("replies", []) if isinstance(reply, str)]
+        found = read_node(shadow, oid, files=False)
+        if found.prompt:
+            yield "prompt", found.prompt
+        replies = [reply for reply in found.record.get("replies", []) if isinstance(reply, str)]
         if replies:
             yield "reply", "\n".join(replies)
-    if graph.node(oid).kind != "baseline":
-        commit = shadow.commit(oid)
-        for change in file_changes(shadow, parent_tree(shadow, commit.parents), commit.tree):
+    node = graph.node(oid)
+    if node.kind != "baseline" and node.parent is not None:
+        before = graph.node(node.parent).tree
+        for change in file_changes(shadow, before, node.tree) if before != node.tree else ():
             yield "path", os.fsdecode(change.path)
 
 

@@ -49,6 +49,7 @@ class Project:
         try:
             with self.store(recover=False) as store:
                 self.graphs.of(store.session())
+                self.spoken.read(store)
         except (SnapstoreError, OSError):  # the page asks again, and is told
             pass
 

@@ -76,12 +76,15 @@ export const plural = (number, word, many) =>
 export const turnsText = (number) => plural(number, "turn");
 export const filesText = (number) => plural(number, "file");
 
+// Made once: making one takes longer than all the rest of a row.
+const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
+const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
 /** `3 min ago`; the whole time is in the element's title. */
 export function time(iso, extra) {
   const at = new Date(iso);
   if (!iso || Number.isNaN(at.getTime())) return null;
-  const full = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
-  return h("time", { datetime: iso, title: full, ...extra }, ago(at));
+  return h("time", { datetime: iso, title: WHOLE.format(at), ...extra }, ago(at));
 }
 
 export function ago(at) {
@@ -90,7 +93,7 @@ export function ago(at) {
   if (seconds < 3600) return `${Math.max(1, Math.round(seconds / 60))} min ago`;
   if (seconds < 86400) return plural(Math.round(seconds / 3600), "hour") + " ago";
   if (seconds < 86400 * 14) return plural(Math.round(seconds / 86400), "day") + " ago";
-  return at.toLocaleDateString("en", { day: "numeric", month: "short", year: "numeric" });
+  return DAY.format(at);
 }
 
 export function bytes(number) {

@@ -100,7 +100,8 @@ onChange((what) => {
     pending.clear();
     if (due.has("session")) tree = null;
     const only = due.size === 1 && due.has("details");
-    if (state.view === "timeline") timeline.draw();
+    if (state.view === "timeline" && only) timeline.drawDetails();
+    else if (state.view === "timeline") timeline.draw();
     else if (!only && state.view !== "search" && state.view !== "stats") drawView();
     if (only) return;
     drawSidebar();

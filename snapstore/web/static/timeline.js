@@ -13,11 +13,30 @@ import { VirtualList } from "./virtual.js";
 
 const KINDS = { revert: "revert", apply: "applied", restore: "restored" };
 
+const NONE = [];
+
+/** All that a row shows: another sign, another element. */
+function signOf({ key, node, open, undone, here, forks }) {
+  if (open) return `open${open.started_at}${open.prompt}`;
+  if (!node) return `${key}${state.line.undone.length}`;
+  return [
+    undone,
+    here,
+    state.details.has(key),
+    state.grown.get(key) || 0,
+    standstill() !== "",
+    cannotFork() === "",
+    node.checkpoints.join("\n"),
+    forks.map((branch) => branch.name).join("\n"),
+  ].join("|");
+}
+
 export class Timeline {
   constructor(element) {
     this.list = new VirtualList(
       element,
       (row) => this.row(row),
+      signOf,
       (rows) => this.seen(rows),
     );
     this.shown = null; // the session whose place was found already
@@ -36,41 +55,24 @@ export class Timeline {
       this.list.set([]);
       return;
     }
-    const waiting = standstill();
-    const forkable = cannotFork() === "";
     const rows = [];
     for (let at = 0; at < line.nodes.length; at += 1) {
       const node = line.nodes[at];
-      const undone = at > line.at;
-      const forks = line.forks.get(node.commit) || [];
-      const has = state.details.has(node.commit);
-      const sign = [
-        undone,
-        at === line.at,
-        has,
-        state.grown.get(node.commit) || 0,
-        waiting !== "",
-        forkable,
-        node.checkpoints.join("\n"),
-        forks.map((branch) => branch.name).join("\n"),
-      ].join("|");
       rows.push({
         key: node.commit,
-        sign,
         node,
-        undone,
-        forks,
+        undone: at > line.at,
+        forks: line.forks.get(node.commit) || NONE,
         here: at === line.at,
         guess: node.turn === null ? 52 : 168,
       });
-      if (at === line.at && line.undone.length)
-        rows.push({ key: "here", sign: `here${line.undone.length}`, guess: 44 });
+      if (at === line.at && line.undone.length) rows.push({ key: "here", guess: 44 });
     }
     const open = (state.status?.open_turns || []).find(
       (turn) => turn.session === state.session && turn.status === "open",
     );
-    if (!open && line.last === 0) rows.push({ key: "empty", sign: "empty", guess: 120 });
-    if (open) rows.push({ key: "open", sign: `open${open.started_at}${open.prompt}`, open, guess: 120 });
+    if (!open && line.last === 0) rows.push({ key: "empty", guess: 120 });
+    if (open) rows.push({ key: "open", open, guess: 120 });
     const follow = this.shown === state.session && this.list.atEnd;
     this.list.set(rows);
     queueMicrotask(() => {
@@ -85,6 +87,11 @@ export class Timeline {
     } else if (follow && !line.undone.length) {
       this.list.show(rows[rows.length - 1].key, "end");
     }
+  }
+
+  /** Details came: the rows are the same, some of them show more. */
+  drawDetails() {
+    this.list.draw();
   }
 
   show(commit, align) {

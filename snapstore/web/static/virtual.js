@@ -3,10 +3,11 @@
 const BEYOND = 600; // pixels around what is seen that are kept ready
 
 export class VirtualList {
-  /** `row`: {key, sign, guess}; `render(row)` gives its element. Equal signs: the element stays. */
-  constructor(scroller, render, onSeen) {
+  /** `row`: {key, guess}; `render(row)` gives its element, which stays while `sign(row)` does. */
+  constructor(scroller, render, sign, onSeen) {
     this.scroller = scroller;
     this.render = render;
+    this.sign = sign;
     this.onSeen = onSeen;
     this.rows = [];
     this.index = new Map();
@@ -14,6 +15,7 @@ export class VirtualList {
     this.mounted = new Map();
     this.tops = new Float64Array(1);
     this.aim = null; // a row to be kept in sight until the person scrolls
+    this.put = 0; // where that is
     this.frame = 0;
     this.space = document.createElement("div");
     this.space.className = "space";
@@ -22,16 +24,7 @@ export class VirtualList {
     this.observer = new ResizeObserver((entries) => this._measured(entries));
     this.outer = new ResizeObserver(() => this.schedule());
     this.outer.observe(scroller);
-    scroller.addEventListener("scroll", () => this.schedule(), { passive: true });
-    for (const name of ["wheel", "touchstart", "pointerdown", "keydown"]) {
-      scroller.addEventListener(
-        name,
-        () => {
-          this.aim = null;
-        },
-        { passive: true },
-      );
-    }
+    scroller.addEventListener("scroll", () => this._scrolled(), { passive: true });
   }
 
   set(rows) {
@@ -47,6 +40,12 @@ export class VirtualList {
   show(key, align = "center") {
     this.aim = { key, align };
     this.draw();
+  }
+
+  /** Who scrolls, by whatever means, looks for something else than what was aimed at. */
+  _scrolled() {
+    if (this.aim && Math.abs(this.scroller.scrollTop - this.put) > 2) this.aim = null;
+    this.schedule();
   }
 
   schedule() {
@@ -106,6 +105,7 @@ export class VirtualList {
     const lift =
       this.aim.align === "end" ? Math.max(rest - 96, 0) : this.aim.align === "center" && rest > 0 ? rest / 2 : 12;
     this.scroller.scrollTop = Math.max(0, this.tops[at] - lift);
+    this.put = this.scroller.scrollTop;
   }
 
   _measured(entries) {
@@ -147,9 +147,10 @@ export class VirtualList {
     let next = this.space.firstElementChild;
     for (const at of [...keep].map((key) => this.index.get(key)).sort((a, b) => a - b)) {
       const row = this.rows[at];
+      const sign = this.sign(row);
       let element = this.mounted.get(row.key);
-      if (!element || element.sign !== row.sign) {
-        const fresh = this._mount(row, element);
+      if (!element || element.sign !== sign) {
+        const fresh = this._mount(row, sign, element);
         if (element && next === element) next = fresh;
         element = fresh;
       }
@@ -163,10 +164,10 @@ export class VirtualList {
     this.onSeen?.(this.rows.slice(from, to + 1));
   }
 
-  _mount(row, old) {
+  _mount(row, sign, old) {
     const element = this.render(row);
     element.dataset.key = row.key;
-    element.sign = row.sign;
+    element.sign = sign;
     const focus = old?.contains(document.activeElement) ? document.activeElement.dataset.focus || "" : null;
     if (old) {
       this.observer.unobserve(old);
