@@ -26,6 +26,10 @@ def import_(context: Context, *, transcript: str | None, agent: str | None, dry_
         return _list(context)
     if transcript is None:
         raise Usage("which conversation?", "Give a transcript or a session's id; `snapstore import --list` shows them.")
+    from snapstore.git.bundle import is_bundle
+
+    if is_bundle(transcript):
+        return _bundle(context, transcript, dry_run=dry_run)
     from snapstore.agents.importing import locate, prepare
     from snapstore.timeline import places
     from snapstore.timeline.documents import check_name
@@ -59,6 +63,27 @@ def import_(context: Context, *, transcript: str | None, agent: str | None, dry_
     for number, turn in enumerate(found.turns, 1):
         _row(out, number, turn)
     _summary(out, found, name, verified, moved_on, dry_run)
+    return 0
+
+
+def _bundle(context: Context, file: str, *, dry_run: bool) -> int:
+    """What `export` wrote elsewhere: the same as a pull."""
+    from snapstore.cli.sharing import Transfer, tell_pull
+    from snapstore.share.pull import pull
+    from snapstore.share.remotes import Remote
+
+    if dry_run:
+        raise Usage("--dry-run is for transcripts", f"`git bundle list-heads {file}` shows what is in a bundle.")
+    with context.store() as store:
+        with Transfer(context) as progress:
+            pulled = pull(store, Remote("", os.path.abspath(file)), progress=progress)
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.sharing import PullRecord
+
+            context.document(dump(PullRecord, pulled.as_json()))
+        else:
+            tell_pull(context.out, pulled)
     return 0
 
 
@@ -169,7 +194,8 @@ def _summary(
 COMMAND = Command(
     "import",
     import_,
-    "Make a session of a conversation. TRANSCRIPT is an agent's file, or the id of its session. "
+    "Make a session of a conversation. TRANSCRIPT is an agent's file, or the id of its session; a file that `export` "
+    "wrote is taken in as a pull would. "
     "Files come in where the transcript and the disk tell what they were before and after; what is not known is said, "
     "turn by turn. Changes no file. Makes the store when there is none.",
     options=(

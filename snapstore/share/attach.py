@@ -6,6 +6,7 @@ import os
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import Unsafe, Usage
+from snapstore.git import bundle
 from snapstore.share.pull import pull
 from snapstore.share.remotes import DEFAULT, Remote, Remotes, absolute, refuse_password
 from snapstore.share.survey import project_of
@@ -106,6 +107,11 @@ def attach(
 
 
 def _project(url: str, progress: Progress | None, ask: Ask | None) -> str:
+    if bundle.is_bundle(url):
+        id = project_of(bundle.read_header(url).refs, url)
+        if id is None:
+            raise Unsafe(f"{url} is no store's", "Make one with `snapstore export FILE`.")
+        return id
     from snapstore.git.transport import open_remote
 
     with open_remote(url, progress=progress, ask=ask) as connection:
@@ -149,6 +155,8 @@ def _create(
 
 def _named(store: Store, url: str) -> Remote:
     """The remote that a store comes from. An address with a password in it is used once, and not kept."""
+    if bundle.is_bundle(url):
+        return Remote("", absolute(url))
     try:
         refuse_password(url)
     except Unsafe:

@@ -7,7 +7,9 @@ records and `state/foreign` change in one journal entry. A kill anywhere leaves 
 from __future__ import annotations
 
 from snapstore.errors import Remote as RemoteError
-from snapstore.git import commits, notes
+from snapstore.errors import Unsafe
+from snapstore.git import bundle, commits, notes
+from snapstore.git.bundle import is_bundle, read_header
 from snapstore.git.objects import COMMIT, EMPTY_TREE
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.share.ancestry import Ancestry
@@ -71,6 +73,13 @@ def pull(
     joining: Mapping[str, bytes | None] | None = None,
 ) -> Pulled:
     """Brings in what is new there. `joining` are state files that change with it (see attach)."""
+    if is_bundle(remote.url):
+        refs = read_header(remote.url).refs
+        if joining is None and not check_project(store, refs, remote.url):
+            raise Unsafe(f"{remote.url} is no store's", "Make one with `snapstore export FILE`.")
+        refs, incoming = bundle.read(remote.url, store.shadow.objects, haves(store), progress=progress)
+        with incoming:
+            return _take_in(store, remote, refs, incoming, joining or {})
     from snapstore.git.transport import open_remote
 
     with open_remote(remote.url, progress=progress, ask=ask) as connection:
@@ -79,17 +88,17 @@ def pull(
             pulled = Pulled(remote)
             pulled.empty = True
             return pulled
-        with connection.fetch(*wanted(store, refs), store.shadow.objects) as incoming:
-            return take_in(store, remote, refs, incoming, joining or {})
+        with connection.fetch(*_wanted(store, refs), store.shadow.objects) as incoming:
+            return _take_in(store, remote, refs, incoming, joining or {})
 
 
-def wanted(store: Store, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
+def _wanted(store: Store, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
     """What to ask for, and what we have."""
     contains = store.shadow.objects.contains
     return [oid for _, oid in interesting(refs) if not contains(oid, fresh=False)], haves(store)
 
 
-def take_in(
+def _take_in(
     store: Store, remote: Remote, refs: Mapping[str, bytes], incoming: Incoming, files: Mapping[str, bytes | None]
 ) -> Pulled:
     """Makes what was fetched count, in one journal entry."""

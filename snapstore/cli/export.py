@@ -1,0 +1,49 @@
+"""`snapstore export`: everything that is recorded, in one file."""
+
+from __future__ import annotations
+
+from snapstore.cli.options import QUIET, Command, Operand, Option
+from snapstore.cli.output import BOLD, DIM, path_text, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.cli.context import Context
+
+
+def export(context: Context, *, file: str, since: str | None) -> int:
+    from snapstore.cli.sharing import Transfer
+    from snapstore.share.bundles import export as write
+
+    with context.store() as store:
+        with Transfer(context) as progress:
+            done = write(store, file, since=since, progress=progress)
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.sharing import ExportRecord
+
+            context.document(dump(ExportRecord, done.as_json()))
+        elif not context.quiet:
+            out = context.out
+            shown = out.paint(path_text(done.path), BOLD)
+            out.line(f"Wrote {shown}: {size_text(done.size)}, {done.objects:,} objects.")
+            out.line("Next, where it arrives: `snapstore import FILE`, or `snapstore clone FILE DIR`.", DIM)
+    return 0
+
+
+COMMAND = Command(
+    "export",
+    export,
+    "Write everything that is recorded, of everybody, into FILE: a git bundle, for a machine with no network between. "
+    "`import FILE` takes it in there, `clone FILE DIR` makes a folder of it. Not searched for secrets.",
+    options=(
+        Option(
+            "since",
+            "--since",
+            "Only what is new after an earlier export, which the reader has.",
+            metavar="FILE",
+            complete="file",
+        ),
+        QUIET,
+    ),
+    operands=(Operand("file", "FILE", required=True, complete="file"),),
+)

@@ -1,0 +1,77 @@
+"""Turns in a file, for machines with no network between them: a git bundle, read as a remote that one only pulls from.
+
+Everything that is here goes into it, others' lines too, each with the word whose it is. So it does not matter by which
+way a line came: it has one name in a store.
+"""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.git import bundle
+from snapstore.git.notes import REF as NOTES
+from snapstore.share.local import shared_refs
+from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
+from snapstore.share.naming import Machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from snapstore.timeline.store import Store
+
+    Progress = Callable[[str, int, int], None]
+
+
+class Exported:
+    __slots__ = ("objects", "path", "refs", "size")
+
+    def __init__(self, path: str, refs: dict[str, bytes], objects: int) -> None:
+        self.path = path
+        self.refs = refs
+        self.objects = objects
+        self.size = os.path.getsize(path)
+
+    def as_json(self) -> dict[str, Any]:
+        refs = {ref: oid.hex() for ref, oid in sorted(self.refs.items())}
+        return {"file": self.path, "refs": refs, "objects": self.objects, "size_bytes": self.size}
+
+
+def export(store: Store, path: str, *, since: str | None = None, progress: Progress | None = None) -> Exported:
+    """Writes a bundle. With `since`, an earlier one that the reader has already, only what came after it."""
+    known = list(bundle.read_header(since).refs.values()) if since is not None else []
+    shadow = store.shadow
+    refs = shared_refs(store)
+    records = shadow.refs.read(NOTES)
+    if records is not None:
+        refs[NOTES] = records
+    seconds = max(0, int(store.clock()))
+    writer = shadow.objects.writer()
+    try:
+        refs[f"{STORES}{store.header.id}"] = write_store(writer, store.header.id)
+        for claims in _claims(store, list(shared_refs(store))):
+            refs[f"{PREFIX}{claims.machine.id}"] = write_claims(shadow, writer, claims, None, seconds)
+        pack = shadow.objects.finish(writer)
+    except BaseException:
+        writer.abandon()
+        raise
+    try:
+        objects = bundle.write(path, shadow.objects, refs, known, progress=progress)
+    finally:
+        shadow.objects.release(pack)
+    return Exported(os.path.abspath(path), refs, objects)
+
+
+def _claims(store: Store, refs: list[str]) -> list[Claims]:
+    me, foreign = this_machine(store), store.foreign()
+    found = {me.id: Claims(me)}
+    for ref in refs:
+        id, home = foreign.refs.get(ref, [me.id, ref])
+        if id not in found and id:
+            about = foreign.machines.get(id, {})
+            machine = Machine(id, about.get("name", id), about.get("person", ""), about.get("email", ""))
+            found[id] = Claims(machine)
+        if id and home:
+            found[id].refs[ref] = home
+    return [claims for _, claims in sorted(found.items())]
