@@ -17,6 +17,7 @@ from snapstore.share.local import document_of, exchanged, haves, latest_moves, m
 from snapstore.share.machine import this_machine
 from snapstore.share.naming import receive
 from snapstore.share.notes import Own, to_take
+from snapstore.share.push import ATTEMPTS, wait
 from snapstore.share.survey import Survey, check_project, interesting
 from snapstore.timeline.documents import encode
 from snapstore.timeline.foreign import DOCUMENT, Foreign
@@ -82,14 +83,24 @@ def pull(
             return _take_in(store, remote, refs, incoming, joining or {})
     from snapstore.git.transport import open_remote
 
+    attempts = 0
     with open_remote(remote.url, progress=progress, ask=ask) as connection:
-        refs = connection.refs()
-        if joining is None and not check_project(store, refs, connection.shown):
-            pulled = Pulled(remote)
-            pulled.empty = True
-            return pulled
-        with connection.fetch(*_wanted(store, refs), store.shadow.objects) as incoming:
-            return _take_in(store, remote, refs, incoming, joining or {})
+        while True:
+            refs = connection.refs()
+            attempts += 1
+            if joining is None and not check_project(store, refs, connection.shown):
+                pulled = Pulled(remote)
+                pulled.empty = True
+                return pulled
+            try:
+                incoming = connection.fetch(*_wanted(store, refs), store.shadow.objects)
+            except RemoteError:  # over http, what was asked for may have moved on while we asked
+                if attempts >= ATTEMPTS or connection.refs() == refs:
+                    raise
+                wait(attempts)
+                continue
+            with incoming:
+                return _take_in(store, remote, refs, incoming, joining or {})
 
 
 def _wanted(store: Store, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:

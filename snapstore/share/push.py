@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Updates = dict[str, tuple[bytes | None, bytes | None]]
 
 ATTEMPTS = 10
-_UNMOVED = 3  # refusals by a server that did not move meanwhile, before they are taken for its last word
+_UNMOVED = 2  # refusals by a server that did not move meanwhile: then that is its last word
 _PAUSE = 0.05  # seconds, growing, with jitter
 SAFETY = "refs/snapstore/safety/"
 
@@ -79,24 +79,38 @@ def push(
     from snapstore.git.transport import open_remote
 
     pushed = Pushed(remote)
-    unmoved, before = 0, None
+    unmoved = 0
     while True:
         pushed.attempts += 1
         with open_remote(remote.url, progress=progress, ask=ask) as connection:
             attempt = _Attempt(store, remote, connection, pushed, with_safety=with_safety)
-            refused = attempt.run()
-        if not refused:
-            return pushed
-        unmoved = unmoved + 1 if attempt.survey.refs == before else 0
-        before = attempt.survey.refs
+            try:
+                refused = attempt.run()
+                if not refused:
+                    return pushed
+                error = _refused(connection.shown, refused)
+            except RemoteError as found:  # what was asked for may have moved on while we asked
+                error = found
+                if not attempt.refs:
+                    raise
+            unmoved = unmoved + 1 if connection.refs(push=True) == attempt.refs else 0
         if unmoved >= _UNMOVED or pushed.attempts >= ATTEMPTS:
-            ref, why = next(iter(sorted(refused.items())))
-            raise RemoteError(
-                f"{connection.shown} did not take {ref}: {why}",
-                "Nothing there was overwritten. See what it says, then push again.",
-                refs=refused,
-            )
-        pause(_PAUSE * pushed.attempts * (0.5 + random.random()))
+            raise error
+        wait(pushed.attempts, pause)
+
+
+def wait(attempt: int, pause: Callable[[float], None] = time.sleep) -> None:
+    """A while that grows and is never the same for two."""
+    pause(_PAUSE * attempt * (0.5 + random.random()))
+
+
+def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
+    ref, why = next(iter(sorted(refused.items())))
+    return RemoteError(
+        f"{shown} did not take {ref}: {why}",
+        "Nothing there was overwritten. See what it says, then push again.",
+        refs=dict(refused),
+    )
 
 
 class _Attempt:
@@ -111,12 +125,13 @@ class _Attempt:
         self._with_safety = with_safety
         self._me = this_machine(store)
         self._seconds = max(0, int(store.clock()))
+        self.refs: dict[str, bytes] = {}
         self.survey = Survey(store, {})
 
     def run(self) -> dict[str, str]:
         """Gives the refs that the server did not take, and why."""
         store, connection = self._store, self._connection
-        refs = connection.refs(push=True)
+        refs = self.refs = connection.refs(push=True)
         check_project(store, refs, connection.shown)
         self._bring_in(refs)
         self.survey = Survey(store, refs)
