@@ -175,9 +175,10 @@ class Mover:
                 f"End it with `snapstore turn end --session {plan.session}`, or add --cancel to close it first.",
                 session=plan.session,
             )
-        if store.shadow.refs.value(f"refs/snapstore/cursor/{plan.session}") != plan.cursor_value:
-            raise stale("the session has moved since the plan was made")
         graph = Graph(store, plan.session)
+        # A cursor that follows its branch holds the same name after another turn, and stands elsewhere.
+        if graph.cursor_value != plan.cursor_value or graph.cursor != plan.start:
+            raise stale("the session has moved since the plan was made")
         if graph.branch != plan.start_branch or (graph.tip_of(plan.branch) is None and not plan.ref_moves):
             raise stale("its branches have changed since the plan was made")
 

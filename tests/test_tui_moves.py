@@ -1,0 +1,811 @@
+"""Keys and commands of the terminal tree that move, through the app itself; then the files on disk are looked at."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers import all_refs, assert_whole, bit_by_bit, child, killed_at, on_disk, write
+from test_graph import Clock
+from textual.pilot import Pilot
+from tui_helpers import app_of, in_terminal, screen_text, terminal, until
+
+from snapstore import Store
+from snapstore.errors import Conflict
+from snapstore.tui import app as app_module
+from snapstore.tui.app import SnapstoreApp
+from snapstore.tui.bars import StatusBar
+from snapstore.tui.branches import BranchesScreen
+from snapstore.tui.conflicts import ConflictScreen
+from snapstore.tui.help import HelpScreen
+from snapstore.tui.linescreen import LineScreen
+from snapstore.tui.planscreen import PlanScreen
+from snapstore.tui.undolist import UndolistScreen
+
+MINUTE = 60
+
+
+class Project:
+    """A project whose turns are a minute apart, and the state of its files after each."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.session = "shell"
+        self.clock = Clock()
+        self.store = Store.open(root, create=True, clock=self.clock)
+        self.states: dict[str, dict[bytes, tuple[bytes, bytes]]] = {"start": on_disk(root)}
+        self.commits: dict[str, bytes] = {}
+
+    def turn(self, prompt: str, /, *, minutes: float = 1, reply: str = "", **files: str | bytes | None) -> bytes:
+        """A turn that writes files (`__` for a slash, `_dot_` for a dot), or with None deletes them."""
+        self.clock.now += minutes * MINUTE
+        with self.store.session(self.session).turn(prompt, agent="claude") as turn:
+            for name, text in files.items():
+                path = self.root / name.replace("__", "/").replace("_dot_", ".")
+                if text is None:
+                    path.unlink()
+                else:
+                    write(path, text)
+            if reply:
+                turn.reply(reply)
+        assert turn.commit is not None
+        self.states[prompt], self.commits[prompt] = on_disk(self.root), turn.commit
+        return turn.commit
+
+    def undo(self, number: int = 1) -> None:
+        session = self.store.session(self.session)
+        session.move(session.plan_undo(number))
+
+    @property
+    def cursor(self) -> bytes:
+        found = self.store.shadow.refs.read(f"refs/snapstore/cursor/{self.session}")
+        assert found is not None
+        return found
+
+    def is_at(self, name: str) -> bool:
+        """Whether the session stands there, and the files are what they were there, byte for byte."""
+        return self.cursor == self.commits.get(name, self.cursor) and on_disk(self.root) == self.states[name]
+
+
+@pytest.fixture
+def project(root: Path) -> Iterator[Project]:
+    """one─two─three, each changing `a`."""
+    write(root / "a", "zero\n")
+    grown = Project(root)
+    for name in ("one", "two", "three"):
+        grown.turn(name, a=f"{name}\n")
+    yield grown
+    grown.store.close()
+
+
+@pytest.fixture
+def forked(project: Project) -> Project:
+    """one─two─three (main), one─other─last (main-2), standing on last."""
+    project.undo(2)
+    project.turn("other", a="other\n")
+    project.turn("last", a="last\n")
+    return project
+
+
+async def rest(pilot: Pilot[None]) -> None:
+    """Until everything is done, or waits for a person."""
+    app = pilot.app
+    quiet = {"follow"}
+    for _ in range(1500):
+        await pilot.pause()
+        waiting = quiet | {"acting"} if len(app.screen_stack) > 1 else quiet
+        if all(worker.is_finished or worker.group in waiting for worker in app.workers):
+            break
+        await pilot.pause(0.01)
+    else:
+        raise AssertionError(f"still at work: {list(app.workers)}")
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    await pilot.press(*keys)
+    await rest(pilot)
+
+
+async def command(pilot: Pilot[None], text: str) -> None:
+    """Typed after a colon, at once, as a slow line delivers it."""
+    names = {
+        " ": "space",
+        "#": "number_sign",
+        ":": "colon",
+        "-": "minus",
+        "/": "slash",
+        "@": "at",
+        "!": "exclamation_mark",
+    }
+    await press(pilot, "colon", *(names.get(character, character) for character in text), "enter")
+
+
+async def asked(pilot: Pilot[None]) -> str:
+    """The plan that is shown before the move."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, PlanScreen))
+    await rest(pilot)
+    return screen_text(pilot.app)
+
+
+async def conflicting(pilot: Pilot[None]) -> str:
+    await until(pilot, lambda: isinstance(pilot.app.screen, ConflictScreen))
+    await rest(pilot)
+    return screen_text(pilot.app)
+
+
+def said(pilot: Pilot[None]) -> str:
+    return app_of(pilot).screen_stack[0].query_one(StatusBar).said
+
+
+def complained(pilot: Pilot[None]) -> bool:
+    return app_of(pilot).screen_stack[0].query_one(StatusBar).has_class("-error")
+
+
+# Along the line.
+
+
+@in_terminal
+async def test_u_undoes_and_ctrl_r_brings_back(project: Project) -> None:
+    """S3-12, S3-13; at once, and the line says what happened and how to come back (C13)."""
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u")
+        assert project.is_at("two")
+        assert "Undone turn 3 (three)" in said(pilot) and "Ctrl-R brings it back" in said(pilot)
+        await press(pilot, "u")
+        assert project.is_at("one")
+        await press(pilot, "ctrl+r")
+        assert project.is_at("two")
+        assert "Redone turn 2 (two)" in said(pilot) and "u undoes it" in said(pilot)
+        assert app_of(pilot).selected == project.cursor
+    assert_whole(project.store)
+
+
+@in_terminal
+async def test_at_the_ends_there_is_nothing_to_do(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "ctrl+r")
+        assert said(pilot) == "Nothing to redo." and project.is_at("three")
+        await press(pilot, "u", "u", "u", "u")
+        assert said(pilot) == "Nothing to undo." and not complained(pilot)
+        assert on_disk(project.root) == project.states["start"]
+
+
+@in_terminal
+async def test_keys_typed_faster_than_moves_are_made_wait_their_turn(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u", "u", "ctrl+r")
+        assert project.is_at("two")
+
+
+@in_terminal
+async def test_more_than_one_turn_shows_its_plan_first(project: Project) -> None:
+    """C13: bulk moves are looked at. Leaving changes nothing."""
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        before = bit_by_bit(project.root)
+        await press(pilot, "2", "u")
+        shown = await asked(pilot)
+        assert "Undo 2 turns, and be at turn 1 on main." in shown and "write" in shown and "First undone" in shown
+        assert bit_by_bit(project.root) == before
+        await press(pilot, "escape")
+        assert said(pilot) == "Nothing was changed." and bit_by_bit(project.root) == before
+        await press(pilot, "2", "u")
+        await asked(pilot)
+        await press(pilot, "enter")
+        assert project.is_at("one")
+        assert "Undone 2 turns" in said(pilot) and ":redo 2 brings them back" in said(pilot)
+        await command(pilot, "redo 2")
+        await asked(pilot)
+        await pilot.click("#go")
+        await rest(pilot)
+        assert project.is_at("three")
+
+
+@in_terminal
+async def test_a_file_that_would_go_shows_its_plan_first(project: Project) -> None:
+    """C13."""
+    project.turn("new file", new="new\n")
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u")
+        assert "remove     new" in await asked(pilot)
+        await press(pilot, "n")
+        assert project.is_at("new file")
+        await press(pilot, "u")
+        await asked(pilot)
+        await press(pilot, "y")
+        assert project.is_at("three") and not (project.root / "new").exists()
+        await press(pilot, "ctrl+r")  # brings a file into being: no reason to ask
+        assert project.is_at("new file")
+
+
+# Through time and across branches.
+
+
+@in_terminal
+async def test_g_minus_and_g_plus_go_through_time(forked: Project) -> None:
+    """S3-14, S3-15: across branches, in the order things were made."""
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "g", "minus")
+        assert forked.is_at("other")
+        await press(pilot, "g", "minus")
+        await asked(pilot)  # to the other branch: three turns in all
+        await press(pilot, "enter")
+        assert forked.is_at("three") and "U takes this back" in said(pilot)
+        await press(pilot, "g", "plus")
+        await asked(pilot)
+        await press(pilot, "enter")
+        assert forked.is_at("other")
+        await press(pilot, "g", "plus", "g", "plus")
+        assert forked.is_at("last") and said(pilot) == "Nothing is later."
+
+
+@in_terminal
+async def test_minus_and_plus_alone_do_nothing(forked: Project) -> None:
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "minus", "plus", "g", "j", "minus", "g", "escape", "plus")
+        assert forked.is_at("last")
+
+
+@in_terminal
+async def test_earlier_and_later_by_time_and_count(forked: Project) -> None:
+    """S3-16, S3-17. Turns are a minute apart: one, two, three, other, last."""
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        await command(pilot, "earlier 60s")
+        assert forked.is_at("other")
+        await command(pilot, "earlier 3m")
+        assert forked.is_at("one")
+        await command(pilot, "later 2")
+        await asked(pilot)
+        await press(pilot, "enter")
+        assert forked.is_at("three")
+        await command(pilot, "later 2m")
+        await asked(pilot)
+        await press(pilot, "enter")
+        assert forked.is_at("last")
+        await command(pilot, "later 5m")
+        assert said(pilot) == "Nothing is later by so much." and forked.is_at("last")
+        await command(pilot, "earlier 1d")
+        await asked(pilot)
+        await press(pilot, "enter")
+        assert on_disk(forked.root) == forked.states["start"]
+
+
+@in_terminal
+async def test_enter_goes_to_the_selected_turn_whole_or_not_at_all(forked: Project) -> None:
+    """S3-21: one transaction, one operation, one undo away."""
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        app = app_of(pilot)
+        app.select(forked.commits["three"])
+        await rest(pilot)
+        assert forked.is_at("last")  # looking never moves
+        await press(pilot, "enter")
+        shown = await asked(pilot)
+        assert "Undo 2 turns and redo 2 turns, and be at turn 3 on main." in shown
+        await press(pilot, "enter")
+        assert forked.is_at("three") and app.selected == forked.commits["three"]
+        await press(pilot, "U")
+        assert "operation" in await asked(pilot)
+        await press(pilot, "enter")
+        assert forked.is_at("last")
+
+
+@in_terminal
+async def test_goto_and_switch_take_addresses(forked: Project) -> None:
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        for text, place in (("goto 1", "one"), ("goto #2", "two"), ("switch main-2", "last"), ("goto main:3", "three")):
+            await command(pilot, text)
+            if isinstance(pilot.app.screen, PlanScreen):
+                await press(pilot, "enter")
+            assert forked.is_at(place), text
+        await command(pilot, "goto 3")
+        assert said(pilot) == "You are there already."
+
+
+# One turn, names, operations.
+
+
+@in_terminal
+async def test_r_takes_one_turn_out(project: Project) -> None:
+    project.turn("aside", b="aside\n")
+    project.turn("more", a="more\n")
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        app_of(pilot).select(project.commits["aside"])
+        await press(pilot, "r")
+        assert "Revert turn 4: aside" in await asked(pilot)
+        await press(pilot, "enter")
+        assert not (project.root / "b").exists() and (project.root / "a").read_text() == "more\n"
+        assert "Reverted turn 4: aside" in said(pilot) and "U takes this back" in said(pilot)
+        await press(pilot, "U")
+        assert project.is_at("more")
+        await command(pilot, "revert 4")
+        await asked(pilot)
+        await press(pilot, "enter")
+        assert not (project.root / "b").exists()
+
+
+@in_terminal
+async def test_undolist_shows_every_end_and_moves_nobody(forked: Project) -> None:
+    """S3-18."""
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        await command(pilot, "undolist")
+        assert isinstance(pilot.app.screen, UndolistScreen)
+        shown = screen_text(pilot.app)
+        assert "three" in shown and "last" in shown and "number" in shown
+        await press(pilot, "j", "enter")
+        assert app_of(pilot).selected == forked.commits["three"] and forked.is_at("last")
+        await command(pilot, "undolist")
+        await press(pilot, "escape")
+        assert forked.is_at("last")
+
+
+@in_terminal
+async def test_a_checkpoint_is_pinned_to_the_selected_turn(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        app_of(pilot).select(project.commits["one"])
+        await command(pilot, "checkpoint good")
+        assert "Checkpoint good is at turn 1" in said(pilot)
+        assert all_refs(project.store)["refs/tags/shell/good"] == project.commits["one"].hex()
+        assert "[good]" in screen_text(pilot.app)
+        await command(pilot, "goto good")
+        await asked(pilot)
+        await press(pilot, "enter")
+        assert project.is_at("one")
+        await command(pilot, "checkpoint good")
+        assert "Nothing had to be done." in said(pilot)
+        await press(pilot, "U")  # the way there
+        await asked(pilot)
+        await press(pilot, "enter")
+        await press(pilot, "U")  # and the name
+        await until(pilot, lambda: "refs/tags/shell/good" not in all_refs(project.store))
+        assert project.is_at("three")
+
+
+@in_terminal
+async def test_b_lists_renames_archives_and_switches(forked: Project) -> None:
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "b")
+        assert isinstance(pilot.app.screen, BranchesScreen) and "Branch from turn 1" in screen_text(pilot.app)
+        await press(pilot, "j", "r")
+        assert isinstance(pilot.app.screen, LineScreen)
+        await press(pilot, *("backspace",) * 4, *"first", "enter")
+        assert "refs/heads/shell/first" in all_refs(forked.store)
+        await press(pilot, "a")
+        assert "refs/snapstore/archive/shell/first" in all_refs(forked.store)
+        await press(pilot, "a")
+        assert "refs/heads/shell/first" in all_refs(forked.store)
+        await press(pilot, "k", "a")
+        assert "cannot be archived" in screen_text(pilot.app)  # stood on
+        await press(pilot, "r", *("backspace",) * 6, *"first", "enter")
+        assert "there is a branch first already" in screen_text(pilot.app).lower()
+        await press(pilot, "j", "enter")
+        await asked(pilot)
+        await press(pilot, "enter")
+        assert forked.is_at("three")
+
+
+@in_terminal
+async def test_quit_and_help_as_commands(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await command(pilot, "help")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        await press(pilot, "escape")
+        await command(pilot, "q")
+        await until(pilot, lambda: not pilot.app.is_running or pilot.app._exit)
+    assert project.is_at("three")
+
+
+# Looking, and what is no command.
+
+
+@in_terminal
+async def test_looking_never_moves(forked: Project) -> None:
+    files, refs = bit_by_bit(forked.root), all_refs(forked.store)
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        for key in (
+            "j",
+            "k",
+            "h",
+            "l",
+            "a",
+            "e",
+            "d",
+            "d",
+            "m",
+            "d",
+            "d",
+            "t",
+            "z",
+            "n",
+            "N",
+            "g",
+            "g",
+            "G",
+            "tab",
+            "j",
+        ):
+            await press(pilot, key)
+    assert bit_by_bit(forked.root) == files and all_refs(forked.store) == refs
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("frobnicate", "no command"),
+        ("und", "beginning of"),
+        ("undo many", "not a number"),
+        ("undo 0", "not a number"),
+        ("undo 99", "only 3 turns to undo"),
+        ("redo -1", "not a number"),
+        ("earlier 5x", "neither a number nor a time"),
+        ("later 99999999999999999999h", "not a time"),
+        ("goto", "is wanted"),
+        ("goto nowhere", "there is no 'nowhere'"),
+        ("goto ../../etc", "there is no"),
+        ("goto a b", "is not a turn"),
+        ("switch @", "no branch"),
+        ("checkpoint", "is wanted"),
+        ("checkpoint 12", "cannot be a checkpoint name"),
+        ("checkpoint a/../b", "name"),
+        ("checkpoint .lock", "name"),
+        ("revert 99", "no turn 99"),
+        ("quit now", "too much"),
+        ("cancel", "No turn is open"),
+    ],
+)
+def test_a_bad_command_is_told_and_does_nothing(project: Project, text: str, told: str) -> None:
+    @in_terminal
+    async def story() -> None:
+        async with terminal(project) as pilot:  # type: ignore[arg-type]
+            await command(pilot, text)
+            assert told.lower() in said(pilot).lower() and len(app_of(pilot).screen_stack) == 1
+            assert project.is_at("three")
+
+    story()
+
+
+@in_terminal
+async def test_the_command_line_can_be_left_and_remembers(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "colon", "u", "escape")
+        await press(pilot, "colon", "backspace")
+        await press(pilot, "colon", "enter")
+        assert project.is_at("three") and len(pilot.app.screen_stack) == 1
+        await command(pilot, "undo")
+        await press(pilot, "colon", "up", "enter")
+        assert project.is_at("one")
+
+
+# Conflicts, file by file.
+
+
+@pytest.fixture
+def edited(project: Project) -> Project:
+    """Turn `wide` changed two files; another hand changed both since, one of them on other lines."""
+    lines = [f"{number}\n" for number in range(12)]
+    write(project.root / "merges", "".join(lines))
+    write(project.root / "clashes", "old\n")
+    project.turn("before")
+    write(project.root / "merges", "".join(["first\n", *lines[1:]]))
+    project.turn("wide", merges="".join(["turn\n", *lines[1:]]), clashes="turn\n")
+    write(project.root / "merges", "".join(["turn\n", *lines[1:], "mine\n"]))
+    write(project.root / "clashes", "mine\n")
+    return project
+
+
+def texts(project: Project) -> tuple[str, str]:
+    return (project.root / "merges").read_text(), (project.root / "clashes").read_text()
+
+
+@in_terminal
+async def test_conflicts_are_settled_file_by_file(edited: Project) -> None:
+    """G-38: merge one, take theirs for the other; U brings back what was on disk, both sides."""
+    before = texts(edited)
+    async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u")
+        shown = await conflicting(pilot)
+        assert "2 files changed since" in shown and "Mine" in shown and "Theirs" in shown
+        assert "undecided  clashes" in shown and "-turn" in shown and "+mine" in shown
+        await press(pilot, "enter")
+        assert "2 files undecided" in screen_text(pilot.app)
+        await press(pilot, "m")
+        assert "cannot be settled like that: both sides changed the same lines" in screen_text(pilot.app)
+        await press(pilot, "t", "j", "m", "enter")
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await rest(pilot)
+        merged, clashed = texts(edited)
+        assert clashed == "old\n" and merged.startswith("first\n") and merged.endswith("mine\n")
+        assert "what was on disk is saved" in said(pilot) and "U takes this back" in said(pilot)
+        await press(pilot, "U")
+        if isinstance(pilot.app.screen, PlanScreen):
+            await press(pilot, "enter")
+        assert texts(edited) == before
+    assert_whole(edited.store)
+
+
+@in_terminal
+async def test_mine_can_be_kept_and_markers_asked_for(edited: Project) -> None:
+    """G-38."""
+    merges, _ = texts(edited)
+    async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u")
+        await conflicting(pilot)
+        await press(pilot, "x", "j", "o")
+        assert "markers    clashes" in screen_text(pilot.app) and "mine       merges" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await rest(pilot)
+        assert texts(edited)[0] == merges
+        assert texts(edited)[1].startswith("<<<<<<< ") and "mine\n" in texts(edited)[1] and "old\n" in texts(edited)[1]
+
+
+@pytest.mark.parametrize(("key", "outcome"), [("O", "mine\n"), ("T", "old\n")])
+def test_one_key_settles_all_of_them(edited: Project, key: str, outcome: str) -> None:
+    @in_terminal
+    async def story() -> None:
+        async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
+            await press(pilot, "u")
+            await conflicting(pilot)
+            await press(pilot, key, "enter")
+            await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+            await rest(pilot)
+            assert texts(edited)[1] == outcome
+
+    story()
+
+
+@in_terminal
+async def test_leaving_the_conflicts_writes_nothing(edited: Project) -> None:
+    before, refs = bit_by_bit(edited.root), all_refs(edited.store)
+    async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u")
+        await conflicting(pilot)
+        await press(pilot, "T", "escape")
+        assert said(pilot) == "Nothing was written."
+    assert bit_by_bit(edited.root) == before and all_refs(edited.store) == refs
+
+
+@in_terminal
+async def test_a_file_that_changes_while_its_conflict_is_looked_at_is_shown_again(edited: Project) -> None:
+    """G-38, G-08: a choice is for what was seen."""
+    async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u")
+        await conflicting(pilot)
+        await press(pilot, "T")
+        write(edited.root / "clashes", "newer still\n")
+        await press(pilot, "enter")
+        await until(pilot, lambda: "changed while you looked" in screen_text(pilot.app))
+        assert texts(edited)[1] == "newer still\n"
+        await rest(pilot)
+        assert "+newer still" in screen_text(pilot.app)
+        await press(pilot, "escape")
+        assert texts(edited)[1] == "newer still\n"
+
+
+# The world moves on.
+
+
+@in_terminal
+async def test_a_file_changed_between_plan_and_enter_refuses_the_move(project: Project) -> None:
+    """G-08: nothing is written, and it says so."""
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "2", "u")
+        await asked(pilot)
+        write(project.root / "a", "edited meanwhile\n")
+        await press(pilot, "enter")
+        assert complained(pilot) and "Nothing was written" in said(pilot) and "a changed" in said(pilot)
+        assert (project.root / "a").read_text() == "edited meanwhile\n" and project.cursor == project.commits["three"]
+        await press(pilot, "2", "u")  # now it is seen for what it is
+        await conflicting(pilot)
+        await press(pilot, "escape")
+
+
+RECORD = """
+import sys
+from snapstore import Store
+with Store.open(sys.argv[1]) as store:
+    with store.session("shell").turn(sys.argv[2]):
+        open(sys.argv[1] + "/a", "w").write(sys.argv[2])
+"""
+
+
+@in_terminal
+async def test_a_turn_recorded_while_the_plan_is_open_makes_it_stale(project: Project) -> None:
+    """G-08."""
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "2", "u")
+        await asked(pilot)
+        done = child(RECORD, project.root, "from elsewhere")
+        assert done.returncode == 0, done.stderr
+        await until(pilot, lambda: "The session has moved since" in screen_text(pilot.app))
+        await press(pilot, "enter")
+        assert complained(pilot) and "has moved since the plan was made" in said(pilot)
+        assert (project.root / "a").read_text() == "from elsewhere"
+        await until(pilot, lambda: "from elsewhere" in screen_text(pilot.app))
+        assert app_of(pilot).snapshot.cursor == project.cursor
+
+
+def test_a_plan_is_stale_once_its_branch_has_grown(project: Project) -> None:
+    """G-08: the cursor still follows the same branch, and no file of the plan was touched; the turn is not its all the
+    same, and would be left on disk without a node to stand for it."""
+    session = project.store.session("shell")
+    plan = session.plan_undo(2)
+    project.turn("aside", b="aside\n")
+    with pytest.raises(Conflict, match="has moved since the plan was made"):
+        session.move(plan)
+    assert project.is_at("aside")
+
+
+@in_terminal
+async def test_a_key_pressed_in_view_of_an_old_tree_refreshes_instead(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G-08: the tree is looked at so rarely here that the key comes first."""
+    monkeypatch.setattr(app_module, "LOOK_EVERY", 3600)
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        assert child(RECORD, project.root, "from elsewhere").returncode == 0
+        assert "from elsewhere" not in screen_text(pilot.app)
+        await press(pilot, "u")
+        assert "the session has moved since you looked. Nothing was written. Look again." in said(pilot)
+        assert (project.root / "a").read_text() == "from elsewhere" and "from elsewhere" in screen_text(pilot.app)
+        await command(pilot, "checkpoint here")  # what is seen now is how it is
+        assert "Checkpoint here" in said(pilot)
+        await press(pilot, "u")
+        assert (project.root / "a").read_text() == "three\n"
+
+
+OTHER = """
+import asyncio, sys
+from snapstore.tui.app import SnapstoreApp
+
+async def run():
+    app = SnapstoreApp(sys.argv[1], "shell")
+    async with app.run_test(size=(90, 24)) as pilot:
+        for key in sys.argv[2:]:
+            await pilot.press(key)
+            while any(worker.group == "acting" and not worker.is_finished for worker in app.workers):
+                await pilot.pause(0.01)
+
+asyncio.run(run())
+"""
+
+
+@in_terminal
+async def test_two_of_them_at_once(project: Project) -> None:
+    """Each sees what the other did, and none acts on what it did not see."""
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        done = child(OTHER, project.root, "u")
+        assert done.returncode == 0, done.stderr
+        assert project.is_at("two")
+        await until(pilot, lambda: app_of(pilot).snapshot.cursor == project.cursor)
+        await press(pilot, "u")
+        assert project.is_at("one")
+        done = child(OTHER, project.root, "ctrl+r", "ctrl+r")
+        assert done.returncode == 0, done.stderr
+        assert project.is_at("three")
+        await until(pilot, lambda: app_of(pilot).snapshot.cursor == project.cursor)
+        await press(pilot, "u")
+        assert project.is_at("two")
+    assert_whole(project.store)
+
+
+# A store in a bad way is told, with what to do; the app goes on.
+
+
+@in_terminal
+async def test_an_open_turn_is_told_and_can_be_closed(project: Project) -> None:
+    project.store.session("shell").begin("still at work", agent="claude")
+    write(project.root / "a", "half\n")
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u")
+        assert complained(pilot) and "turn is open" in said(pilot) and ":cancel" in said(pilot)
+        assert (project.root / "a").read_text() == "half\n"
+        await command(pilot, "cancel")
+        assert said(pilot) == "Closed the open turn as interrupted."
+        await press(pilot, "u")
+        assert (project.root / "a").read_text() == "three\n"
+
+
+@in_terminal
+async def test_a_store_that_is_gone_is_told_and_comes_back(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        away = f"{project.store.folder}-away"
+        os.rename(project.store.folder, away)
+        await press(pilot, "u")
+        assert complained(pilot) and "no store" in said(pilot).lower() and "snapstore init" in said(pilot)
+        await press(pilot, "j", "enter", "d", "b", "escape")
+        await command(pilot, "checkpoint x")
+        assert complained(pilot)
+        assert on_disk(project.root) == project.states["three"]
+        os.rename(away, project.store.folder)
+        await until(pilot, lambda: "can be read again" in said(pilot))
+        await press(pilot, "u")
+        assert project.is_at("two")
+
+
+@in_terminal
+async def test_a_damaged_store_is_told(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        state = Path(project.store.state) / "format"
+        kept = state.read_bytes()
+        state.write_bytes(b"{ not a header")
+        await press(pilot, "u")
+        assert complained(pilot) and "damaged" in said(pilot) and on_disk(project.root) == project.states["three"]
+        state.write_bytes(kept)
+        await press(pilot, "u")
+        assert project.is_at("two")
+
+
+@in_terminal
+async def test_objects_that_are_gone_are_told(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        shutil.rmtree(f"{project.store.folder}/store.git/objects")
+        os.mkdir(f"{project.store.folder}/store.git/objects")
+        await press(pilot, "u")
+        assert complained(pilot) and on_disk(project.root) == project.states["three"]
+        await press(pilot, "d", "j", "b", "escape")
+
+
+@in_terminal
+async def test_a_move_that_somebody_was_killed_in_is_finished_first(project: Project) -> None:
+    """The interrupted move is finished by the next key, whoever it was."""
+
+    def half() -> None:
+        with Store.open(project.root) as store:
+            session = store.session("shell")
+            session.move(session.plan_undo(1))
+
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        for nth in range(1, 200):
+            assert killed_at(nth, half), "no point left in it where the journal is pending"
+            if project.store.journal.pending():
+                break
+        await press(pilot, "u")
+        await rest(pilot)
+        assert on_disk(project.root) in (project.states["one"], project.states["two"], project.states["three"])
+        assert not project.store.journal.pending()
+    assert_whole(project.store)
+
+
+# Hostile words.
+
+EVIL = "\x1b[31mred\x1b[0m \u202egnp [bold]markup[/] \x07 e\u0301 世界"
+
+
+@in_terminal
+async def test_hostile_prompts_and_paths_are_shown_and_act_on_nothing(root: Path) -> None:
+    name = "\x1b]0;owned\x07[red]\u202etxt"
+    write(root / name, "old\n")
+    write(root / os.fsdecode(b"\xff\xfe"), "old\n")
+    project = Project(root)
+    with project.store:
+        with project.store.session("shell").turn(EVIL) as turn:
+            write(root / name, "new\n")
+            (root / os.fsdecode(b"\xff\xfe")).unlink()
+            turn.reply(EVIL * 50)
+        after = on_disk(root)
+        async with terminal(project, 120, 40) as pilot:  # type: ignore[arg-type]
+            app: SnapstoreApp = app_of(pilot)
+            await press(pilot, "d", "d")
+            seen = [screen_text(app)]
+            await press(pilot, "u")
+            assert on_disk(root) == project.states["start"]
+            seen.append(said(pilot))
+            await press(pilot, "ctrl+r")
+            await asked(pilot)
+            seen.append(screen_text(app))
+            await press(pilot, "enter")
+            assert on_disk(root) == after
+            write(root / name, "mine\n")
+            await press(pilot, "u")
+            seen.append(await conflicting(pilot))
+            await press(pilot, "m", "t", "enter")
+            await until(pilot, lambda: len(app.screen_stack) == 1)
+            await rest(pilot)
+            seen.append(said(pilot))
+            assert on_disk(root) == project.states["start"]
+        for text in seen:
+            assert text and not set(text) & {"\x1b", "\x07", "\u202e"}, ascii(text)
+        assert "[bold]markup[/]" in seen[0]
