@@ -27,6 +27,7 @@ from snapstore.tui.picklist import PickList
 if TYPE_CHECKING:
     from snapstore.tui.acting import ActingApp
 
+SHORT = {SKIP: "mine", FORCE: "theirs", MERGE: "merge", MARKERS: "markers"}
 WORDS = {SKIP: "keep mine", FORCE: "take theirs", MERGE: "merge", MARKERS: "merge, with markers"}
 KEYS = "o keep mine · t take theirs · m merge · x merge with markers (O T M X: all) · Enter go · Esc write nothing"
 
@@ -46,9 +47,11 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
     ConflictScreen { background: $background; padding: 0 1; }
     ConflictScreen #files { height: auto; max-height: 30%; margin: 1 0 0 0; }
     ConflictScreen #sides { height: 2fr; layout: vertical; }
-    .-wide ConflictScreen #sides, ConflictScreen.-wide #sides { layout: horizontal; height: 1fr; }
+    ConflictScreen.-wide #sides { layout: horizontal; height: 1fr; }
     ConflictScreen .pane { height: 1fr; width: 1fr; border: round $lane; padding: 0 1; }
     ConflictScreen .pane:focus { border: round $primary; }
+    ConflictScreen.-short .pane, ConflictScreen.-short #sides { display: none; }
+    ConflictScreen.-short #files { max-height: 1fr; margin: 0; }
     ConflictScreen #notice { color: $warning; height: auto; }
     ConflictScreen #keys { color: $quiet; height: auto; }
     """
@@ -63,13 +66,9 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
         self._sides: dict[bytes, dict[str, Any]] = {}
 
     def compose(self) -> ComposeResult:
-        number = files_text(len(self._conflicts))
-        intent = self._look.intent
-        yield Static(
-            styled(
-                (f"{number} changed since. ", "bold $warning"), (f"To {intent}, choose what becomes of them:", "bold")
-            )
-        )
+        changed = f"{files_text(len(self._conflicts))} changed since. "
+        wanted = f"To {self._look.intent}, choose what becomes of them:"
+        yield Static(styled((changed, "bold $warning"), (wanted, "bold")))
         yield PickList(id="files")
         with Container(id="sides"):
             yield LinesView(id="mine", classes="pane")
@@ -92,7 +91,7 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
 
     def _row(self, move: PathMove) -> Content:
         way = self._chosen.get(move.path)
-        chosen = (f"{WORDS[way]:<20}", "bold $success") if way else (f"{'undecided':<20}", "$warning")
+        chosen = (f"{SHORT[way]:<11}", "bold $success") if way else (f"{'undecided':<11}", "$warning")
         return styled(chosen, path_text(move.path), (f"  {remark(move)}", "$quiet"))
 
     @property

@@ -13,7 +13,7 @@ from snapstore.errors import Busy, SnapstoreError
 from snapstore.timeline.plan import BOTH, REMOVE, WRITE, Plan, Policy
 from snapstore.timeline.seen import stale
 from snapstore.timeline.text import files_text, first_line, safe, shorten
-from snapstore.timeline.wording import deserves_a_look, headline, intent, place
+from snapstore.timeline.wording import deserves_a_look, headline, intent, place, turns_text
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -113,23 +113,30 @@ class Told:
 
 
 def _what(session: Session, plan: Plan) -> str:
-    one = [*plan.undone, *plan.redone]
-    if plan.new_node is not None or plan.undoes or len(one) != 1:
+    if plan.new_node is not None or plan.undoes or not (plan.undone or plan.redone):
         return headline(session, plan)
-    commit = session.store.shadow.commit(one[0])
+    parts = [
+        _turns(session, verb, turns) for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
+    ]
+    text = " and ".join(parts)
+    return text[0].upper() + text[1:]
+
+
+def _turns(session: Session, verb: str, turns: list[bytes]) -> str:
+    if len(turns) > 1:
+        return f"{verb} {turns_text(len(turns))}"
+    commit = session.store.shadow.commit(turns[0])
     prompt = shorten(first_line(commit.subject), LONGEST_PROMPT)
-    number = f"turn {commit.number('Turn')}"
-    return f"{'Undone' if plan.undone else 'Redone'} {number}{f' ({prompt})' if prompt else ''}"
+    return f"{verb} turn {commit.number('Turn')}{f' ({prompt})' if prompt else ''}"
 
 
 def _back(plan: Plan) -> str:
-    """The key that leads back."""
-    them = "it" if len(plan.undone) + len(plan.redone) == 1 else "them"
-    if plan.kind == "undo":
-        number = len(plan.undone)
+    """The key that leads back. What was settled, or went somewhere else than along the line, is taken back whole."""
+    number = len(plan.undone) + len(plan.redone)
+    them = "it" if number == 1 else "them"
+    if plan.kind == "undo" and not plan.saves:
         return f"{'Ctrl-R' if number == 1 else f':redo {number}'} brings {them} back"
-    if plan.kind == "redo" and plan.redone:
-        number = len(plan.redone)
+    if plan.kind == "redo" and plan.redone and not plan.saves:
         return f"{'u' if number == 1 else f':undo {number}'} undoes {them}"
     return "U takes this back"
 
@@ -154,4 +161,4 @@ def trouble(error: Exception) -> str:
 
 def _sentence(text: str) -> str:
     text = safe(text)
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+    return text if text.endswith((".", "?", "!")) else f"{text}."

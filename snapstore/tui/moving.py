@@ -137,4 +137,4 @@ class MovingApp(App[None]):
             self._run += 1
             if isinstance(error, Conflict) and error.details.get("stale"):
                 await self.refresh_snapshot()
-            self.say(trouble(error), error=True)
+            self.say(f"Not done: {trouble(error)}", error=True)

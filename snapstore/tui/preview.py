@@ -154,7 +154,8 @@ def file_line(change: FileChange) -> Content:
 def _remarks(node: Node) -> Iterator[Content]:
     """What a reader must know beyond the files: what was not taken in, and what moved in their own repository."""
     left_out = [f"  {path_text(item['path'])}  {item['why']}" for item in node.left_out]
-    first_seen = [f"  {path_text(str(path))}" for path in listed(node, "first_seen")]
+    unknown = listed(node, "first_seen") if node.kind != "baseline" else []
+    first_seen = [f"  {path_text(str(path))}" for path in unknown]
     moved = [f"  {text}" for text in git_moves(node)]
     for title, lines in (
         ("Left out:", left_out),

@@ -32,6 +32,7 @@ class UndolistScreen(ModalScreen[bytes | None]):
     }
     UndolistScreen PickList { max-height: 70vh; background: $surface; }
     UndolistScreen .quiet { color: $quiet; }
+    UndolistScreen .line { text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     def __init__(self, snapshot: Snapshot, now: float, narrow: bool) -> None:
@@ -43,7 +44,7 @@ class UndolistScreen(ModalScreen[bytes | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="ends"):
-            yield Static(styled((f"  {self._head}", "bold")))
+            yield Static(styled((f"  {self._head}", "bold")), classes="line")
             yield PickList(id="list")
             yield Static(styled("Enter looks at it · Esc leaves"), classes="quiet")
 
