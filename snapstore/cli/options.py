@@ -169,6 +169,7 @@ PLACES = {
     "du": "snapstore.cli.du",
     "gc": "snapstore.cli.gc",
     "prune": "snapstore.cli.prune",
+    "forget": "snapstore.cli.forget",
     "remote": "snapstore.cli.remote",
     "push": "snapstore.cli.push",
     "pull": "snapstore.cli.pull",

@@ -1,0 +1,168 @@
+"""`snapstore forget`: files or a turn out of all that was recorded, for good."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from snapstore.cli.options import Command, Operand, Option
+from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
+from snapstore.errors import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from snapstore.cli.context import Context
+    from snapstore.cli.output import Output
+    from snapstore.share.unsharing import Reach
+    from snapstore.timeline.forgetting import Forgetting, Forgotten
+    from snapstore.timeline.session import Session
+
+
+def forget(
+    context: Context, *, target: str, dry_run: bool, yes: bool, copies: bool, recapture: bool, remotes: bool
+) -> int:
+    from snapstore.share import unsharing
+    from snapstore.timeline.forgetting import Forgetting
+
+    session = context.reading()
+    with session.store as store:
+        with context.progress("Looking through history") as progress:
+            run = _meant(session, Forgetting(store, progress), target, copies=copies, recapture=recapture)
+            planned = run(True)
+        reached = unsharing.survey(store)
+        if dry_run:
+            _answer(context, session, planned, reached)
+            return 0
+        if not yes and not _agreed(context, planned, reached):
+            context.err.line("Nothing was changed.")
+            return 1
+        with context.progress("Forgetting") as progress:
+            store.progress = progress
+            done = run(False)
+            if remotes:
+                reached = unsharing.replace(store, done)
+        _answer(context, session, done, reached)
+    return 1 if any(one.error for one in reached) else 0
+
+
+def _meant(
+    session: Session, forgetting: Forgetting, target: str, *, copies: bool, recapture: bool
+) -> Callable[[bool], Forgotten]:
+    from snapstore.cli.paths import below
+    from snapstore.errors import Unsafe
+    from snapstore.timeline.forgettable import patterns_of, turn_of
+
+    root = session.store.root
+    try:
+        path: bytes | None = below(root, target)
+    except Unsafe:
+        path = None
+    turn = turn_of(session, target, path)
+    if turn is not None:
+        if copies or recapture:
+            raise Usage("--copies and --recapture are for files", "Leave them out for a turn.")
+        return lambda dry_run: forgetting.turn(turn, dry_run=dry_run)
+    if path is None:
+        raise Unsafe(f"{target!r} is not below {os.fsdecode(root)}", "Name files of this project, or a turn.")
+    patterns = patterns_of(session, target, path, below(root, "."))
+    return lambda dry_run: forgetting.paths(patterns, copies=copies, recapture=recapture, dry_run=dry_run)
+
+
+def _agreed(context: Context, planned: Forgotten, reached: list[Reach]) -> bool:
+    err = context.err if context.err.terminal else context.out
+    if context.json or not (err.terminal and sys.stdin.isatty()):
+        raise Usage("this cannot be taken back", "Say `--yes` to go on, or look first with `--dry-run`.")
+    _tell(err, planned, reached)
+    err.ask("This cannot be taken back. Go on? [y/N] ")
+    return sys.stdin.buffer.readline().strip().lower() in (b"y", b"yes")
+
+
+def _answer(context: Context, session: Session, forgotten: Forgotten, reached: list[Reach]) -> None:
+    elsewhere = _elsewhere(session, forgotten)
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.forgetting import ForgetRecord
+        from snapstore.timeline.nodes import path_json
+
+        document = {
+            "dry_run": forgotten.dry_run,
+            "paths": [path_json(path) for path in forgotten.paths],
+            "turn": forgotten.turn and forgotten.turn.hex(),
+            "versions": forgotten.versions,
+            "commits": forgotten.commits,
+            "records": forgotten.records,
+            "copies": [path_json(path) for path in forgotten.copies],
+            "on_disk": [path_json(path) for path in forgotten.on_disk],
+            "never_capture": forgotten.never,
+            "remotes": [one.as_json() for one in reached],
+            "elsewhere": elsewhere,
+        }
+        context.document(dump(ForgetRecord, document))
+        return
+    _tell(context.out, forgotten, reached)
+    for text in elsewhere:
+        context.out.line(f"Out of reach: {safe(text)}", DIM)
+    if forgotten.dry_run:
+        context.out.line("Nothing was changed.")
+
+
+def _tell(out: Output, forgotten: Forgotten, reached: list[Reach]) -> None:
+    number = len(forgotten.paths)
+    files = "1 file" if number == 1 else f"{number:,} files"
+    what = f"the turn, with what it did to {files}" if forgotten.turn else f"{files} in {_versions(forgotten)}"
+    out.line(f"{'Would forget' if forgotten.dry_run else out.paint('✓', GREEN) + ' Forgot'} {what}", BOLD)
+    for path in forgotten.paths[:LISTED]:
+        out.line(f"  {path_text(path)}")
+    if number > LISTED:
+        out.line(f"  … and {number - LISTED:,} more", DIM)
+    commits = "1 commit has another id" if forgotten.commits == 1 else f"{forgotten.commits:,} commits have other ids"
+    records = f", {forgotten.records:,} records without it" if forgotten.records else ""
+    out.line(f"{commits}{records}. No file on disk is touched.", DIM)
+    for pattern in forgotten.never[:LISTED]:
+        out.line(f"Never captured again: {safe(pattern)} (`config set never_capture` changes that)")
+    for path in forgotten.copies[:LISTED]:
+        out.line(f"The same content is recorded as {path_text(path)} too: `--copies` forgets that as well.", YELLOW)
+    for path in forgotten.on_disk[:LISTED]:
+        out.line(f"{path_text(path)} is still as the turn left it: the next turn records it again.", YELLOW)
+    for one in reached:
+        for row in one.told():
+            out.line(safe(row), YELLOW if one.error or not one.done else DIM)
+
+
+def _versions(forgotten: Forgotten) -> str:
+    return "1 version" if forgotten.versions == 1 else f"{forgotten.versions:,} versions"
+
+
+def _elsewhere(session: Session, forgotten: Forgotten) -> list[str]:
+    """Where it may be that is not ours to change."""
+    from snapstore.timeline.conversation import Conversations
+
+    store = session.store
+    found = [
+        f"the conversation that {known.agent} keeps itself, {known.transcript}"
+        for known in Conversations(store).agent_sessions()
+        if known.transcript and os.path.exists(known.transcript)
+    ]
+    repo = store.user_repo()
+    if repo is not None and forgotten.turn is None:
+        found.append("your own git repository, if it was committed there")
+    return [*found[:LISTED], "backups, clones and copies of the store that were made before"]
+
+
+COMMAND = Command(
+    "forget",
+    forget,
+    "Take a file, a folder, all that matches a pattern, or one turn out of everything that was recorded, for good: "
+    "history is made again without it, and the old objects go. No file on disk is touched. `5` is a turn, `./5` a "
+    "file.",
+    options=(
+        Option("dry_run", "--dry-run", "Only show what would go."),
+        Option("yes", "-y --yes", "Do not ask."),
+        Option("copies", "--copies", "Also where the same content lies, or lay, under other names."),
+        Option("recapture", "--recapture", "Record the files again from the next turn on, if they are there."),
+        Option("remotes", "--remotes", "Also replace what is ours on the remotes. The only thing that is ever forced."),
+    ),
+    operands=(Operand("target", "PATH|TURN", required=True),),
+)

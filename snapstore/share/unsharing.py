@@ -1,0 +1,188 @@
+"""What was shared before it was forgotten: which remotes may have it, and how what is ours there is replaced.
+
+The only place where anything on a server is forced, and only refs that this machine pushed, from exactly the value that
+it pushed. What others built on it, what the server keeps for itself and what anybody has fetched is out of reach, and
+said so.
+"""
+
+from __future__ import annotations
+
+from snapstore.errors import SnapstoreError
+from snapstore.git import commits, missing, notes
+from snapstore.git.objects import COMMIT, EMPTY_TREE
+from snapstore.git.shadow import SNAPSTORE
+from snapstore.share.local import document_of, exchanged, haves
+from snapstore.share.machine import this_machine
+from snapstore.share.naming import PLACES
+from snapstore.share.push import SAFETY
+from snapstore.share.remotes import Remotes
+from snapstore.timeline.documents import encode
+from snapstore.timeline.forgetting import PURGE, follow_up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from snapstore.git.objects import Entry
+    from snapstore.git.transport import Connection
+    from snapstore.share.remotes import Remote
+    from snapstore.timeline.forgetting import Forgotten
+    from snapstore.timeline.store import Store
+
+    Updates = dict[str, tuple[bytes | None, bytes | None]]
+
+SERVER = "what the server itself keeps of replaced history until its own gc; forks and caches of it"
+CLONES = "what other machines and clones have fetched: forget it there as well, or their next push brings it back"
+
+
+class Reach:
+    """One remote: whether what is ours there was replaced, and what is left."""
+
+    __slots__ = ("done", "error", "left", "remote")
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.done = False
+        self.left: list[str] = []
+        self.error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        name, url = self.remote.name, self.remote.url
+        return {"remote": name, "url": url, "done": self.done, "left": self.left, "error": self.error}
+
+    def told(self) -> list[str]:
+        """Lines for people."""
+        name = self.remote.name
+        if self.error is not None:
+            return [f"Remote {name} was not changed: {self.error}"]
+        head = f"Remote {name}: what is ours there was replaced." if self.done else f"Remote {name} may still have it."
+        return [head, *(f"  Left there: {text}" for text in self.left)]
+
+
+def survey(store: Store) -> list[Reach]:
+    """The remotes that may have what is forgotten, for now as they are."""
+    found = []
+    for remote in Remotes(store).list():
+        reach = Reach(remote)
+        reach.left = ["everything that was pushed: `--remotes` replaces what is ours there", CLONES]
+        found.append(reach)
+    return found
+
+
+def replace(store: Store, forgotten: Forgotten) -> list[Reach]:
+    """Replaces what is ours on every remote by what it became. One that cannot be reached keeps nobody from the
+    others."""
+    found = []
+    for remote in Remotes(store).list():
+        reach = Reach(remote)
+        found.append(reach)
+        try:
+            _Replacing(store, remote, forgotten, reach).run()
+        except SnapstoreError as error:
+            reach.error = f"{error.message} {error.hint}"
+            reach.left = ["everything that was pushed", CLONES]
+    if found:
+        with store.changing():  # the records of the server had to be fetched to be changed
+            follow_up(store, PURGE)
+    return found
+
+
+class _Replacing:
+    def __init__(self, store: Store, remote: Remote, forgotten: Forgotten, reach: Reach) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._remote = remote
+        self._forgotten = forgotten
+        self._reach = reach
+
+    def run(self) -> None:
+        from snapstore.git.transport import open_remote
+
+        with open_remote(self._remote.url) as connection:
+            refs = connection.refs(push=True)
+            updates = self._refs(refs)
+            records = self._records(connection, refs.get(notes.REF))
+            if records is not None:
+                updates[notes.REF] = (refs[notes.REF], records)
+            self._send(connection, refs, updates)
+        ours = {there for there, _ in exchanged(self._store, self._remote).pushed.values()}
+        places = tuple(f"{place}/" for place in PLACES)
+        theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours)
+        if theirs:
+            self._reach.left.append(f"lines of other machines, which are not ours to change: {', '.join(theirs[:8])}")
+        self._reach.left += [SERVER, CLONES]
+        self._reach.done = True
+
+    def _refs(self, refs: Mapping[str, bytes]) -> Updates:
+        """Our refs there whose commits are others now. One that is not where we left it is somebody else's by now."""
+        updates: Updates = {}
+        for local, (there, commit) in exchanged(self._store, self._remote).pushed.items():
+            now, new = refs.get(there), self._shadow.refs.read(local)
+            if now is None or now == new:
+                continue
+            if now.hex() != commit:
+                self._reach.left.append(f"{there}, which is not as this machine left it")
+            elif now in self._forgotten.new or new is None:
+                updates[there] = (now, new)
+        mine = f"{SAFETY}{this_machine(self._store).id}/"
+        for there, now in refs.items():
+            if there.startswith(mine):
+                new = self._shadow.refs.read(SAFETY + there.removeprefix(mine))
+                if new != now:
+                    updates[there] = (now, new)
+        return updates
+
+    def _records(self, connection: Connection, old: bytes | None) -> bytes | None:
+        """The server's records, with ours for the commits that are others now. They have no past: it held them all."""
+        shadow = self._shadow
+        if old is None:
+            return None
+        if not shadow.objects.contains(old):
+            with connection.fetch([old], haves(self._store), shadow.objects) as incoming, self._store.changing():
+                shadow.objects.release(incoming.accept())
+        new, gone = self._forgotten.new, self._forgotten.turn
+        ours = shadow.refs.read(notes.REF)
+        own = shadow.commit(ours).tree if ours is not None else None
+        entries: dict[bytes, Entry | None] = {}
+        tree = shadow.commit(old).tree
+        for path, entry in shadow.trees.walk(tree):
+            commit = notes.commit_of(path)
+            if commit is None:
+                entries[path] = entry
+            elif commit != gone:
+                name = new.get(commit, commit)
+                here = notes.find(shadow.trees, own, name) if own is not None else None
+                digits = name.hex().encode()
+                entries[b"%s/%s" % (digits[:2], digits[2:])] = (entry[0], here or entry[1])
+        with self._store.changing():
+            writer = shadow.objects.writer()
+            made = shadow.trees.rewrite(writer, EMPTY_TREE, entries)
+            seconds = max(0, int(self._store.clock()))
+            result = writer.add(COMMIT, commits.encode(made, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n"))
+            shadow.objects.release(shadow.objects.finish(writer))
+        return result
+
+    def _send(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> None:
+        if not updates:
+            return
+        objects = self._shadow.objects
+        ends = [new for _, new in updates.values() if new is not None]
+        staying = [oid for ref, oid in refs.items() if ref not in updates]
+        sent = [oid for oid, _, _, _ in missing.between(objects, ends, staying)]
+        connection.refs(push=True)
+        results = connection.push(updates, sent, objects, atomic=True, forced=list(updates))
+        refused = {ref: why for ref, why in results.items() if why is not None}
+        for ref, why in refused.items():
+            self._reach.left.append(f"{ref}: the server says {why}")
+        document = exchanged(self._store, self._remote)
+        for local, (there, _) in list(document.pushed.items()):
+            if there in updates and there not in refused:
+                new = updates[there][1]
+                document.pushed[local] = [there, new.hex() if new is not None else ""]
+                if new is None:
+                    del document.pushed[local]
+        with self._store.changing():
+            self._store.journal.carry_out(
+                [], {document_of(self._remote): encode(document)}, what=f"forgetting on {self._remote.name}"
+            )
