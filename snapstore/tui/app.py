@@ -39,10 +39,13 @@ class SnapstoreApp(LookingApp):
     ENABLE_COMMAND_PALETTE = False
     TITLE = "snapstore"
     CSS = """
+    * { scrollbar-color: $lane; scrollbar-color-hover: $quiet; scrollbar-color-active: $here;
+        scrollbar-background: $background; scrollbar-background-hover: $background;
+        scrollbar-background-active: $background; }
     #body { layout: vertical; height: 1fr; }
     #tree { height: 3fr; width: 1fr; }
     #side { height: 2fr; width: 1fr; border-top: solid $lane; }
-    #preview, #diff { height: 1fr; scrollbar-size: 1 1; }
+    #preview, #diff { height: 1fr; scrollbar-size: 1 1; scrollbar-gutter: stable; }
     #diff { display: none; border-top: solid $lane; border-title-color: $here; border-subtitle-color: $quiet; }
     #side:focus-within { border-top: solid $here; }
 
@@ -88,6 +91,11 @@ class SnapstoreApp(LookingApp):
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.theme = THEMES["none" if self.no_color else look]
+
+    @property
+    def native_ansi_color(self) -> bool:
+        """Asked before there is a theme: without colour the terminal's own two are used, not greys made of ours."""
+        return bool(getattr(self, "no_color", False)) or super().native_ansi_color
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return PLAIN

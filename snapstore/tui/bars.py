@@ -10,8 +10,6 @@ from snapstore.timeline.text import cells, clip, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from textual import events
-
     from snapstore.tui.snapshot import Snapshot
 
 KEYS = (
@@ -35,6 +33,7 @@ class TitleBar(Widget):
 
     DEFAULT_CSS = """
     TitleBar { height: 1; background: $panel; padding: 0 1; }
+    TitleBar:nocolor { text-style: reverse; }
     """
 
     def __init__(self, project: str, *, id: str | None = None) -> None:
@@ -58,7 +57,7 @@ class TitleBar(Widget):
         self.refresh()
 
     def render(self) -> Text:
-        width = self.size.width
+        width = self.content_size.width
         text = Text(clip(self._project, width), "bold", no_wrap=True)
         left = width - cells(text.plain)
         text.append(clip(f"  {self._where}", left), "not bold")
@@ -80,9 +79,9 @@ class StatusBar(Static):
         super().__init__(id=id)
         self.said = ""
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         if not self.said:
-            self._show_keys(event.size.width)
+            self._show_keys(self.content_size.width)
 
     def _show_keys(self, width: int) -> None:
         """As many as there is room for."""
@@ -101,4 +100,4 @@ class StatusBar(Static):
         if text:
             self.update(Text(text))
         else:
-            self._show_keys(self.size.width)
+            self._show_keys(self.content_size.width)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -80,29 +82,26 @@ class HelpScreen(ModalScreen[None]):
         background: $surface; border: round $lane; border-title-color: $here; padding: 0 1;
         scrollbar-size-vertical: 1;
     }
-    HelpScreen Static { width: 1fr; }
+    HelpScreen Static { width: 1fr; padding-left: 2; }
+    HelpScreen .heading { color: $here; text-style: bold; padding-left: 0; margin-top: 1; }
+    HelpScreen .heading:first-child { margin-top: 0; }
     """
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as box:
             box.border_title = "Keys"
-            yield Static(self._text())
+            yield from self._tables()
 
-    def _text(self) -> Text:
-        colours = self.app.theme_variables
-        title, key = f"bold {colours['here']}", f"bold {colours['foreground']}"
-        if self.app.no_color:
-            title = key = "bold"
-        text = Text()
+    def _tables(self) -> Iterator[Static]:
         commands = tuple((f":{name} {operand}".strip(), what) for name, (_, operand, what) in COMMANDS.items())
         for heading, rows in (*KEYS, ("Commands", commands), ("Signs", SIGNS)):
-            width = max(len(keys) for keys, _ in rows) + 2
-            text.append(f"{heading}\n", title)
+            yield Static(Text(heading), classes="heading")
+            table = Table.grid(padding=(0, 2, 0, 0))
+            table.add_column(max_width=24, style="bold")
+            table.add_column()
             for keys, what in rows:
-                text.append(f"  {keys:{width}}", key)
-                text.append(f"{what}\n")
-        text.rstrip()
-        return text
+                table.add_row(Text(keys), Text(what))
+            yield Static(table)
 
     def action_scroll(self, lines: int) -> None:
         box = self.query_one(VerticalScroll)

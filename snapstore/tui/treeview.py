@@ -15,7 +15,7 @@ from snapstore.timeline.painting import Painter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import ClassVar
 
     from textual import events
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from snapstore.tui.snapshot import Snapshot
 
 _ROLES = (*painting.ROLES, "selected", "marked", "found")
+_SEARCHED = (painting.PROMPT, painting.BRANCH, painting.CHECKPOINT, painting.QUIET)
+_GUTTER, _ROOMY = 2, 30  # columns left of the drawing: where one looks, and a mark; in little room they share one
 _MARGIN = 3  # rows kept in sight above and below the selected one
 
 
@@ -47,6 +49,8 @@ class TreeView(ScrollView, can_focus=True):
         & > .tree--marked { color: $checkpoint; text-style: bold; }
         & > .tree--found { color: $found; text-style: bold; }
         &:nocolor > .tree--selected { text-style: reverse; }
+        &:nocolor > .tree--quiet { text-style: dim; }
+        &:nocolor > .tree--found { text-style: bold underline; }
     }
     """
 
@@ -67,6 +71,7 @@ class TreeView(ScrollView, can_focus=True):
         self._places: dict[bytes, int] = {}  # of nodes, and of folded runs under their key
         self._open: set[bytes] = set()  # the keys of runs that are unfolded
         self._at = 0
+        self._placed = False  # whether the first screen was chosen
         self._dates = False
         self._painter: Painter | None = None
         self._strips: dict[int, Strip] = {}
@@ -228,37 +233,47 @@ class TreeView(ScrollView, can_focus=True):
     # Painting.
 
     def render_line(self, y: int) -> Strip:
-        at = self.scroll_offset.y + y
-        width = self.size.width
-        base = self.rich_style
+        at, width = self.scroll_offset.y + y, self.size.width
         if at >= len(self._lines):
-            return Strip.blank(width, base)
+            return Strip.blank(width, self.rich_style)
         strip = self._strips.get(at)
         if strip is None:
-            strip = self._strips[at] = self._paint(self._lines[at], width).adjust_cell_length(width)
-        if at == self._at:
-            strip = self._highlighted(strip, width)
-        return strip
+            strip = self._strips[at] = self._paint(self._lines[at], width)
+        return self._highlighted(strip, width) if at == self._at else strip
 
     def _paint(self, row: Row, width: int) -> Strip:
         assert self._snapshot is not None
+        gutter = _GUTTER if width >= _ROOMY else 1
         if self._painter is None:
             snapshot = self._snapshot
             self._painter = Painter(
                 snapshot.graph,
                 self._glyphs,
                 self._clock(),
-                max(width - 1, 1),
+                max(width - gutter - 1, 1),  # the scrollbar's column stays free
                 marks=snapshot.marks,
                 dates=self._dates,
             )
-        gutter, role = " ", painting.SPACE
+        sign, role = " ", painting.SPACE
         if row.node is not None and row.node.oid == self._marked:
-            gutter, role = "m", "marked"
+            sign, role = "m", "marked"
         elif row.node is not None and row.node.oid in self._found:
-            gutter, role = "/", "found"
-        parts = [(gutter, role), *self._painter.parts(row)]
-        return Strip([Segment(text, self._style(role)) for text, role in parts if text])
+            sign, role = "/", "found"
+        segments = [Segment(sign.rjust(gutter), self._style(role))]
+        for text, role in self._painter.parts(row):
+            segments += self._segments(text, role)
+        return Strip(segments).adjust_cell_length(width, self.rich_style)
+
+    def _segments(self, text: str, role: str) -> Iterator[Segment]:
+        """A part of a row, with what is searched for standing out."""
+        style, wanted, low = self._style(role), self._wanted, text.casefold()
+        if wanted and role in _SEARCHED and len(low) == len(text):
+            while (at := low.find(wanted)) >= 0:
+                end = at + len(wanted)
+                yield Segment(text[:at], style)
+                yield Segment(text[at:end], self._style("found"))
+                text, low = text[end:], low[end:]
+        yield Segment(text, style)
 
     def _style(self, role: str) -> Style:
         return self.get_component_rich_style(f"tree--{role}")
@@ -266,15 +281,16 @@ class TreeView(ScrollView, can_focus=True):
     def _highlighted(self, strip: Strip, width: int) -> Strip:
         chosen = self.get_component_rich_style("tree--selected", partial=True)
         bar = Segment(self._bar, self._style(painting.HERE))
-        first = next(iter(strip)).text[:1]
-        body = strip.crop(1, width)
-        segments = [bar if first == " " else Segment(first, self._style(painting.HERE)), *body]
-        return Strip([Segment(text, (style or Style()) + chosen) for text, style, _ in segments], width)
+        body = [Segment(text, (style or Style()) + chosen) for text, style, _ in strip.crop(1, width)]
+        return Strip([Segment(bar.text, (bar.style or Style()) + chosen), *body], width)
 
     # Size and mouse.
 
     def on_resize(self) -> None:
         self.repaint()
+        if not self._placed and self.size.height > 0:
+            self._placed = True
+            self.scroll_to(y=self._at - self.size.height // 2, animate=False)
         self._show_selected()
 
     def notify_style_update(self) -> None:
