@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command
+import sys
+
+from snapstore.cli.options import Command, Option
 from snapstore.cli.output import BOLD, CYAN, DIM
+from snapstore.timeline.drawing import Glyphs, can_draw
 from snapstore.timeline.painting import NARROW
 from snapstore.timeline.text import clip
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
     from snapstore.cli.context import Context
 
 
-def undolist(context: Context) -> int:
+def undolist(context: Context, *, ascii: bool) -> int:
     from snapstore.timeline.graph import Graph
     from snapstore.timeline.undolist import ends, table
 
@@ -30,11 +33,12 @@ def undolist(context: Context) -> int:
             return 0
         out = context.out
         width = out.size()[0] if out.terminal else 0
+        more = Glyphs(ascii=ascii or not can_draw(sys.stdout.encoding)).more
         newest = found[::-1]
         states = ["", *(end.state for end in newest)]
-        for text, state in zip(table(newest, now, narrow=0 < width < NARROW), states, strict=True):
+        for text, state in zip(table(newest, now, narrow=0 < width < NARROW, more=more), states, strict=True):
             styles = {"current": (CYAN, BOLD), "listed": (), "pinned": ()}.get(state, (DIM,))
-            out.line(clip(text, width) if width else text, *styles)
+            out.line(clip(text, width, more) if width else text, *styles)
     return 0
 
 
@@ -43,4 +47,5 @@ COMMAND = Command(
     undolist,
     "List the last turn of every line, newest first: its number, how many turns lead to it, its branch, age and state. "
     "Nothing that was undone is missing here.",
+    options=(Option("ascii", "--ascii", "Draw with plain characters only."),),
 )

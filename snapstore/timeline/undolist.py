@@ -48,13 +48,13 @@ def ends(graph: Graph) -> list[End]:
     ]
 
 
-def table(found: Sequence[End], now: float, *, narrow: bool) -> list[str]:
+def table(found: Sequence[End], now: float, *, narrow: bool, more: str = "…") -> list[str]:
     """A head, and a line for each."""
     rows = [
         [
             f"#{end.leaf.seq}",
             f"{end.leaf.turns:,}",
-            clip(end.name(narrow=narrow), WIDEST_NAME),
+            clip(end.name(narrow=narrow), WIDEST_NAME, more),
             age(end.leaf.seconds, now),
             end.state,
             first_line(end.leaf.prompt) or "(no turns)",
