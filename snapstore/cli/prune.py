@@ -49,12 +49,9 @@ def _tell(context: Context, done: Pruned, limit: int, grace: int, now: float, *,
     for one in done.staying:
         out.line(f"  kept  {_row(one, now)}  {one.kept}", DIM)
     if not done.going:
-        why = (
-            f"archived or deleted for more than {spell_duration(limit)}"
-            if limit
-            else "to be pruned: prune_after_days is 0"
-        )
-        out.line(f"Nothing to prune: no branch is {why}." if limit else f"Nothing {why}.")
+        never = "prune_after_days is 0"
+        why = f"no branch was archived or deleted more than {spell_duration(limit)} ago" if limit else never
+        out.line(f"Nothing to prune: {why}.")
         return
     for one in done.going:
         out.line(f"  {_row(one, now)}  {size_text(one.size)}")

@@ -16,6 +16,7 @@ from snapstore.git.housekeeping import is_linked
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT, FOLDER, GITLINK, TREE
 from snapstore.timeline.nodes import path_json
+from snapstore.timeline.recorder import DISK_REF
 from snapstore.timeline.status import folder_size
 
 TYPE_CHECKING = False
@@ -77,7 +78,7 @@ class DiskUse:
         self.holders: list[Holder] = []
         self.sessions: dict[str, tuple[int, int]] = {}
         self.paths: dict[bytes, int] = {}
-        self.files: dict[bytes, list[int]] = {}  # path: bytes, versions, of the largest its size unpacked
+        self.files: dict[bytes, list[int]] = {}  # path: bytes, versions
         self._masks: dict[bytes, int] = {}
 
     def measure(self, only: Iterable[str] | None = None) -> DiskUse:
@@ -92,7 +93,7 @@ class DiskUse:
             if name.startswith(tuple(_PLACES)) and (told is None or name in told):
                 self.holders.append(Holder(name, oid))
                 bits.append((oid, 1 << len(self.holders)))
-            elif told is not None or not name.startswith("refs/snapstore/cursor/"):
+            elif told is not None or not name.startswith(("refs/snapstore/cursor/", DISK_REF)):
                 bits.append((oid, 1))  # held, but by no branch
         self._hand_down(bits)
         self._add_up()

@@ -76,7 +76,9 @@ def find(
     refs = store.shadow.refs.list("refs/")
     listed = {name: oid for name, oid in refs.items() if name.startswith((ARCHIVE, DELETED))}
     pins = {oid for name, oid in refs.items() if name.startswith("refs/tags/")}
-    others = [oid for name, oid in refs.items() if name not in listed and not name.startswith(("refs/tags/", PRUNED))]
+    # Neither checkpoints nor cursors hold a line: they are why it stays.
+    apart = ("refs/tags/", "refs/snapstore/cursor/", PRUNED)
+    others = [oid for name, oid in refs.items() if name not in listed and not name.startswith(apart)]
     held = ancestors(store, others, set())
     stood_on = _stood_on(store)
     foreign = store.foreign().refs
