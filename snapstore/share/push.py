@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 10
 _UNMOVED = 2  # refusals by a server that did not move meanwhile: then that is its last word
 _PAUSE = 0.05  # seconds, growing, with jitter
+_PATIENCE = 30.0  # seconds: where very many push at once, ten attempts are over before one's turn has come
 SAFETY = "refs/snapstore/safety/"
 
 
@@ -79,11 +80,12 @@ def push(
     from snapstore.git.transport import open_remote
 
     pushed = Pushed(remote)
-    unmoved = 0
+    unmoved, start = 0, time.monotonic()
+    cleared: set[bytes] = set()
     while True:
         pushed.attempts += 1
         with open_remote(remote.url, progress=progress, ask=ask) as connection:
-            attempt = _Attempt(store, remote, connection, pushed, with_safety=with_safety)
+            attempt = _Attempt(store, remote, connection, pushed, cleared, with_safety=with_safety)
             try:
                 refused = attempt.run()
                 if not refused:
@@ -94,14 +96,14 @@ def push(
                 if not attempt.refs:
                     raise
             unmoved = unmoved + 1 if connection.refs(push=True) == attempt.refs else 0
-        if unmoved >= _UNMOVED or pushed.attempts >= ATTEMPTS:
+        if unmoved >= _UNMOVED or (pushed.attempts >= ATTEMPTS and time.monotonic() - start > _PATIENCE):
             raise error
         wait(pushed.attempts, pause)
 
 
 def wait(attempt: int, pause: Callable[[float], None] = time.sleep) -> None:
     """A while that grows and is never the same for two."""
-    pause(_PAUSE * attempt * (0.5 + random.random()))
+    pause(_PAUSE * min(attempt, ATTEMPTS) * (0.5 + random.random()))
 
 
 def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
@@ -115,13 +117,21 @@ def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
 
 class _Attempt:
     def __init__(
-        self, store: Store, remote: Remote, connection: Connection, pushed: Pushed, *, with_safety: bool
+        self,
+        store: Store,
+        remote: Remote,
+        connection: Connection,
+        pushed: Pushed,
+        cleared: set[bytes],
+        *,
+        with_safety: bool,
     ) -> None:
         self._store = store
         self._shadow = store.shadow
         self._remote = remote
         self._connection = connection
         self._pushed = pushed
+        self._cleared = cleared  # what holds no secret: looked at once, however often it is tried
         self._with_safety = with_safety
         self._me = this_machine(store)
         self._seconds = max(0, int(store.clock()))
@@ -133,7 +143,9 @@ class _Attempt:
         store, connection = self._store, self._connection
         refs = self.refs = connection.refs(push=True)
         check_project(store, refs, connection.shown)
-        self._bring_in(refs)
+        while self._bring_in(refs):
+            refs = self.refs = connection.refs(push=True)
+            check_project(store, refs, connection.shown)
         self.survey = Survey(store, refs)
         own = own_refs(store)
         history = Ancestry(self._shadow).asked()
@@ -165,13 +177,13 @@ class _Attempt:
             self._shadow.objects.release(pack)
         return refused
 
-    def _bring_in(self, refs: Mapping[str, bytes]) -> None:
-        """What machines say of themselves, and the records: a push adds to them."""
+    def _bring_in(self, refs: Mapping[str, bytes]) -> bool:
+        """What machines say of themselves, and the records: a push adds to them. Says whether anything was lacking."""
         contains = self._shadow.objects.contains
         wanted = {ref: oid for ref, oid in refs.items() if ref == notes.REF or ref.startswith(PREFIX)}
         lacking = [oid for oid in wanted.values() if not contains(oid, fresh=False)]
         if not lacking:
-            return
+            return False
         store = self._store
         with self._connection.fetch(lacking, haves(store), self._shadow.objects) as incoming, store.changing():
             pack = incoming.accept()
@@ -180,6 +192,7 @@ class _Attempt:
             if moves:
                 store.journal.carry_out(moves, {}, what="look at a remote")
             self._shadow.objects.release(pack)
+        return True
 
     def _safety(self, refs: Mapping[str, bytes]) -> Updates:
         """What was on disk before forced moves, as a copy that nobody pulls."""
@@ -213,7 +226,11 @@ class _Attempt:
     def _refuse_secrets(self, fresh: list[bytes], blobs: Mapping[bytes, bytes]) -> None:
         from snapstore.share import secrets
 
-        secrets.refuse(secrets.check(self._store, fresh, blobs.items()))
+        commits = [oid for oid in fresh if oid not in self._cleared]
+        records = [(oid, blob) for oid, blob in blobs.items() if blob not in self._cleared]
+        if commits or records:
+            secrets.refuse(secrets.check(self._store, commits, records))
+            self._cleared.update(commits, (blob for _, blob in records))
 
     def _words(
         self, writer: PackWriter, names: Mapping[str, str], blobs: Mapping[bytes, bytes], refs: Mapping[str, bytes]

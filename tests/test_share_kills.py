@@ -1,0 +1,130 @@
+"""P-05, G-17: a push, pull or clone that is killed anywhere leaves the old state or the new, here and on the server,
+and the next one does the rest."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers import all_refs, git, killed_at, on_disk, quick_folder
+from machines import Machine, bare, prompts, server_refs, sound
+
+from snapstore.share.attach import clone
+
+
+def pull_killed(base: Path, step: int) -> None:
+    hub = bare(base / "hub.git")
+    ada = Machine(base, "ada").init(f="0\n").remote(hub)
+    ada.turn("One", f="1\n")
+    ada.push()
+    bob = Machine(base, "bob")
+    bob.clone(hub)
+    bob.turn("Bob's", b="b\n")
+    ada.turn("Two", f="2\n")
+    ada.turn("Noted", session="notes", f="3\n")
+    ada.snap("checkpoint", "here")
+    ada.push()
+    kept = base / "kept"
+    shutil.copytree(bob.home, kept)
+    old = bob.refs()
+    bob.pull()
+    new = bob.refs()
+    assert new != old
+    disk = on_disk(bob.root)
+    seen: set[bool] = set()
+    for nth in range(1, 2000, step):
+        shutil.rmtree(bob.home)
+        shutil.copytree(kept, bob.home)
+        killed = killed_at(nth, bob.pull)
+        found = bob.refs()  # opening it finishes what was begun, or forgets it
+        assert found in (old, new), f"half a pull after call {nth}"
+        seen.add(found == new)
+        with bob.open() as store:
+            foreign = store.foreign()
+            assert set(foreign.refs) <= set(all_refs(store))
+            assert ("refs/heads/notes/main" in foreign.refs) == (found == new)
+        bob.whole()
+        bob.pull()
+        assert bob.refs() == new and on_disk(bob.root) == disk
+        with bob.open() as store:
+            tip = new["refs/heads/notes/main"]
+            assert b"Noted" in git(store.shadow.git_dir, "notes", "--ref=turns", "show", tip)
+        if not killed:
+            break
+    else:
+        raise AssertionError("it never came to an end")
+    assert seen == {True, False}
+
+
+def push_killed(base: Path, step: int) -> None:
+    hub = bare(base / "hub.git")
+    ada = Machine(base, "ada").init(f="0\n").remote(hub)
+    ada.turn("One", f="1\n")
+    ada.push()
+    ada.turn("Two", f="2\n")
+    ada.turn("Noted", session="notes", f="3\n")
+    kept, kept_hub = base / "kept", base / "kept.git"
+    shutil.copytree(ada.home, kept)
+    shutil.copytree(hub, kept_hub)
+    own, disk = ada.refs(), on_disk(ada.root)
+    for nth in range(1, 2000, step):
+        for place, copy in ((ada.home, kept), (Path(hub), kept_hub)):
+            shutil.rmtree(place)
+            shutil.copytree(copy, place)
+        killed = killed_at(nth, ada.push)
+        assert prompts(hub) in ({"One"}, {"One", "Two", "Noted"}), f"half a push after call {nth}"
+        assert ada.refs() == own and on_disk(ada.root) == disk
+        ada.push()
+        assert server_refs(hub) == own
+        assert b"Noted" in git(hub, "notes", "--ref=turns", "show", own["refs/heads/notes/main"])
+        sound(hub)
+        ada.whole()
+        if not killed:
+            break
+    else:
+        raise AssertionError("it never came to an end")
+
+
+def clone_killed(base: Path, step: int) -> None:
+    hub = bare(base / "hub.git")
+    ada = Machine(base, "ada").init(f="0\n").remote(hub)
+    ada.turn("One", f="1\n", g="2\n")
+    ada.push()
+    bob = Machine(base, "bob")
+    for nth in range(1, 2000, step):
+        for place in (bob.home, bob.root):
+            shutil.rmtree(place, ignore_errors=True)
+        bob.root.parent.mkdir(parents=True, exist_ok=True)
+        killed = killed_at(nth, lambda: clone(str(bob.home), hub, str(bob.root)))
+        stores = [name for name in (os.listdir(bob.home) if bob.home.is_dir() else []) if not name.startswith(".")]
+        if stores:
+            bob.whole()
+            assert bob.prompts() == {"One"}
+            if on_disk(bob.root) != on_disk(ada.root):
+                bob.snap("goto", "--exact", "@", "--session", "shell", "-y")
+        else:
+            assert not bob.root.exists() or not os.listdir(bob.root)
+            bob.clone(hub)
+        assert on_disk(bob.root) == on_disk(ada.root)
+        if not killed:
+            break
+    else:
+        raise AssertionError("it never came to an end")
+
+
+WORKS = {"pull": pull_killed, "push": push_killed, "clone": clone_killed}
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_killed_now_and_then(work: str) -> None:
+    with quick_folder() as base:
+        WORKS[work](base, 17)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("work", WORKS)
+def test_killed_anywhere(work: str) -> None:
+    with quick_folder() as base:
+        WORKS[work](base, 1)
