@@ -251,11 +251,12 @@ class Repack:
                 os.rename(base + suffix, target + suffix)
 
     def _remove_empty_folders(self) -> None:
-        for first in {oid[0] for oid in self._loose}:
-            try:
-                os.rmdir(f"{self.objects.folder}/{first:02x}")
-            except OSError:
-                pass  # not empty
+        for name in os.listdir(self.objects.folder):
+            if len(name) == 2:
+                try:
+                    os.rmdir(f"{self.objects.folder}/{name}")
+                except OSError:
+                    pass  # not empty
 
 
 def _on_disk(base: str) -> int:
