@@ -12,19 +12,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.tui.snapshot import Snapshot
 
+# As they are shown, each with what it gives way for: the last is the first to go where there is little room.
 KEYS = (
-    ("j k", "look"),
-    ("Enter", "go"),
-    ("u", "undo"),
-    ("^R", "redo"),
-    ("?", "keys"),
-    ("q", "quit"),
-    ("/", "search"),
-    ("d", "diff"),
-    (":", "command"),
-    ("b", "branches"),
-    ("m", "mark"),
-    ("t", "time"),
+    ("j k", "look", 3),
+    ("Enter", "go", 4),
+    ("u", "undo", 5),
+    ("^R", "redo", 6),
+    ("/", "search", 7),
+    ("d", "diff", 8),
+    (":", "command", 9),
+    ("b", "branches", 10),
+    ("m", "mark", 12),
+    ("t", "time", 11),
+    ("?", "keys", 1),
+    ("q", "quit", 2),
 )
 
 
@@ -85,13 +86,18 @@ class StatusBar(Static):
 
     def _show_keys(self, width: int) -> None:
         """As many as there is room for."""
-        text = Text(no_wrap=True)
-        for key, what in KEYS:
-            if cells(text.plain) + cells(f"{key} {what}") + 3 > width:
+        room, shown = width + 3, set()
+        for key, what, _ in sorted(KEYS, key=lambda row: row[2]):
+            room -= cells(f"{key} {what}") + 3
+            if room < 0:
                 break
-            text.append("   " if text else "")
-            text.append(key, "bold")
-            text.append(f" {what}")
+            shown.add(key)
+        text = Text(no_wrap=True)
+        for key, what, _ in KEYS:
+            if key in shown:
+                text.append("   " if text else "")
+                text.append(key, "bold")
+                text.append(f" {what}")
         self.update(text)
 
     def say(self, text: str, *, error: bool = False) -> None:

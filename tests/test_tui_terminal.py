@@ -1,0 +1,152 @@
+"""The real program in a real terminal (tmux): from its start to an undo and back, and out again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from test_cli import PROGRAM, snap
+
+TMUX = shutil.which("tmux")
+pytestmark = pytest.mark.skipif(TMUX is None, reason="needs tmux")
+PATIENCE = 30  # seconds
+
+
+class Terminal:
+    """One window of a tmux of our own, with nobody's settings."""
+
+    def __init__(self, folder: Path, socket: Path, columns: int, lines: int) -> None:
+        self._tmux = [str(TMUX), "-S", str(socket), "-f", "/dev/null"]
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("TMUX")}
+        shell = "env PS1='ready> ' sh"
+        size = ["-x", str(columns), "-y", str(lines)]
+        command = [*self._tmux, "new-session", "-d", *size, "-c", str(folder), shell]
+        subprocess.run(command, check=True, env={**kept, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"})
+        self.wait(lambda: "ready>" in self.seen())
+
+    def _run(self, *words: str) -> str:
+        done = subprocess.run([*self._tmux, *words], check=True, capture_output=True)
+        return done.stdout.decode()
+
+    def type(self, text: str) -> None:
+        self._run("send-keys", "-l", text)
+
+    def press(self, *keys: str) -> None:
+        self._run("send-keys", *keys)
+
+    def click(self, column: int, line: int) -> None:
+        """As terminals tell of the mouse: pressed and let go, counted from 1."""
+        for end in "Mm":
+            self.type(f"\x1b[<0;{column};{line}{end}")
+
+    def wheel(self, column: int, line: int) -> None:
+        self.type(f"\x1b[<65;{column};{line}M")
+
+    def resize(self, columns: int, lines: int) -> None:
+        self._run("resize-window", "-x", str(columns), "-y", str(lines))
+
+    def seen(self, *, colours: bool = False) -> str:
+        return self._run("capture-pane", "-p", *(["-e"] if colours else []))
+
+    def wait(self, there: Callable[[], object]) -> None:
+        end = time.monotonic() + PATIENCE
+        while not there():
+            assert time.monotonic() < end, self.seen()
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        self._run("kill-server")
+
+
+@pytest.fixture
+def terminal(root: Path, tmp_path: Path) -> Iterator[Terminal]:
+    (root / "a.txt").write_text("one\n")
+    snap(root, "init", "--session", "s1")
+    for number, text in enumerate(("two", "three", "four"), start=2):
+        snap(root, "run", "--session", "s1", "-m", f"Write {text}", "--", "sh", "-c", f"echo {text} >a.txt")
+        snap(root, "run", "--session", "s1", "-m", f"Add b{number}", "--", "sh", "-c", f"echo {number} >b{number}")
+    opened = Terminal(root, tmp_path / "tmux", 110, 30)
+    yield opened
+    opened.close()
+
+
+def start(terminal: Terminal, *words: str) -> None:
+    terminal.type(f"{shlex.join([*PROGRAM, *words])}; echo left with $?")
+    terminal.press("Enter")
+    terminal.wait(lambda: re.search(r"Turn >\d+<", terminal.seen()))
+
+
+def selected(terminal: Terminal) -> str:
+    return next((line for line in terminal.seen().splitlines() if line.startswith("▌")), "")
+
+
+def test_from_the_start_to_an_undo_and_back(terminal: Terminal, root: Path) -> None:
+    """S3-12, S3-13, S3-19 to S3-22: keys of Vim, in the program as it is installed, and the files on disk."""
+    start(terminal, "tui")
+    assert "Turn >6<" in selected(terminal)
+    terminal.wait(lambda: "A  b4  +1" in terminal.seen())  # the preview
+    terminal.press("j")
+    terminal.wait(lambda: "Write four" in selected(terminal))
+    terminal.press("d")
+    terminal.wait(lambda: "turn 6 (where you are) → turn 5" in terminal.seen())
+    assert sorted(path.name for path in root.iterdir()) == ["a.txt", "b2", "b3", "b4"]  # looking never moves
+    terminal.press("u")
+    terminal.wait(lambda: "remove     b4" in terminal.seen())  # C13: what deletes is shown first
+    assert (root / "b4").exists()
+    terminal.press("Enter")
+    terminal.wait(lambda: "Turn >5<" in terminal.seen() and not (root / "b4").exists())
+    terminal.wait(lambda: "Turn {6}" in terminal.seen())
+    terminal.press("u")
+    terminal.wait(lambda: (root / "a.txt").read_text() == "three\n")
+    terminal.press("C-r")
+    terminal.wait(lambda: (root / "a.txt").read_text() == "four\n")
+    terminal.wait(lambda: "Turn >5<" in terminal.seen())
+    terminal.press("q")
+    terminal.wait(lambda: "left with 0" in terminal.seen())
+    assert "Turn >5<" not in terminal.seen()  # the terminal is as it was before
+    assert snap(root, "status").returncode == 0
+
+
+def test_the_mouse_and_another_size(terminal: Terminal, root: Path) -> None:
+    start(terminal, "tree", "-i")
+    lines = terminal.seen().splitlines()
+    row = next(at for at, line in enumerate(lines, start=1) if "Write three" in line)
+    terminal.click(12, row)
+    terminal.wait(lambda: "Write three" in selected(terminal))
+    terminal.wheel(12, row)
+    terminal.resize(40, 20)
+    terminal.wait(lambda: "─" * 40 in terminal.seen() and "Turn >6<" in terminal.seen())
+    terminal.resize(20, 8)
+    terminal.wait(lambda: "▌" in terminal.seen() and "? keys" in terminal.seen())
+    assert all(len(line) <= 20 for line in terminal.seen().splitlines())
+    terminal.press("C-c")
+    terminal.wait(lambda: "left with 0" in terminal.seen())
+
+
+def test_colours_of_the_terminal_or_none(terminal: Terminal) -> None:
+    """Light where the terminal says that it is; nothing at all with NO_COLOR."""
+    grounds = []
+    for setting in ("COLORFGBG='15;0'", "COLORFGBG='0;15'"):
+        terminal.type(f"export {setting} COLORTERM=truecolor; ")
+        start(terminal, "tui")
+        grounds.append(set(re.findall(r"\x1b\[[0-9;]*48;2;(\d+);\d+;\d+", terminal.seen(colours=True))))
+        terminal.press("q")
+        terminal.wait(lambda: "left with 0" in terminal.seen())
+        terminal.type("clear")
+        terminal.press("Enter")
+    assert {int(red) > 150 for red in grounds[0]} == {False}
+    assert {int(red) > 150 for red in grounds[1]} == {True}
+    terminal.type("export NO_COLOR=1; ")
+    start(terminal, "tui")
+    codes = re.findall(r"\x1b\[([0-9;]*)m", terminal.seen(colours=True))
+    assert set(";".join(codes).split(";")) <= {"", "0", "1", "2", "4", "7", "39", "49"}
+    assert "Turn >6<" in selected(terminal)
+    terminal.press("q")
+    terminal.wait(lambda: "left with 0" in terminal.seen())
