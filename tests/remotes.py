@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from tests.helpers import plain_environment
+from helpers import plain_environment
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin")
 LIGHTTPD = shutil.which("lighttpd", path="/usr/sbin:/usr/bin")
@@ -133,9 +132,16 @@ ForceCommand {forced}
 
 
 @contextmanager
-def wire(port: int, *, down: int | None = None, up: int | None = None) -> Iterator[int]:
-    """A port that leads to another, and is cut after so many bytes from the server (down) or to it (up)."""
-    with _listening(lambda connection: _forward(connection, port, down, up)) as own:
+def wire(port: int, *, down: int | None = None, up: int | None = None, times: int | None = None) -> Iterator[int]:
+    """A port that leads to another, and is cut after so many bytes from the server (down) or to it (up): each call, or
+    the first so many."""
+    calls = iter(range(1 << 30))
+
+    def carry(connection: socket.socket) -> None:
+        cut = times is None or next(calls) < times
+        _forward(connection, port, down if cut else None, up if cut else None)
+
+    with _listening(carry) as own:
         yield own
 
 
@@ -152,14 +158,16 @@ def silence() -> Iterator[int]:
 
 
 @contextmanager
-def saying(words: bytes) -> Iterator[int]:
+def saying(words: bytes, heard: list[bytes] | None = None) -> Iterator[int]:
     """A server that says the same to everyone, and hangs up."""
 
     def say(connection: socket.socket) -> None:
         with connection:
             connection.settimeout(10)
             try:
-                connection.recv(65536)
+                said = connection.recv(65536)
+                if heard is not None and said:
+                    heard.append(said)
                 connection.sendall(words)
                 connection.shutdown(socket.SHUT_WR)
                 while connection.recv(65536):

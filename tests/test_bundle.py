@@ -11,8 +11,8 @@ import pytest
 from snapstore.errors import Corrupt, Failed, Unknown, Unsafe, Usage
 from snapstore.git import bundle
 from snapstore.git.shadow import Shadow, create
-from tests.helpers import all_refs, child, git, in_commit, quick_folder
-from tests.transporting import History, received, shadow_with
+from helpers import all_refs, child, git, in_commit, quick_folder
+from transporting import History, received, shadow_with
 
 MAIN = "refs/heads/shell/main"
 

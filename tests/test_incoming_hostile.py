@@ -21,9 +21,9 @@ from snapstore.git.packwriter import entry_header
 from snapstore.git.receive import Incoming, Limits
 from snapstore.git.shadow import Shadow
 from snapstore.git.transport import open_remote
-from tests.helpers import all_refs, child, git
-from tests.remotes import bare
-from tests.transporting import ADA, MAIN, History, leftovers, objects_in, received, shadow_with
+from helpers import all_refs, child, git
+from remotes import bare
+from transporting import ADA, MAIN, History, leftovers, objects_in, received, shadow_with
 
 NUMBERS = {COMMIT: 1, TREE: 2, BLOB: 3, TAG: 4}
 HELLO = b"hello\n"

@@ -9,7 +9,7 @@ from snapstore.git.commits import Identity, encode
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FILE
 from snapstore.git.receive import FOLDER, Incoming
 from snapstore.git.shadow import Shadow, create
-from tests.helpers import git
+from helpers import git
 
 MAIN = "refs/heads/shell/main"
 ADA = Identity("Ada", "ada@example.com")

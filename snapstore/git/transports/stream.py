@@ -15,7 +15,7 @@ from snapstore.git.commits import one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 PIECE = 1 << 16
 READ_AHEAD = 1 << 20
@@ -130,7 +130,7 @@ class Stream:
 class Process(Stream):
     """A program at the other end of two pipes: `git upload-pack` on this machine, or ssh."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], who: str, timeout: float) -> None:
+    def __init__(self, command: list[str], environment: Mapping[str, str], who: str, timeout: float) -> None:
         self._pid = 0
         self._errors = _nameless_file()
         ours_read, theirs_write = os.pipe()
@@ -141,8 +141,8 @@ class Process(Stream):
             (os.POSIX_SPAWN_DUP2, self._errors, 2),
         ]
         try:
-            self._pid = os.posix_spawnp(command[0], list(command), dict(environment), file_actions=actions)
-        except FileNotFoundError:
+            self._pid = os.posix_spawn(_found(command[0], environment), command, environment, file_actions=actions)
+        except OSError:
             for fd in (ours_read, ours_write, self._errors):
                 os.close(fd)
             raise Remote(
@@ -202,6 +202,14 @@ def connect(host: str, port: int, who: str, timeout: float) -> Stream:
         again = not isinstance(error, TimeoutError)
         raise Broken(f"{who} cannot be reached: {error.strerror or error}", again=again) from None
     return Stream(fd, fd, who, timeout)
+
+
+def _found(program: str, environment: Mapping[str, str]) -> str:
+    """Where a program is, by the path of the environment it will run in."""
+    if "/" in program:
+        return program
+    places = [f"{folder}/{program}" for folder in os.get_exec_path(environment) if folder.startswith("/")]
+    return next((place for place in places if os.access(place, os.X_OK)), f"/no {program} here")
 
 
 def _nameless_file() -> int:

@@ -117,7 +117,7 @@ def _host_and_port(place: str) -> tuple[str, int | None]:
 
 
 def _user(user: str) -> str:
-    if user.startswith("-") or any(c in "/@:'\"`$;&|<>() " for c in user):
+    if user.startswith("-") or any(c in "/\\@:'\"`$;&|<>() " for c in user):
         raise Unsafe("an address has a user name that is none", _HINT)
     return user
 
