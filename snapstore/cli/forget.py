@@ -52,7 +52,7 @@ def _meant(
 ) -> Callable[[bool], Forgotten]:
     from snapstore.cli.paths import below
     from snapstore.errors import Unsafe
-    from snapstore.timeline.forgettable import patterns_of, turn_of
+    from snapstore.timeline.forgettable import files_of, turn_of
 
     root = session.store.root
     try:
@@ -66,8 +66,8 @@ def _meant(
         return lambda dry_run: forgetting.turn(turn, dry_run=dry_run)
     if path is None:
         raise Unsafe(f"{target!r} is not below {os.fsdecode(root)}", "Name files of this project, or a turn.")
-    patterns = patterns_of(session, target, path, below(root, "."))
-    return lambda dry_run: forgetting.paths(patterns, copies=copies, recapture=recapture, dry_run=dry_run)
+    names, patterns = files_of(session, target, path, below(root, "."))
+    return lambda dry_run: forgetting.paths(names, patterns, copies=copies, recapture=recapture, dry_run=dry_run)
 
 
 def _agreed(context: Context, planned: Forgotten, reached: list[Reach]) -> bool:

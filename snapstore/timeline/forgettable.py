@@ -36,18 +36,18 @@ def turn_of(session: Session, word: str, path: bytes | None) -> bytes | None:
     return found
 
 
-def patterns_of(session: Session, word: str, path: bytes, here: bytes) -> list[str]:
-    """The patterns that a word stands for: of the path that it is, or of all that it matches. `here` is the current
-    folder, below the root."""
+def files_of(session: Session, word: str, path: bytes, here: bytes) -> tuple[list[bytes], list[str]]:
+    """The names and the patterns that a word stands for: the path that it is, or all that it matches. `here` is the
+    current folder, below the root."""
     if not path:
         raise Usage("that is all of it: the root itself cannot be forgotten", "Name a file or a folder in it.")
     if not _WILD(word) or _is_there(session, path):
-        return [pattern_of(path)]
+        return [path], []
     word = word.removeprefix("./")
     top = pattern_of(here) if here else ""
     if "/" in word.rstrip("/"):
-        return [f"{top}/{word.lstrip('/')}"]
-    return [f"{top}/**/{word}" if here else word]
+        return [], [f"{top}/{word.lstrip('/')}"]
+    return [], [f"{top}/**/{word}" if here else word]
 
 
 def _is_there(session: Session, path: bytes) -> bool:

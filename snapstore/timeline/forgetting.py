@@ -11,8 +11,9 @@ import os
 import shutil
 from contextlib import contextmanager
 
-from snapstore.errors import Busy, Failed, Unknown, Unsafe
+from snapstore.errors import Busy, Failed, Unknown, Unsafe, Usage
 from snapstore.git import packing
+from snapstore.git.commits import quote
 from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
@@ -29,7 +30,7 @@ from snapstore.worktree.statcache import YOUNG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from snapstore.git.packwriter import PackWriter
@@ -79,6 +80,41 @@ class Forgotten:
         self.dry_run = False
 
 
+class Meant:
+    """What is to be forgotten: files and folders by name, and patterns."""
+
+    def __init__(self, names: Iterable[bytes], patterns: Iterable[str]) -> None:
+        self.names = list(names)
+        self._exact = set(self.names)
+        self._patterns = list(patterns)
+        self._never = Never(self._patterns)
+
+    def matches(self, path: bytes, is_dir: bool = False) -> bool:
+        if self._exact:
+            at = len(path)
+            while at > 0:
+                if path[:at] in self._exact:
+                    return True
+                at = path.rfind(b"/", 0, at)
+        return self._never.matches(path, is_dir)
+
+    def spelled(self) -> list[str]:
+        return [*(pattern_of(name) for name in self.names), *self._patterns]
+
+    def new_patterns(self, known: list[str]) -> list[str]:
+        """Those that are to be added to `never_capture`. Refuses a name that no line of text can hold."""
+        for name in self.names:
+            if not os.fsdecode(name).isprintable():
+                raise Usage(
+                    f"{quote(name)} cannot be written into never_capture, so the next turn would record it again",
+                    "Forget its folder or a pattern, remove the file first and say `--recapture`, or rename it.",
+                )
+        return [pattern for pattern in dict.fromkeys(self.spelled()) if pattern not in known]
+
+    def __str__(self) -> str:
+        return " or ".join([*(quote(name) for name in self.names), *self._patterns])
+
+
 class Forgetting:
     """One run. Nothing is written before `carry_out`."""
 
@@ -88,35 +124,40 @@ class Forgetting:
         self._progress = progress
 
     def paths(
-        self, patterns: list[str], *, copies: bool = False, recapture: bool = False, dry_run: bool = False
+        self,
+        names: Iterable[bytes] = (),
+        patterns: Iterable[str] = (),
+        *,
+        copies: bool = False,
+        recapture: bool = False,
+        dry_run: bool = False,
     ) -> Forgotten:
-        """Forgets all files that match patterns, as in `.gitignore`, in every tree and record. They are never captured
-        again, unless `recapture` is asked for. With `copies` also where the same content lies under other names."""
+        """Forgets files and folders by name, and all files that match patterns, as in `.gitignore`, in every tree and
+        record. They are never captured again, unless `recapture` is asked for. With `copies` also where the same
+        content lies under other names."""
+        meant = Meant(names, patterns)
         with self._alone(dry_run) as writer:
-            never = Never(patterns)
             trees = self._all_trees()
-            change = WithoutPaths(self._shadow, writer, never)
+            change = WithoutPaths(self._shadow, writer, meant.matches)
             change.look(trees)
             if not change.paths:
                 raise Unknown(
-                    f"nothing that was recorded matches {' '.join(patterns)}",
+                    f"nothing that was recorded is {meant}",
                     "Paths are as `snapstore log --stat` shows them, from the root; patterns as in .gitignore.",
                 )
             others = change.copies()
             while copies and others:
-                patterns = [*patterns, *(pattern_of(path) for path in sorted(others))]
-                never = Never(patterns)
-                change = WithoutPaths(self._shadow, writer, never)
+                meant = Meant([*meant.names, *sorted(others)], patterns)
+                change = WithoutPaths(self._shadow, writer, meant.matches)
                 change.look(trees)
                 others = change.copies()
-            names = [path for path in change.paths if not never.matches(path.rpartition(b"/")[0] or b"/", True)]
-            scrub = Scrub(self._store.root, never.matches, patterns, self._needles(change), names[:_MOST_NAMES])
+            scrub = self._scrub(meant, change)
             change.scrub = scrub.text
             forgotten = Forgotten()
             forgotten.paths, forgotten.copies = sorted(change.paths), sorted(others)
             forgotten.versions = len(change.blobs)
-            forgotten.never = [] if recapture else [p for p in patterns if p not in self._store.header.never_capture]
-            self._run(forgotten, writer, change, Remapping(self._store, scrub=scrub, gone=never.matches), dry_run)
+            forgotten.never = [] if recapture else meant.new_patterns(self._store.header.never_capture)
+            self._run(forgotten, writer, change, Remapping(self._store, scrub=scrub, gone=meant.matches), dry_run)
         return forgotten
 
     def turn(self, commit: bytes, *, dry_run: bool = False) -> Forgotten:
@@ -181,6 +222,12 @@ class Forgetting:
             kind, at = peel(self._shadow, oid)
             found[kind].append(at)
         return list(dict.fromkeys(found[COMMIT])), found[TREE]
+
+    def _scrub(self, meant: Meant, change: WithoutPaths) -> Scrub:
+        """What takes them out of records. A file may be spoken of by its last part alone, a folder may not."""
+        alone = [path for path in change.paths if not meant.matches(path.rpartition(b"/")[0] or b"/", True)]
+        needles = self._needles(change)
+        return Scrub(self._store.root, meant.matches, meant.spelled(), needles, alone[:_MOST_NAMES])
 
     def _needles(self, change: WithoutPaths) -> list[str]:
         found: dict[str, None] = {}
@@ -330,7 +377,6 @@ def _remove(path: str) -> None:
 
 
 def pattern_of(path: bytes) -> str:
-    """The pattern that means one path, from the root, and what lies below it. A pattern is a line: a line break in a
-    name is any character."""
-    text = "".join(f"\\{c}" if c in "\\*?[" else "?" if c in "\r\n" else c for c in os.fsdecode(path))
+    """The pattern that means one path, from the root, and what lies below it."""
+    text = "".join(f"\\{c}" if c in "\\*?[" else c for c in os.fsdecode(path))
     return f"/{text[:-1]}\\ " if text.endswith(" ") else f"/{text}"

@@ -114,19 +114,22 @@ class Remapping:
     # Refs.
 
     def cursors(self, moves: list[RefMove]) -> list[RefMove]:
-        """A cursor that stands on the end of its branch now follows the branch; replaces its move."""
+        """A cursor that stands on the end of its branch by now follows the branch; takes the place of its move."""
         refs = self._shadow.refs
         more: list[RefMove] = []
         after = {name: new for name, _, new in moves}
-        for name, old, new in list(moves):
-            if not name.startswith("refs/snapstore/cursor/"):
+        for name in refs.list("refs/snapstore/cursor/"):
+            old = refs.value(name)
+            if not isinstance(old, bytes):
                 continue
             session = name.rpartition("/")[2]
+            new = after.get(name, old)
             state = self._store.documents.session(session)
             branch = f"refs/heads/{session}/{state.branch}" if state is not None else ""
-            tip = (after[branch] if branch in after else refs.value(branch)) if branch else None
-            if tip == new and branch not in self._store.foreign().refs:
-                moves.remove((name, old, new))
+            before = refs.value(branch) if branch else None
+            tip = after.get(branch, before)
+            if tip == new and tip != before and branch not in self._store.foreign().refs:
+                moves[:] = [move for move in moves if move[0] != name]
                 more.append((name, old, branch))
         return more
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from snapstore.git.objects import Entry
     from snapstore.git.packwriter import PackWriter
     from snapstore.git.shadow import Shadow
-    from snapstore.worktree.never import Never
 
 EMPTY_BLOB = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
 _LETTERS = (b"A ", b"M ", b"D ", b"T ")
@@ -23,10 +22,10 @@ _LETTERS = (b"A ", b"M ", b"D ", b"T ")
 class WithoutPaths:
     """No tree holds the paths any more. `look` at every tree first: messages name paths of other commits too."""
 
-    def __init__(self, shadow: Shadow, writer: PackWriter, never: Never) -> None:
+    def __init__(self, shadow: Shadow, writer: PackWriter, matches: Callable[[bytes, bool], bool]) -> None:
         self._trees = shadow.trees
         self._writer = writer
-        self._finder = Finder(shadow.trees, lambda path, mode, _: never.matches(path, mode == FOLDER))
+        self._finder = Finder(shadow.trees, lambda path, mode, _: matches(path, mode == FOLDER))
         self.scrub: Callable[[str], str] = str  # what else of a message is to go
         self._new: dict[bytes, bytes] = {}
         self._seen: set[bytes] = set()
