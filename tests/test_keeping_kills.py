@@ -90,6 +90,8 @@ class Lab:
             for commit, files in self.saved.items():
                 assert_equal(store, commit, files)
             assert_whole(store)
+            for path in Path(store.shadow.objects.pack_folder).iterdir():
+                os.utime(path, (START, START))  # what might be a living git's is left alone for an hour
             self.doing(what, home)()
             store.shadow.objects.reload()
             assert {name for name in all_refs(store) if "notes" not in name} == {
@@ -99,7 +101,6 @@ class Lab:
                 names = {path.name for path in Path(store.shadow.objects.folder).iterdir()}
                 assert names <= {"pack", "info"}, names
                 packs = sorted(path.name for path in Path(store.shadow.objects.pack_folder).iterdir())
-                packs = [name for name in packs if not name.startswith("tmp_")]  # git's own, gone after an hour
                 assert len(packs) == 2, packs
             assert_whole(store)
             commit = store.session("s").begin("goes on").end()
