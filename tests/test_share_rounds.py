@@ -25,7 +25,7 @@ for number in range(rounds):
             here = store.session("shell")
             here.move(here.plan_undo())
         session = "shell"
-    me.turn(f"{name} {number}", session=session, **{f"{name}.txt": f"{number}\\n"})
+    me.turn(f"{name} {number}", session=session, **{f"{name}-{session}.txt": f"{number}\\n"})
     if dice.random() < 0.7:
         me.push()
     if dice.random() < 0.5:
@@ -42,7 +42,7 @@ def run_rounds(base: Path, rounds: int) -> None:
     machines = [ada, Machine(base, "bob"), Machine(base, "cy")]
     for machine in machines[1:]:
         machine.clone(hub)
-    # Both start a branch of the same name before anything of the other is known.
+    # Bob and Cy start branches of the same name, each before anything of the other is known.
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", WORKER, str(Path(__file__).parent), str(base), machine.name, str(rounds)],
