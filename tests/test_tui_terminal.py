@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -128,6 +129,20 @@ def test_the_mouse_and_another_size(terminal: Terminal, root: Path) -> None:
     assert all(len(line) <= 20 for line in terminal.seen().splitlines())
     terminal.press("C-c")
     terminal.wait(lambda: "left with 0" in terminal.seen())
+
+
+def test_what_is_typed_ahead_of_a_line_is_meant_for_it(terminal: Terminal, root: Path) -> None:
+    """A command that comes all at once: none of its letters is taken for a key that moves."""
+    start(terminal, "tui")
+    steps = ((":undolist\r", "last prompt"), ("/u three\r", "/u three: not found"), (":uuu", ":uuu"), ("/ur", "/ur"))
+    for text, seen in steps:
+        terminal.type(text)
+        terminal.wait(lambda seen=seen: seen in terminal.seen())
+        terminal.press("Escape")
+        terminal.wait(lambda seen=seen: seen not in terminal.seen() or seen.endswith("found"))
+    assert (root / "b4").exists() and (root / "a.txt").read_text() == "four\n"
+    assert "Turn >6<" in terminal.seen()
+    assert json.loads(snap(root, "ops", "--json").stdout)["operations"] == []
 
 
 def test_colours_of_the_terminal_or_none(terminal: Terminal) -> None:

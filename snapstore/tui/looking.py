@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.widgets import Input
 
 from snapstore.errors import SnapstoreError
 from snapstore.tui.acting import ActingApp
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from snapstore.tui.snapshot import Snapshot
 
 _LONGEST_COUNT = 6  # digits
+_OPEN_A_LINE = ("colon", "slash")
+_LINE_COMES_WITHIN = 400  # times 5 ms
 
 
 class LookingApp(ActingApp):
@@ -48,6 +52,7 @@ class LookingApp(ActingApp):
 
     def __init__(self) -> None:
         super().__init__()
+        self._ahead: list[events.Key] | None = None
         self._digits = ""
         self._counting = False
         self._search: Search | None = None
@@ -69,12 +74,32 @@ class LookingApp(ActingApp):
     async def show_archived(self, archived: bool) -> None:
         raise NotImplementedError
 
-    # Counts: `3j`.
+    # What is typed ahead.
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key) and not event.is_forwarded:
+            if self._ahead is not None:
+                self._ahead.append(event)
+                return
             self._note(event.key)
+            if event.key in _OPEN_A_LINE and len(self.screen_stack) == 1:
+                self._ahead = []
+                self.run_worker(self._wait_for_line(), group="line")
         await super().on_event(event)
+
+    async def _wait_for_line(self) -> None:
+        """The line that `:` and `/` open takes a moment to come. What is typed meanwhile is meant for it: the `u` of a
+        quick `:undolist` must never undo. When no line comes, it is forgotten."""
+        for _ in range(_LINE_COMES_WITHIN):
+            if isinstance(self.focused, Input):
+                break
+            await asyncio.sleep(0.005)
+        ahead, self._ahead = self._ahead or [], None
+        if isinstance(self.focused, Input):
+            for event in ahead:
+                await super().on_event(event)
+
+    # Counts: `3j`.
 
     def _note(self, key: str) -> None:
         digit = len(key) == 1 and key in "0123456789" and (key != "0" or self._counting)
