@@ -16,8 +16,11 @@ def gc(context: Context, *, grace: int | None, dry_run: bool, auto: bool) -> int
     from snapstore.timeline.gc import collect
 
     if auto:
+        import os
+
         from snapstore.timeline.keeping import keep
 
+        os.nice(10)
         with context.store() as store:
             keep(store)
         return 0

@@ -87,7 +87,6 @@ def keep(store: Store) -> None:
     from snapstore.timeline.gc import collect
     from snapstore.timeline.status import folder_size
 
-    os.nice(10)
     limit = store.header.max_store_size
     try:
         _note_begin(store)
