@@ -152,7 +152,7 @@ class Forgetting:
                 change.look(trees)
                 others = change.copies()
             scrub = self._scrub(meant, change)
-            change.scrub = scrub.text
+            change.scrub = scrub.message
             forgotten = Forgotten()
             forgotten.paths, forgotten.copies = sorted(change.paths), sorted(others)
             forgotten.versions = len(change.blobs)

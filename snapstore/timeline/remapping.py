@@ -96,7 +96,7 @@ class Remapping:
             record = None
         if not isinstance(record, dict):
             return blob if self._scrub is None else writer.add(BLOB, self._plain(data))
-        made = self._scrub.record(record) if self._scrub is not None else record
+        made = self._scrub.record(record, data) if self._scrub is not None else record
         made = {key: self._id(value) if isinstance(value, str) else value for key, value in made.items()}
         if self._without is not None and self._without.comes_after(commit):
             made["turn"] = self._number(made.get("turn"))
@@ -104,7 +104,7 @@ class Remapping:
 
     def _plain(self, data: bytes) -> bytes:
         assert self._scrub is not None
-        return self._scrub.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return self._scrub.message(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _number(self, turn: Any) -> Any:
         """A turn's number on a line that has one turn less."""
@@ -168,7 +168,7 @@ class Remapping:
                         known.fork_turn -= 1
                 known.fork_commit = self._turn(known.fork_commit) or None
             if known.title and self._scrub is not None:
-                known.title = self._scrub.text(known.title)
+                known.title = self._scrub.message(known.title)
             if known.title and self._without is not None and known.title in self._dropped_prompts():
                 known.title = None
             if encode(known) != before:
@@ -203,8 +203,8 @@ class Remapping:
         operation.from_, operation.to = self._mapped(operation.from_), self._mapped(operation.to)
         operation.arguments = [self._mapped(word) for word in operation.arguments]
         if self._scrub is not None:
-            operation.what = self._scrub.text(operation.what)
-            operation.arguments = [self._scrub.text(word) for word in operation.arguments]
+            operation.what = self._scrub.message(operation.what)
+            operation.arguments = [self._scrub.message(word) for word in operation.arguments]
         operation.refs = [
             (name, *(self._new.get(value, value) if isinstance(value, bytes) else value for value in (old, new)))  # type: ignore[misc]
             for name, old, new in operation.refs

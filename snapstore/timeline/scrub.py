@@ -57,11 +57,18 @@ class Scrub:
         self._hints = [*dict.fromkeys(hints)] if all(hints) else [""]
         spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
         self._names = {name.rpartition("/")[2] for name in spelled if name}
-        self._needles = sorted(needles, key=len, reverse=True)[:MOST_NEEDLES]
-        self._fragments = [max(_PLAIN.findall(needle), key=len, default="") for needle in self._needles]
+        longest = sorted(needles, key=len, reverse=True)[:MOST_NEEDLES]
+        self._all = [(needle, max(_PLAIN.findall(needle), key=len, default="")) for needle in longest]
+        self._needles = self._all  # those that the record at hand may hold, each with a part that tells it by itself
 
-    def record(self, record: dict[str, Any]) -> dict[str, Any]:
-        """A record without them; the very same where there is nothing to take out."""
+    def record(self, record: dict[str, Any], text: bytes | None = None) -> dict[str, Any]:
+        """A record without them; the very same where there is nothing to take out. `text` is the record as it is
+        stored: it is looked through once, for all that it cannot hold."""
+        self._needles = self._all
+        if text is not None:
+            self._needles = [(needle, part) for needle, part in self._all if part.encode() in text]
+            if not self._needles and not any(_encoded(hint) in text for hint in self._hints):
+                return record
         changed = dict(record)
         calls = record.get("tool_calls")
         ids: set[str] = set()
@@ -85,10 +92,15 @@ class Scrub:
 
     def text(self, text: str) -> str:
         """A text without the needles."""
-        for needle, fragment in zip(self._needles, self._fragments, strict=True):
-            if fragment in text and needle in text:
+        for needle, _ in self._needles:
+            if needle in text:
                 text = text.replace(needle, FORGOTTEN)
         return text
+
+    def message(self, text: str) -> str:
+        """The same for what belongs to no record."""
+        self._needles = self._all
+        return self.text(text)
 
     def _call(self, call: Any, ids: set[str]) -> Any:
         if not isinstance(call, dict):
@@ -103,7 +115,7 @@ class Scrub:
         if not isinstance(line, str):
             return False
         hinted = any(hint in line for hint in self._hints)
-        return hinted or _holds(line, ids) or any(fragment in line for fragment in self._fragments)
+        return hinted or _holds(line, ids) or any(part in line for _, part in self._needles)
 
     def _line(self, line: Any, value: Any, ids: set[str]) -> Any:
         if not isinstance(line, str) or (value is None and not self._is_suspect(line, ids)):
@@ -239,6 +251,11 @@ def _dicts(value: Any) -> Iterable[dict[str, Any]]:
             waiting += at.values()
         elif isinstance(at, list):
             waiting += at
+
+
+def _encoded(hint: str) -> bytes:
+    """A text as JSON holds it."""
+    return json.dumps(hint)[1:-1].encode()
 
 
 def _hint(pattern: str) -> str:

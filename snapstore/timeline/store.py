@@ -171,6 +171,8 @@ class Store:
             self.shadow.objects.refresh()
             recovery = self.journal.recover(back=back)
             if recovery is not None:
+                self.header = self.documents.header()  # it may have changed with the rest
+                self._look_at_config()
                 self.recovered = recovery.what
                 done = "finished" if recovery.finished else "took back"
                 self.say(f"{done} an interrupted change: {recovery.what}")
