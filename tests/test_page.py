@@ -451,7 +451,8 @@ def test_a_move_under_way_is_not_cancelled_by_half(
         sight.button("Undo", dialog).click()
         sight.says(dialog, "Under way.")
         assert sight.button("Cancel", dialog).is_disabled()
-        sight.page.keyboard.press("Escape")
+        for _ in range(3):
+            sight.page.keyboard.press("Escape")
         assert dialog.is_visible() and files(root) == after(5)
     sight.toast("Undone 1 turn")
     assert files_become(root, after(4))
@@ -612,7 +613,11 @@ def test_rewind_creates_a_branch(story: Story, opened: Open, root: Path) -> None
 def test_before_a_compaction_there_is_no_rewind(story: Story, opened: Open) -> None:
     """S1-47, C21: off with a message; from the lines that were kept only when asked for."""
     story.turn("After", {"g.txt": "g\n"}, compacted=True)
+    many_turns(story, 300)
     sight = opened()
+    sight.page.locator("details.counter summary").click()
+    sight.page.get_by_label("Turn number").fill("5")
+    sight.page.locator(".turn-list .goto", has_text="Prompt 5").first.click()
     dialog = sight.menu(3, "Rewind to this turn")
     sight.says(dialog, "Turn 3 lies before a compaction (at turn 6)")
     create = sight.button("Create Branch", dialog)
@@ -636,7 +641,13 @@ def test_branches_are_looked_after(forked: Story, opened: Open) -> None:
 
     assert "Branch from turn 2" in sight.text(cards.filter(has_text="Prompt 5"))
     menu("Prompt 5", "Rename")
-    sight.dialog().get_by_label("Name").fill("first-way")
+    field = sight.dialog().get_by_label("Name")
+    assert field.input_value() == "main"
+    field.fill("no name.lock")
+    sight.button("Rename", sight.dialog()).click()
+    sight.dialog().get_by_role("alert").wait_for()
+    assert field.input_value() == "no name.lock", "what was typed is still there"
+    field.fill("first-way")
     sight.button("Rename", sight.dialog()).click()
     sight.says(cards.filter(has_text="Prompt 5"), "first-way")
     menu("first-way", "Archive")

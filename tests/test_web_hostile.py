@@ -332,6 +332,12 @@ def test_another_server_on_this_machine_is_not_sent_the_cookie(told: Store, root
     assert not any(server.prefix in line for line in heard if "/left" in line)
 
 
+def test_an_old_address_is_answered_to_a_person(server: Serving) -> None:
+    answer = server.stranger().get(f"{server.origin}/old/", headers={"sec-fetch-dest": "document"})
+    assert answer.status_code == 404 and answer.headers["content-type"].startswith("text/plain")
+    assert "snapstore ui" in answer.text
+
+
 def test_outside_its_own_path_the_server_says_nothing(server: Serving) -> None:
     """With the cookie or without, with the token or not: the same nothing, and no cookie."""
     other = f"{server.origin}/{'x' * len(server.prefix[1:])}"
@@ -479,6 +485,32 @@ def test_a_client_that_sends_slowly_holds_nobody_up(server: Serving, root: Path)
     finally:
         for connection in slow:
             connection.close()
+
+
+def test_who_says_nothing_is_hung_up_on(told: Store, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everyone on the machine can open connections, and there may be only so many."""
+    monkeypatch.setattr("snapstore.web.server._HEAD", 0.2)
+    with serving(root) as server:
+        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+        for number, connection in enumerate(silent):
+            connection.sendall([b"", b"GET / HTTP/1.1\r\nHost: x\r\n"][number % 2])
+        for connection in silent:
+            connection.settimeout(20)
+            assert connection.recv(4096) == b""
+            connection.close()
+        # Who was heard once and then falls silent in the middle of asking, too; who listens to events is left alone.
+        with server.events() as events:
+            cookie = "; ".join(f"{name}={value}" for name, value in server.cookies.items())
+            head = f"Host: 127.0.0.1:{server.port}\r\nCookie: {cookie}\r\n"
+            with socket.create_connection(("127.0.0.1", server.port)) as speaking:
+                speaking.settimeout(20)
+                speaking.sendall(f"GET {server.prefix}/api/sessions HTTP/1.1\r\n{head}\r\n".encode())
+                assert b" 200 " in speaking.recv(65536)
+                speaking.sendall(b"GET /")
+                while speaking.recv(65536):
+                    pass
+            server.client().move("shell", "undo")
+            events.until("session.updated")
 
 
 # Names and texts.

@@ -23,6 +23,7 @@ from webserver import Client, Serving, serving
 
 from snapstore import Store
 from snapstore.records.web import PageTreeRecord
+from snapstore.timeline.creation import create_store
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -244,6 +245,27 @@ def test_a_way_is_chosen_for_one_file_as_it_was_seen(page: Client, root: Path, t
     page.move("shell", "undo", merge=["a.txt"], theirs=["sub/b.txt"], seen=found)
     assert (root / "a.txt").read_text() == "mine\ntwo\n" and not (root / "sub/b.txt").exists()
     assert_whole(told)
+
+
+def test_a_yes_is_for_the_place_that_was_shown(page: Client, root: Path, told: Store) -> None:
+    """The cursor's commit is the same, but another branch stands on it: what was agreed to leads elsewhere by now."""
+    session = told.session("shell")
+    page.move("shell", "goto", address="1")
+    turn(session, root, "Other way", **{"other.txt": "o\n"})
+    page.move("shell", "switch", address="main")
+    page.move("shell", "goto", address="1")
+    shown = page.post("/api/sessions/shell/preview", move="redo")
+    seen = {"expected": page.expected("shell"), "to": shown["to"]["commit"], "branch": shown["branch"]}
+    session.move(session.plan_switch("main-2"))
+    session.move(session.plan_undo(1))
+    assert page.expected("shell") == seen["expected"]
+    whole = on_disk(root)
+    assert page.move("shell", "redo", 409, **seen)["stale"]
+    assert on_disk(root) == whole
+    session.move(session.plan_switch("main"))
+    session.move(session.plan_undo(2))
+    page.move("shell", "redo", **seen)
+    assert (root / "a.txt").read_text() == "one\ntwo\n"
 
 
 def test_moves_that_mean_nothing_are_refused(page: Client, root: Path) -> None:
@@ -486,6 +508,7 @@ def test_branches_are_named_archived_promoted_and_deleted(page: Client, root: Pa
     change("branches/login/rename", 400, to="main")
     change("branches/main/archive")
     assert branches() == {"main": "archived", "login": "listed", "main-3": "current"}
+    assert set(page.get("/api/sessions/shell/status")["branches"]) == {"login", "main-3"}
     change("branches/main/unarchive")
     change("branches/main-3/delete", 400)  # stood on
     change("branches/nobody/delete", 404)
@@ -649,6 +672,20 @@ def test_a_store_that_vanishes_is_told_and_may_come_back(server: Serving, told: 
         back, _ = events.until("hello")
         assert back == events.hello
         assert page.get("/api/sessions")["active"] == "shell"
+
+
+def test_a_store_of_a_folder_above_does_not_take_its_place(server: Serving, told: Store, root: Path) -> None:
+    page = server.client()
+    (root.parent / "above.txt").write_text("above\n")
+    home = os.environ["SNAPSTORE_HOME"]
+    above = create_store(home, os.fsencode(root.parent), anyway=True)
+    assert os.fsdecode(above) == str(root.parent)
+    assert page.get("/api/sessions")["root"] == str(root)
+    os.rename(told.folder, f"{told.folder}-away")
+    assert page.get("/api/sessions", 404)["error"] == "no-store"
+    page.post("/api/sessions/shell/move", {"move": "undo", "expected": "0" * 40}, 404)
+    os.rename(f"{told.folder}-away", told.folder)
+    page.move("shell", "undo")
 
 
 def test_a_store_that_another_process_holds(

@@ -17,6 +17,8 @@ _PATIENCE = "5"  # seconds: a person at a page is told soon that the store is in
 
 
 def ui(context: Context, *, port: int | None, no_open: bool) -> int:
+    import logging
+
     try:
         from snapstore.web.server import Server
     except ImportError as error:
@@ -34,6 +36,7 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
     context.out.flush()
     opened = None if no_open else _open(server.url)
     gc.collect()
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # who knocks too often is no news to the person
     gc.freeze()  # what was imported stays: looking it over again with each large tree took half of a request's time
     try:
         server.run()

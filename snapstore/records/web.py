@@ -31,6 +31,8 @@ class Expecting(Request):
 class MoveRequest(Request):
     move: MoveKind
     expected: Commit | None = Field(default=None, description="may be left out of a preview only")
+    to: Commit | None = Field(default=None, description="where a preview said that it leads; refused as stale if not")
+    branch: Text | None = Field(default=None, description="and on which branch")
     count: Count | None = Field(default=None, description="for undo and redo; 1 when left out")
     all: bool = Field(default=False, description="for redo: all that is undone")
     address: Address | None = None
@@ -75,6 +77,13 @@ class PageNodeRecord(NodeRecord):
     tool_calls: list[Any]
     conversation: dict[str, Any] | None
     unknown: list[Any]
+
+
+class CompactionRecord(Record):
+    """The last turn after a node that came after a compaction; nulls where none did."""
+
+    commit: str | None
+    turn: int | None
 
 
 class PageNodesRecord(Record):

@@ -99,7 +99,8 @@ class Spoken:
 
     def __init__(self) -> None:
         self._tree = EMPTY_TREE  # of the records read so far
-        self._said: dict[bytes, tuple[str, int]] = {}  # by turn: the agent's session, and how many replies
+        # By turn: the agent's session, how many replies, and whether a compaction came before it.
+        self._said: dict[bytes, tuple[str, int, bool]] = {}
         self._one = Lock()
 
     def read(self, store: Store) -> None:
@@ -129,15 +130,26 @@ class Spoken:
                 found[said[0]] = (first, node, messages + 1 + said[1])
         return found
 
+    def compaction(self, graph: Graph, oid: bytes) -> GraphNode | None:
+        """The last turn after this node, on the line stood on, that came after a compaction of the conversation."""
+        for node in graph.upwards(graph.tip):
+            if node.oid == oid:
+                break
+            said = self._said.get(node.oid)
+            if said is not None and said[2]:
+                return node
+        return None
 
-def _said(note: bytes) -> tuple[str, int] | None:
+
+def _said(note: bytes) -> tuple[str, int, bool] | None:
     """The record is a note, which anyone can write."""
     try:
         record = json.loads(note)
-        id, replies = record["conversation"]["agent_session"], len(record["replies"])
-    except (ValueError, KeyError, TypeError):
+        about, replies = record["conversation"], len(record["replies"])
+        id, compacted = about["agent_session"], about.get("compacted") is True
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return (id, replies) if isinstance(id, str) else None
+    return (id, replies, compacted) if isinstance(id, str) else None
 
 
 def _entry(

@@ -92,7 +92,8 @@ class Guard:
             return _no("the request comes from another page")
         path = self._below(scope)
         if path is None:
-            return refusal(Unknown("there is nothing at this address", "Open the one that `snapstore ui` prints."))
+            nothing = Unknown("there is nothing at this address", "Open the one that `snapstore ui` prints.")
+            return refusal(nothing) if headers.get("sec-fetch-dest") != ["document"] else _text(nothing, 404)
         if method == "GET" and path == "/" and b"token=" in scope["query_string"]:
             return self._exchange(scope, headers)
         for site in headers.get("sec-fetch-site", []):
@@ -103,7 +104,7 @@ class Guard:
             error = Unsafe("this browser is not known here", "Open the address that `snapstore ui` prints.")
             if path.startswith("/api/") or method not in _READING:
                 return refusal(error, 401)
-            return PlainTextResponse(f"snapstore: {error.message}. {error.hint}\n", 401)
+            return _text(error, 401)
         if method not in _READING:
             kinds = [kind.partition(";")[0].strip().lower() for kind in headers.get("content-type", [])]
             if kinds != ["application/json"]:
@@ -203,6 +204,11 @@ def _add_headers(message: Message, path: str | None) -> None:
     added = {**HEADERS, "cache-control": "no-cache" if static else "no-store"}
     extra = [(name.encode(), value.encode()) for name, value in added.items() if name.encode() not in known]
     message["headers"] = [*message["headers"], *extra]
+
+
+def _text(error: SnapstoreError, status: int) -> Response:
+    """For a person who looks at it in a browser."""
+    return PlainTextResponse(f"snapstore: {error.message}. {error.hint}\n", status)
 
 
 def _no(why: str) -> Response:

@@ -73,6 +73,9 @@ def plan(session: Session, request: MoveRequest) -> Plan:
         made = _made(session, request, how)
     if request.expected is not None and made.start.hex() != request.expected:
         raise stale(made.start.hex())
+    # The same commit can be stood on by another branch, and a name be another line by now.
+    if request.to not in (None, made.target.hex()) or request.branch not in (None, made.branch):
+        raise stale(made.start.hex())
     unknown = each.keys() - {path.path for path in made.paths}
     for path in sorted(unknown):
         raise Usage(f"{path.decode('utf-8', 'replace')!r} has no part in this", "A preview lists the files that have.")

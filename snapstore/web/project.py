@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from snapstore.agents.closing import close_interrupted
-from snapstore.errors import SnapstoreError, Unknown, Unsafe, Usage
+from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.records.base import Record, dump
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.lineage import Spoken
@@ -35,7 +35,12 @@ class Project:
 
     @contextmanager
     def store(self, *, recover: bool = True) -> Iterator[Store]:
-        with Store.open(os.fsdecode(self.root), home=self.home, recover=recover) as store:
+        with Store.open(os.fsdecode(self.root), home=self.home, recover=False) as store:
+            if store.root != self.root:  # where ours is gone, one of a folder above would be found
+                shown = os.fsdecode(self.root)
+                raise NoStore(f"the store that watched over {shown} is gone", "Look whether its folder was moved.")
+            if recover:
+                store.recover()
             yield store
 
     @contextmanager
@@ -70,7 +75,7 @@ class Project:
 
 def named(store: Store, name: str) -> Session:
     session = store.session(name)
-    if store.shadow.refs.value(f"refs/snapstore/cursor/{name}") is None:
+    if store.shadow.refs.value(f"refs/snapstore/cursor/{name}") is None and name not in store.foreign().sessions():
         owner = Conversations(store).session_of(name)
         if owner is None:
             known = ", ".join(store.sessions()[:10]) or "none"

@@ -11,7 +11,14 @@ from snapstore.agents.capabilities import capability
 from snapstore.agents.closing import is_interrupted
 from snapstore.errors import Unknown, Usage
 from snapstore.records.nodes import StatusRecord
-from snapstore.records.web import PageNodeRecord, PageNodesRecord, PageSessionsRecord, PageTreeRecord, StatsRecord
+from snapstore.records.web import (
+    CompactionRecord,
+    PageNodeRecord,
+    PageNodesRecord,
+    PageSessionsRecord,
+    PageTreeRecord,
+    StatsRecord,
+)
 from snapstore.timeline.history import History
 from snapstore.timeline.lineage import read_sessions
 from snapstore.timeline.nodes import Node
@@ -69,6 +76,16 @@ def routes(project: Project) -> APIRouter:
         with project.session(name) as session:
             history = History(session, project.graphs.of(session))
             return document(PageNodeRecord, _node(history, commit))
+
+    @api.get("/api/sessions/{name}/nodes/{commit}/compaction", response_model=CompactionRecord)
+    def compaction(name: str, commit: str) -> Response:
+        """Whether the conversation up to this node is gone from what the agent has (S1-47)."""
+        with project.session(name) as session:
+            graph = project.graphs.of(session)
+            project.spoken.read(session.store)
+            found = project.spoken.compaction(graph, own(History(session, graph), commit))
+            said = {"commit": found.oid.hex(), "turn": found.turn} if found else {"commit": None, "turn": None}
+            return document(CompactionRecord, said)
 
     @api.get("/api/sessions/{name}/nodes", response_model=PageNodesRecord)
     def nodes(name: str, commits: Annotated[str, Query(description=f"up to {MOST_NODES}, with commas")]) -> Response:

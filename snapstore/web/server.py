@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import socket
 from threading import Thread
 from typing import Any
 
+import h11
 import uvicorn
 from fastapi import FastAPI, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from snapstore.errors import SnapstoreError, Unknown, Usage
 from snapstore.timeline.store import failed
@@ -26,6 +29,34 @@ from snapstore.web.project import Project
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 ADDRESS = "127.0.0.1"
 _GRACE = 5  # seconds that requests at work get when the server stops
+_HEAD = 10.0  # seconds that the head of a request may take
+
+
+class Connection(H11Protocol):
+    """One that says nothing, or half a head, is closed: everyone on the machine can open as many as there may be."""
+
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        waiting = self.conn.their_state is h11.IDLE
+        if self._patience is not None and not waiting:
+            self._patience.cancel()
+            self._patience = None
+        elif self._patience is None and waiting:
+            self._patience = self.loop.call_later(_HEAD, self.transport.close)
 
 
 class Server(uvicorn.Server):
@@ -43,11 +74,12 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 self.guard,
-                http="h11",
+                http=Connection,
                 loop="asyncio",
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level="critical",
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,

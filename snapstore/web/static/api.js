@@ -55,6 +55,7 @@ export const readSessions = () => get("api/sessions");
 export const readStatus = (session) => get(at(session, "status"));
 export const readTree = (session) => get(at(session, "tree"));
 export const readNodes = (session, commits) => get(at(session, `nodes${query({ commits: commits.join(",") })}`));
+export const readCompaction = (session, commit) => get(at(session, `nodes/${part(commit)}/compaction`));
 export const readDiff = (session, a, b, { path, path_b64 }) =>
   get(at(session, `diff${query(path_b64 ? { a, b, path_b64 } : { a, b, path })}`));
 export const readComparison = (session, a, b) => get(at(session, `compare${query({ a, b })}`));

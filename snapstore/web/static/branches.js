@@ -4,10 +4,8 @@ import * as api from "./api.js";
 import { openComparison } from "./compare.js";
 import { askText, confirm, openMenu } from "./dialogs.js";
 import { button, firstLine, h, plural, time, turnsText, visible } from "./dom.js";
-import { change, propose } from "./moves.js";
+import { change, done, propose } from "./moves.js";
 import { expected, standstill, state } from "./state.js";
-
-const WARN = 15; // S0-49
 
 const chosen = new Set();
 
@@ -27,12 +25,7 @@ export function branchesPanel(redraw) {
       { class: "muted" },
       "A branch starts by itself when a turn follows an undo. The turns left behind stay here.",
     ),
-    listed.length >= WARN &&
-      h(
-        "p",
-        { class: "notice", role: "status" },
-        `${plural(listed.length, "branch", "branches")}: from 20 on, the oldest goes to the archive by itself. Nothing is lost by it.`,
-      ),
+    warning(listed.length),
     chosen.size > 0 &&
       h(
         "div",
@@ -57,6 +50,14 @@ export function branchesPanel(redraw) {
         h("ul", { class: "cards archived" }, archived.map(row)),
       ),
   );
+}
+
+/** S0-48, S0-49: how many are worth a word, and past how many the oldest goes. Both are settings; 0 is never. */
+function warning(number) {
+  const { max_branches: most, warn_branches: many } = state.tree || {};
+  if (!many || number < many) return null;
+  const then = most ? `: from ${most} on, the oldest goes to the archive by itself. Nothing is lost by it.` : ".";
+  return h("p", { class: "notice", role: "status" }, `${plural(number, "branch", "branches")}${then}`);
 }
 
 function branchRow(branch, redraw) {
@@ -132,17 +133,18 @@ function branchRow(branch, redraw) {
 }
 
 async function rename(branch) {
-  const to = await askText({
+  const at = expected();
+  await askText({
     title: "Rename branch",
     label: "Name",
-    value: branch.label !== branch.name ? branch.label : branch.name,
+    value: branch.name,
     yes: "Rename",
+    act: async (to) => {
+      if (to === branch.name) return;
+      await api.changeBranch(state.session, branch.name, "rename", { to, expected: at });
+      done(`Renamed to ${visible(to)}.`);
+    },
   });
-  if (!to || to === branch.name) return;
-  await change(
-    () => api.changeBranch(state.session, branch.name, "rename", { to, expected: expected() }),
-    `Renamed to ${to}.`,
-  );
 }
 
 async function promote(branch) {

@@ -3,21 +3,21 @@
 import * as api from "./api.js";
 import { askText, confirm } from "./dialogs.js";
 import { button, firstLine, h, time, visible } from "./dom.js";
-import { change, propose } from "./moves.js";
+import { change, done, propose } from "./moves.js";
 import { expected, standstill, state } from "./state.js";
 
 export async function askCheckpoint(node) {
-  const name = await askText({
+  const at = expected();
+  await askText({
     title: `Checkpoint at ${node.turn === null ? "the start" : `turn ${node.turn}`}`,
     text: "A name that stays with this state. It is never pruned.",
     label: "Name",
     yes: "Create checkpoint",
+    act: async (name) => {
+      await api.addCheckpoint(state.session, { name, address: node.commit, expected: at });
+      done(`Checkpoint ${visible(name)} created.`);
+    },
   });
-  if (!name) return;
-  await change(
-    () => api.addCheckpoint(state.session, { name, address: node.commit, expected: expected() }),
-    `Checkpoint ${name} created.`,
-  );
 }
 
 export function checkpointsPanel(go) {

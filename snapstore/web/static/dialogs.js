@@ -14,16 +14,19 @@ export function openDialog(build, { kind = "", label, stays = () => false } = {}
       dialog.returned = value;
       dialog.close();
     };
+    // Not by `cancel`: of two in a row, a browser lets nobody stop the second.
+    const held = (event) => {
+      if (event.key === "Escape" && stays()) event.preventDefault();
+    };
+    window.addEventListener("keydown", held, true);
     dialog.addEventListener("close", () => {
+      window.removeEventListener("keydown", held, true);
       byId("toasts").append(...dialog.querySelectorAll(".toast.good")); // what was done is still to be read
       dialog.remove();
       resolve(dialog.returned);
     });
     dialog.addEventListener("click", (event) => {
       if (event.target === dialog && kind !== "ask") close();
-    });
-    dialog.addEventListener("cancel", (event) => {
-      if (stays()) event.preventDefault();
     });
     dialog.append(...[build(close, dialog)].flat());
     document.body.append(dialog);
@@ -64,8 +67,8 @@ export async function confirm({ title, text, detail, yes, kind = "primary" }) {
   );
 }
 
-/** Asks for a line of text; undefined when cancelled. */
-export function askText({ title, text, label, value = "", yes, optional = false, hint }) {
+/** Asks for a line of text and does something with it; what is refused is said beside what was typed. */
+export function askText({ title, text, label, value = "", yes, act }) {
   return openDialog(
     (close) => {
       const field = h("input", {
@@ -76,15 +79,22 @@ export function askText({ title, text, label, value = "", yes, optional = false,
         autocomplete: "off",
         spellcheck: "false",
       });
+      const refused = h("p", { class: "notice bad", role: "alert", hidden: true });
       const form = h(
         "form",
         {
           class: "dialog-form",
-          onsubmit: (event) => {
+          onsubmit: async (event) => {
             event.preventDefault();
             const said = field.value.trim();
-            if (said || optional) close(said);
-            else field.focus();
+            if (!said) return field.focus();
+            try {
+              close(await act(said));
+            } catch (error) {
+              refused.hidden = false;
+              refused.textContent = `${error.message} ${error.hint || ""}`;
+              field.focus();
+            }
           },
         },
         h(
@@ -93,7 +103,7 @@ export function askText({ title, text, label, value = "", yes, optional = false,
           h("h2", { id: "dialog-title" }, title),
           text && h("p", { class: "lead" }, text),
           h("label", { class: "field" }, h("span", null, label), field),
-          hint && h("p", { class: "muted" }, hint),
+          refused,
         ),
         h(
           "footer",

@@ -211,7 +211,9 @@ export class MoveDialog {
     if (this.go.disabled) return;
     this.underWay(true);
     try {
-      const done = { ...(await api.move(this.session, this.settled())), scope: this.request.scope || "both" };
+      const { to, branch } = this.plan;
+      const answer = await api.move(this.session, { ...this.settled(), to: to.commit, branch });
+      const done = { ...answer, scope: this.request.scope || "both" };
       this.close(done);
       this.told(done);
     } catch (error) {

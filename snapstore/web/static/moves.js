@@ -109,13 +109,17 @@ export async function copyPrompt(text) {
   }
 }
 
-/** Something other than a move: done, told, and shown. */
+/** Something other than a move was done: told, and shown. */
+export function done(said) {
+  toast(said, { kind: "good" });
+  return refresh();
+}
+
 export async function change(work, said) {
   try {
-    const done = await work();
-    if (said) toast(said, { kind: "good" });
-    await refresh();
-    return done;
+    const answer = await work();
+    await done(said);
+    return answer;
   } catch (error) {
     await refused(error);
     return null;

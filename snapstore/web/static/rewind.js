@@ -3,9 +3,9 @@
 import * as api from "./api.js";
 import { complain, openDialog, toast } from "./dialogs.js";
 import { button, firstLine, h, visible } from "./dom.js";
-import { details, refresh, select } from "./loading.js";
+import { refresh, select } from "./loading.js";
 import { propose } from "./moves.js";
-import { conversationRecord, expected, isCompacted, sessionRecord, state } from "./state.js";
+import { conversationRecord, expected, sessionRecord, state } from "./state.js";
 import { pathName } from "./turn.js";
 
 /** S1-32: a new session of the agent that ends at this turn. The name is optional (S1-53). */
@@ -134,15 +134,11 @@ export function cannotFork() {
 
 /** A conversation cannot go back to before a compaction (S1-47). */
 async function compactedAfter(node) {
-  const line = state.line;
-  const from = (line.index.get(node.commit) ?? 0) + 1;
-  const later = line.nodes.slice(from, from + 200).filter((one) => one.kind === "turn");
   try {
-    const known = await details(later.map((one) => one.commit));
-    const met = known.find(isCompacted);
-    return met
-      ? `Turn ${node.turn ?? 0} lies before a compaction (at turn ${met.turn}): the agent no longer has the conversation up to it. Its files can still be restored.`
-      : "";
+    const { turn } = await api.readCompaction(state.session, node.commit);
+    return turn === null
+      ? ""
+      : `Turn ${node.turn ?? 0} lies before a compaction (at turn ${turn}): the agent no longer has the conversation up to it. Its files can still be restored.`;
   } catch {
     return ""; // the server will say it
   }

@@ -73,5 +73,3 @@ export function standstill() {
   if (state.status?.recovery) return `A change was cut short: ${state.status.recovery}`;
   return "";
 }
-
-export const isCompacted = (node) => node?.conversation?.compacted === true;

@@ -2,7 +2,7 @@
 
 import { openBranches } from "./branching.js";
 import { openComparison } from "./compare.js";
-import { button, clip, fill, filesText, firstLine, h, svg, time, visible } from "./dom.js";
+import { button, clip, fill, filesText, firstLine, h, plural, svg, time, visible } from "./dom.js";
 import { lanes } from "./lanes.js";
 import { details } from "./loading.js";
 import { propose } from "./moves.js";
@@ -69,7 +69,8 @@ export class TreeView {
     if (!state.line) return;
     const fresh = !this.laid;
     this.laid = lanes(state.tree, state.line);
-    this.count.textContent = `${state.tree.nodes.length.toLocaleString("en")} nodes, ${state.tree.branches.length} branches`;
+    const { nodes, branches } = state.tree;
+    this.count.textContent = `${plural(nodes.length, "node")}, ${plural(branches.length, "branch", "branches")}`;
     this.layout();
     if (fresh) requestAnimationFrame(() => this.find(state.tree.cursor));
     this.tell();
