@@ -459,3 +459,16 @@ def test_a_wrong_name_for_a_remote_helps(ada: Machine) -> None:
     assert "origin" in error.value.hint
     with Store.open(ada.root, home=str(ada.home)) as store:
         assert Remotes(store).find(None).name == "origin"
+
+
+def test_a_push_that_would_publish_a_secret_stops(ada: Machine, hub: str) -> None:
+    """Status 18, with the word that allows exactly this finding; nothing is sent before."""
+    before = all_refs(hub)
+    key = "AKIA" + "QZ7XW2M5N8P4R6TV"
+    ada.turn("Oops", settings=f"key = '{key}'\n")
+    error = ada.snap_json("push", "--json", status=18)
+    assert error["error"] == "secret" and all_refs(hub) == before
+    assert "settings" in json.dumps(error) and key not in json.dumps(error)
+    words = [word for finding in error["findings"] for word in ("--allow", finding["fingerprint"])]
+    ada.snap("push", *words)
+    assert "Oops" in prompts(hub)

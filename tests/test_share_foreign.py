@@ -234,3 +234,30 @@ def test_a_merge_with_theirs_leaves_the_recording_sound(pair: tuple[Machine, Mac
         with pytest.raises(Usage):
             store.session("shell@ada").plan_undo()
     bob.whole()
+
+
+def test_a_number_that_two_machines_gave_means_ours_where_that_can_be_told(tmp_path: Path) -> None:
+    hub = bare(tmp_path / "hub.git")
+    ada = Machine(tmp_path, "ada").init(f="0\n").remote(hub)
+    ada.turn("One", f="1\n")
+    ada.push()
+    bob = Machine(tmp_path, "bob")
+    bob.clone(hub)
+    bob.turn("Bob's second", b="b\n")
+    ada.turn("Ada's second", a="a\n")
+    ada.push()
+    bob.push()
+    for machine in (ada, bob):
+        machine.pull()
+        assert machine.snap_json("show", "#2", "--json")["prompt"] == f"{machine.name.capitalize()}'s second"
+    cy = Machine(tmp_path, "cy")
+    cy.clone(hub)
+    cy.snap("goto", "--exact", "1", "--session", "shell", "-y")
+    cy.snap("show", "#1")
+
+
+def test_the_page_knows_sessions_of_others(pair: tuple[Machine, Machine]) -> None:
+    from snapstore.web.project import named
+
+    with pair[1].open() as store:
+        assert named(store, "shell@ada").name == "shell@ada"

@@ -291,7 +291,8 @@ class _Attempt:
             if own_ref in words:
                 moves.append((own_ref, refs.read(own_ref), words[own_ref][1]))
             document = exchanged(store, remote)
-            after = {ref: [name, own[ref].hex()] for ref, name in sorted(names.items())}
+            # What has another name here by now, or none, is still there.
+            after = {**document.pushed, **{ref: [name, own[ref].hex()] for ref, name in sorted(names.items())}}
             if remote.name and document.pushed != after:
                 document.pushed = after
                 files[document_of(remote)] = encode(document)

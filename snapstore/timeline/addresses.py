@@ -63,7 +63,19 @@ def _is_number(text: str) -> bool:
 
 def _by_sequence(graph: Graph, number: int) -> bytes:
     ordered = graph.by_seq()
-    found = next((node.oid for node in ordered if node.seq == number), None)
+    matches = [node.oid for node in ordered if node.seq == number]
+    found = matches[0] if matches else None
+    if len(matches) > 1:  # other machines count for themselves: ours is meant where that can be told
+        line = {node.oid for node in graph.upwards(graph.tip) if node.seq == number}
+        ours = [oid for oid in matches if oid in line] or [oid for oid in matches if not _is_foreign(graph, oid)]
+        if len(ours) != 1:
+            shown = ", ".join(oid.hex()[:8] for oid in matches[:4])
+            raise Unknown(
+                f"#{number} is {len(matches)} nodes of session {graph.session}, made on different machines",
+                f"Say which by its hash: {shown}.",
+                address=f"#{number}",
+            )
+        found = ours[0]
     if found is None:
         raise Unknown(
             f"there is no #{number} in session {graph.session}",
@@ -71,6 +83,11 @@ def _by_sequence(graph: Graph, number: int) -> bytes:
             address=f"#{number}",
         )
     return found
+
+
+def _is_foreign(graph: Graph, oid: bytes) -> bool:
+    branch = graph.branch_of(oid)
+    return branch is not None and graph.owner_of(branch) is not None
 
 
 def _turn(graph: Graph, tip: bytes, number: int) -> bytes | None:
