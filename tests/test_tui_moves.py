@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 from helpers import all_refs, assert_whole, bit_by_bit, child, killed_at, on_disk, write
 from test_graph import Clock
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
-from tui_helpers import app_of, in_terminal, screen_text, terminal, until
+from textual.widgets import Input
+from tui_helpers import app_of, in_terminal, screen_text, settled, terminal, until
 
 from snapstore import Store
 from snapstore.errors import Conflict
@@ -93,16 +97,17 @@ def forked(project: Project) -> Project:
 async def rest(pilot: Pilot[None]) -> None:
     """Until everything is done, or waits for a person."""
     app = pilot.app
-    quiet = {"follow"}
-    for _ in range(1500):
-        await pilot.pause()
-        waiting = quiet | {"acting"} if len(app.screen_stack) > 1 else quiet
-        if all(worker.is_finished or worker.group in waiting for worker in app.workers):
+    quiet = 0
+    for _ in range(4000):
+        await pilot._wait_for_screen()
+        waiting = {"follow", "acting"} if len(app.screen_stack) > 1 else {"follow"}
+        quiet = quiet + 1 if all(worker.is_finished or worker.group in waiting for worker in app.workers) else 0
+        if quiet == 3:
             break
-        await pilot.pause(0.01)
+        await asyncio.sleep(0.004)
     else:
         raise AssertionError(f"still at work: {list(app.workers)}")
-    await pilot.pause()
+    await settled(pilot)
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
@@ -111,17 +116,11 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
 
 
 async def command(pilot: Pilot[None], text: str) -> None:
-    """Typed after a colon, at once, as a slow line delivers it."""
-    names = {
-        " ": "space",
-        "#": "number_sign",
-        ":": "colon",
-        "-": "minus",
-        "/": "slash",
-        "@": "at",
-        "!": "exclamation_mark",
-    }
-    await press(pilot, "colon", *(names.get(character, character) for character in text), "enter")
+    """Typed after a colon."""
+    await pilot.press("colon")
+    line = pilot.app.screen.query_one(Input)
+    line.value = text
+    await press(pilot, "enter")
 
 
 async def asked(pilot: Pilot[None]) -> str:
@@ -464,6 +463,21 @@ def test_a_bad_command_is_told_and_does_nothing(project: Project, text: str, tol
             assert project.is_at("three")
 
     story()
+
+
+@in_terminal
+async def test_what_is_typed_ahead_belongs_to_the_command(project: Project) -> None:
+    """A slow line delivers many keys at once: none of them may be taken for a key of the tree, `r` least of all."""
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        for character in ":revert 99":
+            pilot.app.post_message(events.Key(_character_to_key(character), character))
+        pilot.app.post_message(events.Key("enter", None))
+        await until(pilot, lambda: "there is no turn 99" in said(pilot))
+        assert project.is_at("three")
+        for key in ("b", "j", "enter"):
+            pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: "You are there already." in said(pilot))
+        assert project.is_at("three")
 
 
 @in_terminal

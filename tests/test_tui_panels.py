@@ -79,9 +79,10 @@ async def test_a_selection_that_moves_on_is_not_read(project: Project, monkeypat
         return original(self, oid, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Preview, "_look", counting)
-    monkeypatch.setattr("snapstore.tui.preview.PAUSE", 3600)
     async with terminal(project) as pilot:  # type: ignore[arg-type]
-        await press(pilot, "j", "k", "j", "k", "j")
+        read.clear()
+        monkeypatch.setattr("snapstore.tui.preview.PAUSE", 3600)
+        await pilot.press("j", "k", "j", "k", "j")
         assert not read
         monkeypatch.setattr("snapstore.tui.preview.PAUSE", 0.01)
         await press(pilot, "j")
