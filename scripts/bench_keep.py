@@ -24,8 +24,8 @@ class Bench(Protocol):
 
 
 def keep(bench: Bench, tree: Path, size: int) -> None:
-    """A thousand turns of three named files, then `snapstore gc` as a process against `git repack -adF`, each on a store
-    of its own; with git's help and without."""
+    """A thousand turns of three named files, then `snapstore gc` as a process against `git repack -adF`, each on a
+    store of its own; with git's help and without."""
     bench.forget()
     stores = bench.work / "stores"
     files = sorted(path for path in tree.rglob("*.*") if path.is_file())

@@ -103,6 +103,7 @@ class OpenTurn:
         "origin",
         "owner",
         "prompt",
+        "saved_at",
         "scan",
         "session",
         "shell",
@@ -129,6 +130,7 @@ class OpenTurn:
         modes: dict[str, int] | None = None,
         user_git: dict[str, Any] | None = None,
         origin: dict[str, str] | None = None,
+        saved_at: float = 0.0,
     ) -> None:
         self.session = session
         self.prompt = prompt
@@ -146,6 +148,7 @@ class OpenTurn:
         self.left_out = left_out or {}
         self.modes = modes or {}  # permission bits out of the ordinary that named files had before
         self.user_git = user_git
+        self.saved_at = saved_at  # when what it had named by then was last saved; 0: never
         self.origin = origin or {}  # what an agent's hooks said of it: session, prompt_id, transcript
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.move import Moved
     from snapstore.timeline.plan import Plan
     from snapstore.timeline.store import Store
+    from snapstore.worktree.journal import RefMove
 
 
 LONGEST_PATH = 4095  # bytes that the system takes for a path
@@ -116,6 +117,10 @@ class Session:
                 turn.left_out |= left_out or {}
                 turn.before = step.cursor.hex()
                 step.commit(f"touch in session {self.name}", turn)
+            if self.store.header.save_every:
+                from snapstore.timeline.progress import save_if_due
+
+                save_if_due(self.store, turn)
 
     def end(self, *, scan: bool | None = None, status: str = DONE, **record: Any) -> bytes:
         """Closes the open turn and gives its commit. It scans unless every change was named (`scan` overrules);
@@ -139,6 +144,8 @@ class Session:
             with Step(self.store, self.name) as step:
                 changed = step.scan(turn) != self.store.shadow.commit(step.cursor).tree
                 oid = step.record_turn(turn, SCANNED, DONE, record) if changed else None
+                if oid is None:
+                    step.over(turn)
                 step.commit(f"end of a turn in session {self.name}", None)
         if oid is not None:
             start_push(self.store)
@@ -162,9 +169,14 @@ class Session:
     def cancel(self) -> None:
         """Forgets the open turn. What it changed stays on disk, and is recorded as edits by the next."""
         with self.store.changing():
-            self._mine()
+            turn = self._mine()
+            refs: list[RefMove] = []
+            if turn.saved_at:
+                from snapstore.timeline.progress import forgotten
+
+                refs = forgotten(self.store, turn)
             self.store.journal.carry_out(
-                [], {f"open/{self.name}.json": None}, what=f"cancel of a turn in session {self.name}"
+                refs, {f"open/{self.name}.json": None}, what=f"cancel of a turn in session {self.name}"
             )
 
     def close_open_turn(self, **record: Any) -> bytes | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from snapstore.git.trees import Change
     from snapstore.timeline.conversation import AgentSession, ConversationState
     from snapstore.timeline.store import Store
+    from snapstore.worktree.journal import RefMove
     from snapstore.worktree.statcache import FileStat
 
     States = dict[bytes, Entry | None]
@@ -45,6 +46,7 @@ class Step:
         self._recorder = Recorder(store, session, self._capture)
         self._others = store.open_turns(besides=session)  # what happens here may matter to them
         self._files: dict[str, bytes | None] = {}
+        self._refs: list[RefMove] = []
         self._state: ConversationState | None = None
 
     def __enter__(self) -> Self:
@@ -74,7 +76,14 @@ class Step:
             self._files[f"open/{other.session}.json"] = encode(other)
         if self._state is not None:
             self._files[f"conversations/{self._session}.json"] = encode(self._state)
-        self._recorder.commit(what, self._files)
+        self._recorder.commit(what, self._files, refs=self._refs)
+
+    def over(self, turn: OpenTurn) -> None:
+        """The turn ends with this step: what was saved of it on the way goes."""
+        if turn.saved_at:
+            from snapstore.timeline.progress import forgotten
+
+            self._refs += forgotten(self._store, turn)
 
     def scans(self) -> int:
         return scans_in(self._capture.found.coverage)
@@ -137,6 +146,7 @@ class Step:
         """The turn's commit, with whatever belongs before it recorded first. Gives its id."""
         recorder, found = self._recorder, self._capture.found
         assert recorder.tree is not None
+        self.over(turn)
         named = [os.fsencode(path) for path in turn.named]
         states: States = self._capture.look(named, recorder.tree) if found_by == NAMED else {}
         first_seen = {path for path in found.first_seen if not self._was_known(turn, recorder.tree, path)}
