@@ -538,10 +538,25 @@ def _prepared(root: Path) -> None:
         session.move(session.plan_undo(1))
 
 
+CALLS = ["rename", "unlink", "fsync", "openat", "write", "pwrite64", "mkdir", "rmdir"]
+STEPS = {"openat": 40, "write": 5, "fsync": 4, "unlink": 9, "rename": 2}  # for the short run
+
+
 @needs_strace
-@pytest.mark.parametrize("call", ["rename", "unlink", "fsync", "openat", "write", "pwrite64", "mkdir", "rmdir"])
+@pytest.mark.parametrize("call", CALLS)
 def test_killed_anywhere_the_store_is_old_or_new(root: Path, tmp_path: Path, call: str) -> None:
     """G-37: whatever the moment, the next command finds all of it, or finishes, and nothing in between."""
+    killed(root, tmp_path, call, STEPS.get(call, 1))
+
+
+@needs_strace
+@pytest.mark.deep
+@pytest.mark.parametrize("call", CALLS)
+def test_killed_at_every_call_the_store_is_old_or_new(root: Path, tmp_path: Path, call: str) -> None:
+    killed(root, tmp_path, call, 1)
+
+
+def killed(root: Path, tmp_path: Path, call: str, step: int) -> None:
     _prepared(root)
     home = Path(os.environ["SNAPSTORE_HOME"])
     template = tmp_path / "template"
@@ -561,7 +576,6 @@ def test_killed_anywhere_the_store_is_old_or_new(root: Path, tmp_path: Path, cal
     with Store.open(root) as store:
         assert_gone(store)
         new = all_refs(store)
-    step = {"openat": 9, "write": 3, "fsync": 3}.get(call, 1)
     number, outcomes = 1, set()
     while True:
         again()

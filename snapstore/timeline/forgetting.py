@@ -46,7 +46,7 @@ _NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/note
 # What a server had when it was last looked at: asked for again when needed.
 _OF_SERVERS = "refs/snapstore/remotes/"
 _MOST_NAMES = 200  # by which a forgotten file is known without its folder
-_MOST_READ = 200  # forgotten files whose content is looked for in records
+_MOST_READ = 2000  # forgotten files whose content is looked for in records
 
 
 class Forgotten:

@@ -57,7 +57,7 @@ class Scrub:
         self._hints = [*dict.fromkeys(hints)] if all(hints) else [""]
         spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
         self._names = {name.rpartition("/")[2] for name in spelled if name}
-        longest = sorted(needles, key=len, reverse=True)[:MOST_NEEDLES]
+        longest = sorted(list(needles)[:MOST_NEEDLES], key=len, reverse=True)  # a line before what it assigns
         self._all = [(needle, max(_PLAIN.findall(needle), key=len, default="")) for needle in longest]
         self._needles = self._all  # those that the record at hand may hold, each with a part that tells it by itself
 

@@ -8,6 +8,7 @@ from snapstore.errors import Conflict, Unsafe
 from snapstore.git.objects import BLOB, FILE, LINK, object_id
 from snapstore.timeline.plan import WRITE
 from snapstore.timeline.planner import How, Planner
+from snapstore.worktree.never import Never
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ class FileWriting:
         return shadow.trees.file(shadow.commit(cursor).tree, self._path) if cursor is not None else None
 
     def _plan(self, subject: str, expected: State, wanted: State, data: bytes | None) -> Plan:
+        if Never(self._session.store.header.never_capture).matches(self._path):
+            raise Unsafe(
+                f"{self._name!r} is never captured: what is written into it could not be undone",
+                "Write it with a program of your own, or change never_capture.",
+            )
         if expected == wanted and self._observed() != wanted:  # a plan without a step would look at no file
             raise self._differs("it is not as the session knows it")
         return _Planner(self._session, How()).put(subject, self._path, expected, wanted, data)
