@@ -575,3 +575,33 @@ def test_a_full_store_lets_go_of_what_it_may_and_says_what_it_cannot(root: Path,
     store.shadow.objects.reload()
     assert_equal(store, commit, on_disk(root))
     assert_whole(store)
+
+
+@pytest.mark.parametrize("file", ["shallow", "info/grafts"])
+def test_a_history_that_was_cut_short_for_git_is_not_taken_for_garbage(
+    root: Path, store: Store, session: Session, file: str
+) -> None:
+    """A line in one of these, and git sees no parents: everything before would go."""
+    many_turns(session, root, 3)
+    Path(store.shadow.git_dir, file).write_text(tip(store, "s") + "\n")
+    with pytest.raises(Unsafe, match=file):
+        gc.collect(store, grace=0)
+    gc.collect(store, grace=0, git="")
+    Path(store.shadow.git_dir, file).unlink()
+    assert_whole(store)
+
+
+def test_a_work_tree_that_somebody_made_with_git_keeps_its_commits(
+    root: Path, store: Store, session: Session, tmp_path: Path, way: str | None
+) -> None:
+    turn(session, root, "one", a="1")
+    there = tmp_path / "there"
+    plain_git(store.shadow.git_dir, "worktree", "add", "-q", "--detach", str(there), tip(store, "s"))
+    write(there / "mine", "x")
+    git_in(there, "add", ".")
+    git_in(there, "commit", "-qm", "nobody else's")
+    age(store, 99 * 86400)
+    gc.collect(store, grace=0, git=way)
+    assert git_in(there, "log", "-1", "--format=%s") == b"nobody else's\n"
+    assert git_in(there, "status", "--porcelain") == b""
+    assert_whole(store)

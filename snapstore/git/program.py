@@ -71,6 +71,7 @@ def refuse_planted(git_dir: str) -> None:
                     f"Remove it from {git_dir}/config; it could make git run a program.",
                     key=key,
                 )
-    for file in ("objects/info/alternates", "objects/info/http-alternates", "commondir"):
+    # The last two make git believe that history ends early: a gc would take the rest for garbage.
+    for file in ("objects/info/alternates", "objects/info/http-alternates", "commondir", "shallow", "info/grafts"):
         if os.path.lexists(f"{git_dir}/{file}"):
             raise Unsafe(f"the store has a planted {file} file", f"Remove {git_dir}/{file}.", file=file)

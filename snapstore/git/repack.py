@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 
-from snapstore.errors import Busy
+from snapstore.errors import Busy, Failed
 from snapstore.git.housekeeping import WORK, is_kept, is_linked
 from snapstore.git.missing import between
 from snapstore.git.packs import Pack
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     Packing = Callable[["Repack", Iterable[bytes], bool], list[str]]
 
 SUFFIXES = (".idx", ".rev", ".bitmap", ".mtimes", ".promisor", ".keep", ".pack")
+_PATIENCE = 0.3  # seconds: whoever only looks whether a gc is at work holds its lock for a moment
 _STALE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
 
 
@@ -82,11 +84,12 @@ class Repack:
             pass
         # A git that we start inherits the lock: one that outlives us is still at work in the folder.
         self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self.lock)
-            raise Busy("another gc is at work on this store") from None
+        end = time.monotonic() + _PATIENCE
+        while not _try_lock(self.lock):
+            if time.monotonic() > end:
+                os.close(self.lock)
+                raise Busy("another gc is at work on this store")
+            time.sleep(0.01)
         self._empty()
         return self
 
@@ -139,6 +142,10 @@ class Repack:
             pack = Pack(base)
             new.update(pack.ids())
             pack.close()
+        lost = [oid for oid in self._roots if oid not in new and not self._is_kept(oid)]
+        if lost:
+            hint = "Nothing was changed; run `snapstore check`."
+            raise Failed(f"packing left out {lost[0].hex()}, which is referred to", hint)
         waiting = self._sort_out(new)
         if waiting:
             made = self._packing(self, sorted(waiting), False)
@@ -257,6 +264,14 @@ class Repack:
                     os.rmdir(f"{self.objects.folder}/{name}")
                 except OSError:
                     pass  # not empty
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _on_disk(base: str) -> int:

@@ -125,31 +125,39 @@ class DiskUse:
 
     def _hand_down(self, bits: list[tuple[bytes, int]]) -> None:
         """From the tips to every commit, then from the most widely held commits to their trees."""
-        commits: dict[bytes, int] = {}
+        masks: dict[bytes, int] = {}
         trees: dict[bytes, bytes] = {}
+        parents: dict[bytes, tuple[bytes, ...]] = {}
         tops: list[tuple[bytes, int]] = []
-        waiting = []
         for oid, bit in bits:
             kind = self._kind(oid)
             if kind == COMMIT:
-                waiting.append((oid, bit))
+                masks[oid] = masks.get(oid, 0) | bit
             elif kind == TREE:
                 tops.append((oid, bit))
-        parents: dict[bytes, tuple[bytes, ...]] = {}
+        waiting = list(masks)
+        children: dict[bytes, int] = {}
         while waiting:
-            oid, bit = waiting.pop()
-            mask = commits.get(oid, 0)
-            if mask | bit == mask:
+            oid = waiting.pop()
+            if oid in parents:
                 continue
-            commits[oid] = mask | bit
-            if oid not in parents:
-                try:
-                    trees[oid], parents[oid], _ = commit_links(self._objects.read_kind(oid, COMMIT), oid)
-                except SnapstoreError:
-                    parents[oid] = ()  # `check` tells
-            waiting += [(parent, bit) for parent in parents[oid]]
-        self._masks.update(commits)
-        tops += [(trees[oid], mask) for oid, mask in commits.items() if oid in trees]
+            try:
+                trees[oid], parents[oid], _ = commit_links(self._objects.read_kind(oid, COMMIT), oid)
+            except SnapstoreError:
+                parents[oid] = ()  # `check` tells
+            for parent in parents[oid]:
+                children[parent] = children.get(parent, 0) + 1
+                waiting.append(parent)
+        ready = [oid for oid in parents if oid not in children]
+        while ready:  # each once, when all that lead to it have been
+            oid = ready.pop()
+            for parent in parents[oid]:
+                masks[parent] = masks.get(parent, 0) | masks[oid]
+                children[parent] -= 1
+                if not children[parent]:
+                    ready.append(parent)
+        self._masks.update(masks)
+        tops += [(trees[oid], mask) for oid, mask in masks.items() if oid in trees]
         tops.sort(key=lambda top: -top[1].bit_count())
         for tree, mask in tops:
             self._walk(tree, mask)

@@ -48,7 +48,7 @@ def look(store: Store, *, folded: bool) -> None:
     full = False
     if limit:
         total = sum(sizes)
-        last = sizes[0] if sizes else 0
+        last = sizes[-1] if sizes else 0
         full = total >= limit
         if total * 100 >= limit * WARN_PERCENT:
             text = warning(store, total)
@@ -143,16 +143,16 @@ def on_remotes(store: Store) -> Container[bytes] | None:
 
 
 def _pack_sizes(store: Store) -> list[int]:
-    """Of the packs that take room of ours, newest first."""
-    sizes: list[int] = []
+    """Of the packs that take room of ours, oldest first."""
+    sizes: list[tuple[int, int]] = []
     for pack in store.shadow.objects.packs():
         try:
             st = os.stat(f"{pack.base}.pack")
         except FileNotFoundError:
             continue
         if not is_linked(st) and not is_kept(pack.base):
-            sizes.append(st.st_size)
-    return sizes
+            sizes.append((st.st_mtime_ns, st.st_size))
+    return [size for _, size in sorted(sizes)]
 
 
 def _has_rested(store: Store) -> bool:
