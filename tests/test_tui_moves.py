@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import all_refs, assert_whole, bit_by_bit, child, killed_at, on_disk, write
+from helpers import all_refs, assert_whole, bit_by_bit, child, killed_at, living_child, on_disk, write
 from test_graph import Clock
 from textual import events
 from textual.keys import _character_to_key
@@ -781,6 +781,50 @@ async def test_a_move_that_somebody_was_killed_in_is_finished_first(project: Pro
         assert on_disk(project.root) in (project.states["one"], project.states["two"], project.states["three"])
         assert not project.store.journal.pending()
     assert_whole(project.store)
+
+
+@in_terminal
+async def test_a_move_that_cannot_be_finished_by_itself_is_told(project: Project) -> None:
+    """Somebody was killed in it, and something else moved the branch since: looking goes on, moving is refused."""
+
+    def half() -> None:
+        with Store.open(project.root) as store:
+            session = store.session("shell")
+            session.move(session.plan_undo(1))
+
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        nth = next(nth for nth in range(1, 200) if killed_at(nth, half) and project.store.journal.pending())
+        assert nth
+        refs = project.store.shadow.refs
+        name = "refs/snapstore/cursor/shell"
+        refs.update(name, refs.value(name), project.commits["one"])
+        await press(pilot, "u")
+        assert complained(pilot) and "an unfinished change" in said(pilot) and "Put it back" in said(pilot)
+        await press(pilot, "j", "d", "k")
+        assert len(pilot.app.screen_stack) == 1
+
+
+HOLD = """
+import sys
+from snapstore import Store
+with Store.open(sys.argv[1]) as store, store.lock:
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@in_terminal
+async def test_a_store_that_somebody_else_holds_is_told_by_whom(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking needs no lock (S3-30); moving waits, then says who is in the way."""
+    monkeypatch.setenv("SNAPSTORE_LOCK_TIMEOUT", "0.2")
+    with living_child(HOLD, project.root) as other:
+        async with terminal(project, 120, 40) as pilot:  # type: ignore[arg-type]
+            await press(pilot, "j", "d", "k", "b", "escape")
+            await press(pilot, "u")
+            assert complained(pilot) and f"in use by process {other.pid}" in said(pilot) and "Wait" in said(pilot)
+            assert project.is_at("three")
 
 
 # Hostile words.

@@ -49,6 +49,7 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
     ConflictScreen #sides { height: 2fr; layout: vertical; }
     ConflictScreen.-wide #sides { layout: horizontal; height: 1fr; }
     ConflictScreen .pane { height: 1fr; width: 1fr; border: round $lane; padding: 0 1; }
+    ConflictScreen .pane { border-title-color: $foreground; }
     ConflictScreen .pane:focus { border: round $primary; }
     ConflictScreen.-short .pane, ConflictScreen.-short #sides { display: none; }
     ConflictScreen.-short #files { max-height: 1fr; margin: 0; }
@@ -124,9 +125,13 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
             else:
                 pane.show_lines([styled((_absent(state), "$quiet italic"))])
         merged = self.query_one("#merged", LinesView)
-        how = "both in one" if sides["clean"] else f"not without markers: {sides['why']}" if sides["merged"] else ""
-        merged.border_title = Text(safe(f"Merged: {how or sides['why']}"))
-        merged.show_made(TextLines(sides["merged"] or "", language))
+        if sides["merged"] is None:
+            merged.border_title = Text("Merged")
+            merged.show_lines([styled((f"Cannot be merged: {sides['why']}. Keep mine, or take theirs.", "$quiet"))])
+            return
+        how = "both in one" if sides["clean"] else f"not without markers, {sides['why']}"
+        merged.border_title = Text(safe(f"Merged: {how}"))
+        merged.show_made(TextLines(sides["merged"], language))
 
     async def _read(self, move: PathMove) -> dict[str, Any]:
         if move.path not in self._sides:

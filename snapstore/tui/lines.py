@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.geometry import Size
@@ -100,4 +101,6 @@ class LinesView(ScrollView, can_focus=True):
         if not 0 <= top + y < self.count:
             return Strip.blank(width, self.rich_style)
         segments: list[Segment] = self.line(top + y).render_segments(self.visual_style)
-        return Strip(segments).crop_extend(left, left + width, self.rich_style)
+        last = segments[-1].style if segments else None
+        ground = Style(bgcolor=last.bgcolor) if last is not None and last.bgcolor is not None else self.rich_style
+        return Strip(segments).crop_extend(left, left + width, ground)  # a tinted line is tinted to the edge

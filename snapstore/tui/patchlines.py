@@ -8,7 +8,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from textual.content import Content
-from textual.highlight import highlight
+from textual.highlight import HighlightTheme, highlight
 
 from snapstore.git.linediff import patch
 from snapstore.timeline.history import History
@@ -26,6 +26,12 @@ BLOCK = 120  # lines that are coloured at once
 _TINTS = {"+": "on $success 14%", "-": "on $error 14%"}
 _MARKERS = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
 _SIGNS = {"+": "bold $success", "-": "bold $error"}
+
+
+class Plainer(HighlightTheme):
+    """Names of functions underlined look like links."""
+
+    STYLES = {token: style.replace(" underline", "") for token, style in HighlightTheme.STYLES.items()}
 
 
 class Block:
@@ -64,7 +70,7 @@ class Block:
         texts = [text for sign, text in zip(self.signs, self.texts, strict=True) if sign in (mark, " ")]
         if not self._language:
             return [Content(text) for text in texts]
-        lines = list(highlight("\n".join(texts), language=self._language).split("\n", allow_blank=True))
+        lines = list(highlight("\n".join(texts), language=self._language, theme=Plainer).split("\n", allow_blank=True))
         lines += [Content("")] * (len(texts) - len(lines))
         plain = all(line.plain == text for line, text in zip(lines, texts, strict=False))
         return lines if plain else [Content(text) for text in texts]

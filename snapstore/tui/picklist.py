@@ -44,10 +44,9 @@ class PickList(LinesView):
         self._see()
 
     def line(self, at: int) -> Content:
-        mark, style = ("▸ ", "bold on $selection") if at == self.picked else ("  ", "")
-        row = Content.assemble((mark, "bold"), super().line(at))
-        width = self.size.width - row.cell_length
-        return (row.pad_right(width) if width > 0 else row).stylize_before(style) if style else row
+        picked = at == self.picked
+        row = Content.assemble("▸ " if picked else "  ", super().line(at))
+        return row.stylize_before("bold on $selection") if picked else row
 
     def action_pick(self, step: int) -> None:
         self.pick(self.picked + step)
