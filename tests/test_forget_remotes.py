@@ -1,0 +1,126 @@
+"""What was pushed before it was forgotten: what is ours on a server is replaced when asked for, the rest is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers import all_refs, git
+from machines import Machine, bare, sound
+from test_forget import SECRET, holds
+
+from snapstore.share import secrets
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> str:
+    return bare(tmp_path / "hub.git")
+
+
+@pytest.fixture
+def ada(tmp_path: Path, hub: str) -> Machine:
+    """Has pushed a file that she would rather not have."""
+    machine = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
+    machine.turn("Add violets", poem="violets\n")
+    machine.turn("Oops", oops=SECRET, poem="more\n")
+    machine.turn("On", poem="and more\n")
+    allow(machine)
+    machine.push()
+    return machine
+
+
+def allow(machine: Machine) -> None:
+    """Whatever the rules say of it: it is on the server in these stories."""
+    with machine.open() as store:
+        commits = [bytes.fromhex(row) for row in git(store.shadow.git_dir, "rev-list", "--all").decode().split()]
+        found = secrets.check(store, [oid for oid in commits if store.shadow.commit(oid).trailers])
+        secrets.allow(store, [finding.fingerprint for finding in found])
+
+
+def reachable(hub: str) -> bytes:
+    """What anybody who clones gets."""
+    ids = git(hub, "rev-list", "--objects", "--all", "--no-object-names")
+    return git(hub, "cat-file", "--batch", feed=ids)
+
+
+def test_remotes_are_named_and_left_alone_unless_asked(ada: Machine, hub: str) -> None:
+    before = all_refs(hub)
+    said = json.loads(ada.snap("forget", "oops", "--yes", "--json").stdout)
+    assert [(one["remote"], one["done"]) for one in said["remotes"]] == [("origin", False)]
+    assert any("--remotes" in text for text in said["remotes"][0]["left"])
+    assert all_refs(hub) == before and SECRET.encode() in reachable(hub)
+    with ada.open() as store:
+        assert holds(store, SECRET) == []
+
+
+def test_what_is_ours_is_replaced_there(ada: Machine, hub: str) -> None:
+    ada.snap("checkpoint", "here")
+    ada.push()
+    names = set(all_refs(hub))
+    said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
+    assert said["remotes"][0]["done"] is True and said["remotes"][0]["error"] is None
+    assert any("server" in text for text in said["remotes"][0]["left"])
+    assert SECRET.encode() not in reachable(hub)
+    assert set(all_refs(hub)) == names
+    sound(hub)
+    with ada.open() as store:
+        assert holds(store, SECRET) == []
+        assert all_refs(hub)["refs/heads/shell/main"] == all_refs(store)["refs/heads/shell/main"]
+    git(hub, "reflog", "expire", "--expire=now", "--all")
+    git(hub, "gc", "--prune=now", "--quiet")
+    assert SECRET.encode() not in git(hub, "cat-file", "--batch-all-objects", "--batch")
+    ada.turn("Later", poem="last\n")
+    ada.push()
+    assert set(all_refs(hub)) == names  # it goes on under the same names
+    assert {"Later", "On", "Oops"} <= ada.prompts()
+
+
+def test_a_new_machine_gets_the_history_without_it(ada: Machine, hub: str, tmp_path: Path) -> None:
+    ada.snap("forget", "oops", "--yes", "--remotes")
+    cleo = Machine(tmp_path, "cleo")
+    cleo.clone(hub)
+    with cleo.open() as store:
+        assert holds(store, SECRET) == []
+    assert cleo.prompts() == ada.prompts()
+
+
+def test_a_turn_is_replaced_there_too(ada: Machine, hub: str) -> None:
+    ada.snap("forget", "2", "--yes", "--remotes")
+    assert SECRET.encode() not in reachable(hub)
+    assert "Oops" not in ada.prompts()
+    assert b"Oops" not in reachable(hub)
+    sound(hub)
+
+
+def test_lines_of_others_are_theirs(ada: Machine, hub: str, tmp_path: Path) -> None:
+    """Bob has built on it. His line is not ours to change, and that is said."""
+    bob = Machine(tmp_path, "bob")
+    bob.clone(hub)
+    bob.turn("Bob's own", more="x")
+    allow(bob)
+    bob.push()
+    theirs = {ref: oid for ref, oid in all_refs(hub).items() if ref not in all_refs_of(ada)}
+    assert any(ref.startswith("refs/heads/") for ref in theirs)
+    said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
+    left = " ".join(said["remotes"][0]["left"])
+    assert "other machines" in left
+    for ref, oid in theirs.items():
+        if ref.startswith("refs/heads/"):
+            assert all_refs(hub)[ref] == oid
+    sound(hub)
+    bob.whole()
+
+
+def all_refs_of(machine: Machine) -> dict[str, str]:
+    with machine.open() as store:
+        return all_refs(store)
+
+
+def test_a_remote_that_is_gone_is_said_and_the_store_is_clean_all_the_same(ada: Machine, hub: str) -> None:
+    Path(hub).rename(Path(hub).with_name("elsewhere"))
+    done = ada.snap("forget", "oops", "--yes", "--remotes", "--json", status=1)
+    said = json.loads(done.stdout)
+    assert said["remotes"][0]["error"]
+    with ada.open() as store:
+        assert holds(store, SECRET) == []
