@@ -478,6 +478,10 @@ async def test_what_is_typed_ahead_belongs_to_the_command(project: Project) -> N
             pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
         await until(pilot, lambda: "You are there already." in said(pilot))
         assert project.is_at("three")
+        for key in ("j", "enter"):
+            pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: "Undone turn 3" in said(pilot))
+        assert project.is_at("two")
 
 
 @in_terminal

@@ -19,6 +19,7 @@ from snapstore.tui.commandline import COMMANDS, Command, parse
 from snapstore.tui.diffview import DiffView, name_of
 from snapstore.tui.linescreen import LineScreen
 from snapstore.tui.moving import MovingApp
+from snapstore.tui.treeview import TreeView
 from snapstore.tui.undolist import UndolistScreen
 
 _UNSELECTED = "A run of turns is folded there: Enter opens it, then select one."
@@ -66,6 +67,11 @@ class ActingApp(MovingApp):
 
     def action_help(self) -> None:
         raise NotImplementedError
+
+    @property
+    def looked_at(self) -> bytes | None:
+        """The selected node as the tree has it now. Keys typed at once are all obeyed before the app hears of it."""
+        return self.screen_stack[0].query_one(TreeView).selected
 
     def count(self) -> int:
         """How often, from digits typed before the key."""
@@ -123,10 +129,11 @@ class ActingApp(MovingApp):
             self.run_move(lambda session, policy: session.plan_later(**how, policy=policy), verb, nothing)
 
     def action_go(self) -> None:
-        if self.selected is None:
+        oid = self.looked_at
+        if oid is None:
             self.open_run()
         else:
-            self._goto(self.selected.hex())
+            self._goto(oid.hex())
 
     def _goto(self, address: str) -> None:
         self.run_move(
@@ -134,10 +141,11 @@ class ActingApp(MovingApp):
         )
 
     def action_revert(self) -> None:
-        if self.selected is None:
+        oid = self.looked_at
+        if oid is None:
             self.say(_UNSELECTED)
         else:
-            self._revert(self.selected.hex())
+            self._revert(oid.hex())
 
     def _revert(self, address: str) -> None:
         nothing = "Nothing to revert: nothing of it is left."
@@ -157,21 +165,22 @@ class ActingApp(MovingApp):
         view.display = at < len(ways)
         view.against = ways[at % len(ways)]
         self.diff_shown(view.display)
-        view.show(self.selected, self.snapshot)
+        view.show(self.looked_at, self.snapshot)
 
     def action_mark(self) -> None:
         """Marks the selected node for `d`; again, and it is unmarked."""
-        if self.selected is None:
+        oid = self.looked_at
+        if oid is None:
             self.say(_UNSELECTED)
             return
-        self.marked = None if self.marked == self.selected else self.selected
+        self.marked = None if self.marked == oid else oid
         view = self.query_one(DiffView)
         if self.marked is None:
             self.say("Unmarked.")
             view.against = view.ways()[0]
         else:
             self.say(f"Marked {name_of(self.snapshot, self.marked)}: `d` also compares with it.")
-        view.show(self.selected, self.snapshot)
+        view.show(self.looked_at, self.snapshot)
 
     def _chosen(self, branch: str | None) -> None:
         if branch is not None:
@@ -216,7 +225,7 @@ class ActingApp(MovingApp):
 
     async def _checkpoint(self, name: str) -> None:
         """Pins a name to the selected node."""
-        oid = self.selected or self.snapshot.cursor
+        oid = self.looked_at or self.snapshot.cursor
         told = f"Checkpoint {safe(name)} is at {name_of(self.snapshot, oid)}"
         await self.change(lambda session: Branches(session).checkpoint(name, oid), told)
 

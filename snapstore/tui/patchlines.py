@@ -31,7 +31,9 @@ _SIGNS = {"+": "bold $success", "-": "bold $error"}
 class Plainer(HighlightTheme):
     """Names of functions underlined look like links."""
 
-    STYLES = {token: style.replace(" underline", "") for token, style in HighlightTheme.STYLES.items()}
+    STYLES = {  # noqa: RUF012
+        token: style.replace(" underline", "") for token, style in HighlightTheme.STYLES.items()
+    }
 
 
 class Block:
