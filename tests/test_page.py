@@ -377,6 +377,18 @@ def test_a_conflict_is_settled_file_by_file(story: Story, opened: Open, root: Pa
     sight.toast("What was on disk is saved as")
 
 
+def test_sides_without_text_are_not_called_missing(story: Story, opened: Open, root: Path) -> None:
+    story.turn("Binary", {"b.dat": b"\0one", "gone.txt": "x\n"})
+    story.turn("Other", {"b.dat": b"\0two", "gone.txt": None})
+    (root / "b.dat").write_bytes(b"\0mine")
+    sight = opened()
+    sight.button("Undo last turn").click()
+    sides = sight.dialog().locator("fieldset.conflict", has_text="b.dat")
+    sides.get_by_text("Show the three sides").click()
+    sides.locator("figure").first.wait_for()
+    assert "not there" not in sight.text(sides) and sight.text(sides).count("there, but no text") == 3
+
+
 def test_an_edit_between_question_and_answer(story: Story, opened: Open, root: Path) -> None:
     """S0-46, S0-47: what was agreed to no longer fits the disk: refused as a whole, and shown file by file."""
     sight = opened()
@@ -747,9 +759,9 @@ def test_hostile_text_stays_text(store: Store, root: Path, opened: Open) -> None
     )
     store.session("x").begin(evil)
     story.undo(1)
-    story.turn("Other", {"\u202etxt.exe": "1\n"}, reply="\x1b[31mred")
+    story.turn("Other", {"\u202etxt.exe": "1\n", "two\nlines\u2028.txt": "2\n"}, reply="\x1b[31mred")
     sight = opened()
-    sight.says(sight.turn(1), "⟨202E⟩txt.exe", "␛[31mred")
+    sight.says(sight.turn(1), "⟨202E⟩txt.exe", "␛[31mred", "two␊lines⟨2028⟩.txt")
     sight.page.locator(".start .fork-mark").click()
     sight.says(sight.dialog(), f"{evil}⟨202E⟩gnp.exe")
     sight.dialog().locator(".file summary").click()
@@ -761,6 +773,31 @@ def test_hostile_text_stays_text(store: Store, root: Path, opened: Open) -> None
     sight.says(sight.page.locator("#panel"), "for “<script>”")
     assert sight.page.evaluate("window.hit") is None
     assert sight.page.locator("#page img, #page script, #sidebar img").count() == 0
+
+
+def test_a_line_without_end_is_cut_where_it_changed(story: Story, opened: Open) -> None:
+    story.turn("Minified", {"min.js": "var a;" * 50_000 + "old()" + "var b;" * 50_000 + "\n"})
+    story.turn("Changed", {"min.js": "var a;" * 50_000 + "fresh()" + "var b;" * 50_000 + "\n"})
+    sight = opened()
+    sight.turn(7).locator(".file summary").click()
+    added = sight.turn(7).locator("td.code.new")
+    sight.says(added, "fresh()", "299,800 characters …", "characters more")
+    assert len(added.inner_text()) < 2_200
+
+
+def test_the_way_back_is_the_browsers(story: Story, opened: Open, root: Path) -> None:
+    other = story.store.session("other")
+    with other.turn("Another session"):
+        (root / "o.txt").write_text("o\n")
+    sight = opened()
+    sight.page.locator(f"[data-session='{story.name}']").click()
+    sight.turn(5).get_by_text("Reply 5").wait_for()
+    sight.page.locator("[data-session='other']").click()
+    sight.turn(1).get_by_text("Another session").wait_for()
+    sight.page.go_back()
+    sight.turn(5).get_by_text("Reply 5").wait_for()
+    sight.page.go_forward()
+    sight.turn(1).get_by_text("Another session").wait_for()
 
 
 def test_a_server_that_goes_is_told(story: Story, root: Path, chromium: Any) -> None:

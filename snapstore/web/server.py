@@ -28,7 +28,6 @@ from snapstore.web.project import Project
 
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 ADDRESS = "127.0.0.1"
-_GRACE = 5  # seconds that requests at work get when the server stops
 _HEAD = 10.0  # seconds that the head of a request may take
 
 
@@ -83,7 +82,6 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=_GRACE,
             )
         )
 

@@ -146,7 +146,10 @@ async function redo(branch, node, close) {
 }
 
 /** The current line and the branches that leave it here. */
-function graph(forks, at) {
+function graph(all, place) {
+  const from = Math.max(0, Math.min(place - 4, all.length - 10));
+  const forks = all.slice(from, from + 10); // more would be too fine to see
+  const at = place - from;
   const height = 18 + forks.length * 12;
   const lanes = forks.map((branch, number) => {
     const y = 16 + number * 12;
@@ -159,7 +162,7 @@ function graph(forks, at) {
       dots,
     );
   });
-  const title = svg("title", null, `${forks.length} branches leave the current line here`);
+  const title = svg("title", null, `${all.length} branches leave the current line here`);
   return svg(
     "svg",
     { class: "mini", viewBox: `0 0 140 ${height}`, width: "140", height, role: "img" },

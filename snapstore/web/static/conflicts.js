@@ -73,7 +73,7 @@ function sides(dialog, item) {
   const box = h("div", { class: "sides" }, h("p", { class: "muted" }, "Reading…"));
   merge(state.session, { ...dialog.settled(), path: item.path }).then(
     (found) => {
-      const pane = (title, text, missing = "not there") =>
+      const pane = (title, text, missing) =>
         h(
           "figure",
           null,
@@ -84,9 +84,9 @@ function sides(dialog, item) {
         );
       fill(
         box,
-        pane("Before", found.base),
-        pane("Mine, on disk", found.mine),
-        pane("Theirs, wanted", found.theirs),
+        pane("Before", found.base, untold(item.expected)),
+        pane("Mine, on disk", found.mine, untold(item.found)),
+        pane("Theirs, wanted", found.theirs, untold(item.wanted)),
         pane(
           found.clean || found.merged === null ? "Merged" : "Merged, with markers",
           found.merged,
@@ -97,6 +97,12 @@ function sides(dialog, item) {
     (error) => fill(box, h("p", { class: "notice bad" }, `${error.message} ${error.hint}`)),
   );
   return box;
+}
+
+/** Why a side has no text to show: nothing there, no text, or what is no file at all. */
+function untold(side) {
+  if (side === "missing") return "not there";
+  return /^(file|executable) /.test(side) ? "there, but no text that could be shown" : visible(side);
 }
 
 /** Lines that the side before does not have are marked. */

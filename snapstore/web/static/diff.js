@@ -82,10 +82,25 @@ function mark(a, b) {
   b.marked = [head, b.text.length - tail];
 }
 
+const LONG = 2000; // characters shown of a line: a minified file is one of millions
+
+/** The part of a line that tells what changed. */
+function written(element, row, tokens) {
+  const [from, to] = row.marked || [0, 0];
+  if (row.text.length <= LONG) return paint(element, row.text, tokens, row.marked);
+  const start = Math.max(0, Math.min(from - 200, row.text.length - LONG));
+  const marked = row.marked && [from - start, Math.min(to - start, LONG)];
+  paint(element, row.text.slice(start, start + LONG), tokens, marked);
+  if (start) element.prepend(h("span", { class: "cut-off" }, `${start.toLocaleString("en")} characters … `));
+  const rest = row.text.length - start - LONG;
+  if (rest) element.append(h("span", { class: "cut-off" }, ` … ${rest.toLocaleString("en")} characters more`));
+  return element;
+}
+
 function cell(row, side, tokens) {
   const number = row ? row[side] : "";
   const text = h("td", { class: row ? `code ${row.kind === "same" ? "" : side}` : "code none" });
-  if (row) paint(text, row.text, tokens, row.marked);
+  if (row) written(text, row, tokens);
   return [h("td", { class: "line", "data-n": number ?? "" }), text];
 }
 
@@ -95,7 +110,7 @@ function table(rows, path) {
   const body = h("tbody");
   const unified = (row) => {
     const text = h("td", { class: `code ${row.kind === "same" ? "" : row.kind}` });
-    paint(text, row.text, tokens, row.marked);
+    written(text, row, tokens);
     const sign = row.kind === "old" ? "−" : row.kind === "new" ? "+" : "";
     return h(
       "tr",
@@ -163,7 +178,9 @@ function shown(found) {
   }
   if (found.binary) {
     const sizes = [found.old, found.new].map((side) => (side ? bytes(side.size) : "nothing"));
-    return [h("p", { class: "diff-note" }, `Binary: ${sizes[0]} became ${sizes[1]}.`)];
+    const text = [found.old, found.new].every((side) => !side || side.type === "text");
+    const what = text ? "Too large to compare line by line" : "Binary";
+    return [h("p", { class: "diff-note" }, `${what}: ${sizes[0]} became ${sizes[1]}.`)];
   }
   const rows = rowsOf(found.patch || "");
   if (rows.length) return table(rows, found.path);

@@ -42,7 +42,7 @@ export const byId = (id) => document.getElementById(id);
 
 // What cannot be seen but changes what is read: control characters, and marks that turn the direction of text.
 const UNSEEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\u3164\ufeff\uffa0\u{e0000}-\u{e007f}]/gu;
 
 export function visible(text) {
   return String(text ?? "").replace(UNSEEN, (mark) => {

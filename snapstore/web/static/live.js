@@ -56,24 +56,36 @@ function stream() {
 
 function heard(name, said) {
   if (name === "line") return line(said);
-  if (name === "hello") {
-    // Between the first look and the line there was a moment, and a longer one where the line was lost.
-    const known = said.sessions?.[state.session];
-    return known && known.expected !== expected() ? refresh(true) : null;
-  }
+  if (name === "hello") return greeted(said.sessions || {});
   if (name === "session.updated") {
     // An agent may write its conversation down after the turn: the last turn's record can still grow.
     if (said.session === state.session && state.details.has(said.expected)) lookAgain(said.expected);
     return refresh();
   }
   if (name === "session.materialized") return materialized(said);
-  if (name === "store_lost")
-    return complain({
+  if (name === "store_lost") {
+    missing ||= complain({
       status: 404,
       message: "The store is gone.",
       hint: "Look whether its folder was moved; `snapstore check` in the project tells more.",
     });
+    return null;
+  }
   return refresh(true);
+}
+
+let missing = null;
+
+/** Between the first look and the line there was a moment, and a longer one where line or store were lost. */
+function greeted(sessions) {
+  missing?.remove();
+  missing = null;
+  const known = sessions[state.session];
+  if (!known && state.tree && Object.keys(sessions).length) {
+    toast("The session that was shown is not in the store any more.", { kind: "bad", hint: "Another one is shown." });
+    return select(null);
+  }
+  return known && known.expected !== expected() ? refresh(true) : null;
 }
 
 /** The conversation shown goes on under another id: its header follows (S4-18). */

@@ -95,6 +95,8 @@ export async function select(session, conversation = null) {
   const other = state.session !== session;
   Object.assign(state, { session, conversation });
   if (other) {
+    const place = session && `#${encodeURIComponent(session)}`;
+    if (place && location.hash !== place) history.pushState(null, "", place); // the way back is the browser's
     Object.assign(state, { tree: null, status: null, line: null });
     wanted.clear();
     state.details.clear();

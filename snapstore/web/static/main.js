@@ -7,7 +7,7 @@ import { byId, fill, icon } from "./dom.js";
 import { Header } from "./header.js";
 import { listenToKeys } from "./keys.js";
 import { listen } from "./live.js";
-import { refresh } from "./loading.js";
+import { refresh, select } from "./loading.js";
 import { searchPanel, statsPanel } from "./panels.js";
 import { RedoBar } from "./redobar.js";
 import { drawSidebar } from "./sidebar.js";
@@ -146,12 +146,20 @@ byId("sidebar").addEventListener("keydown", (event) => {
 });
 byId("timeline").addEventListener("wheel", closeMenu, { passive: true });
 
-header.draw();
-try {
-  state.session = decodeURIComponent(location.hash.slice(1)) || null;
-} catch {
-  // nothing of ours
+function addressed() {
+  try {
+    return decodeURIComponent(location.hash.slice(1)) || null;
+  } catch {
+    return null; // nothing of ours
+  }
 }
+window.addEventListener("hashchange", () => {
+  const session = addressed();
+  if (state.sessions.some((one) => one.session === session) && session !== state.session) select(session);
+});
+
+header.draw();
+state.session = addressed();
 await refresh();
 document.body.dataset.ready = "yes";
 listen();

@@ -19,6 +19,7 @@ export async function propose(request) {
   }
 }
 
+const SLOW = 1000; // milliseconds
 let proposing = false;
 
 async function proposed(request) {
@@ -30,8 +31,9 @@ async function proposed(request) {
   // What a person says yes to is the plan from here: should the session move meanwhile, the yes is stale.
   const at = expected();
   let plan;
+  const slow = setTimeout(() => toast("The server is slow to answer. Nothing was done yet."), SLOW);
   try {
-    plan = await api.preview(state.session, asked(request, at));
+    plan = await api.preview(state.session, asked(request, at)).finally(() => clearTimeout(slow));
   } catch (error) {
     await refused(error);
     return null;

@@ -87,13 +87,13 @@ async function planned(node, at) {
 }
 
 function filesGoAlong(plan) {
-  const paths = [...plan.written, ...plan.removed];
-  if (!paths.length && !plan.conflicts.length) return h("p", { class: "muted" }, "No file will change.");
+  const paths = [...new Set([...plan.written, ...plan.removed, ...plan.conflicts.map((item) => item.path)])];
+  if (!paths.length) return h("p", { class: "muted" }, "No file will change.");
   const names = paths.slice(0, 8).map((path) => h("li", null, pathName(path)));
   return h(
     "section",
     null,
-    h("h3", null, "Files go along ", h("span", { class: "count" }, paths.length + plan.conflicts.length)),
+    h("h3", null, "Files go along ", h("span", { class: "count" }, paths.length)),
     h("ul", { class: "plain" }, names),
     paths.length > 8 && h("p", { class: "muted" }, `… and ${paths.length - 8} more`),
     (plan.notes || []).map((note) => h("p", { class: "notice" }, visible(note))),

@@ -108,9 +108,9 @@ function lineLeft(node, found, at) {
         "span",
         { class: "session-title", dir: "auto" },
         h("span", { class: "fork-sign", "aria-hidden": "true" }, icon("fork"), " "),
-        visible(branch.label),
+        clip(firstLine(branch.prompt), 60) || visible(branch.name),
       ),
-      h("span", { class: "session-about" }, h("span", null, turnsText(branch.turns)), time(branch.ended_at)),
+      h("span", { class: "session-about" }, h("span", null, visible(branch.label)), time(branch.ended_at)),
     ),
   );
 }

@@ -146,7 +146,7 @@ export function counts(file) {
 }
 
 export function pathName(path) {
-  const shown = visible(path);
+  const shown = visible(path).replace(/[\t\n]/g, (mark) => (mark === "\n" ? "␊" : "␉"));
   const cut = shown.lastIndexOf("/") + 1;
   return h(
     "bdi",
