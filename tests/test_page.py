@@ -5,9 +5,12 @@ C5: no shortcut moves anything. C13: every move is confirmed. The words are the 
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -171,6 +174,60 @@ def test_restore_to_here(story: Story, opened: Open, root: Path) -> None:
     assert undone.get_attribute("aria-label") == "Turn 3, undone: Prompt 3"
     assert "undone" not in sight.text(sight.turn(2).locator(".turn-head"))
     assert "You stand at turn 2; 3 turns undone after it." in sight.text(sight.page.locator(".states"))
+
+
+def test_undone_turns_are_the_stash(story: Story, opened: Open, root: Path) -> None:
+    """S1-24, S1-45: the turns gone back over are kept as future turns, with where they begin and end; restoring them is
+    a redo. There is no second place to keep them in."""
+    sight = opened()
+    sight.button("Undo", sight.restore(2)).click()
+    sight.says(sight.page.locator(".divider"), "You are here. Future turns (3) follow.")
+    state = sight.page.evaluate(f"fetch('api/undo-state/{story.id}').then(answer => answer.json())")
+    assert (state["currentTurnIndex"], state["totalTurns"], state["branches"]) == (2, 5, [])
+    sight.page.reload()
+    for number in (3, 4, 5):
+        sight.says(sight.turn(number), f"Prompt {number}", "undone")
+    sight.button("Redo All").click()
+    sight.button("Redo", sight.dialog()).click()
+    assert files_become(root, after(5))
+    sight.page.locator(".divider").wait_for(state="detached")
+
+
+def test_a_switch_leaves_nothing_of_the_other_line(forked: Story, opened: Open, root: Path, nobodys_home: Path) -> None:
+    """S1-49: after a switch the page has read anew what it shows, and the session to go on with is a fresh one, whose
+    conversation holds this line and no other."""
+    sight = opened()
+    sight.says(sight.turn(3), "Went the third way")
+    sight.button("Switch to main", sight.view("Branches")).click()
+    sight.button("Switch", sight.dialog()).click()
+    assert files_become(root, after(5))
+    sight.view("Timeline")
+    sight.says(sight.turn(5), "Reply 5")
+    assert "third way" not in sight.text(sight.page.locator("#timeline"))
+    fork = json.loads(snapstore(root, "fork", "--json", "--session", forked.name))["fork"]
+    told = Path(fork["path"]).read_text()
+    assert fork["id"] != forked.id and "Reply 5" in told and "third way" not in told
+
+
+def test_the_engine_knows_no_surface(forked: Story, opened: Open) -> None:
+    """S0-59: all that decides is free of any interface, and five pieces of the page show it: the redo bar, the mark of
+    branches, their dialog, the menu of a turn, the question before a move."""
+    rooms = ("timeline", "worktree", "git", "transcripts")
+    folder = Path(snapstore_web.__file__).parent.parent
+    names = [f"snapstore.{room}.{file.stem}" for room in rooms for file in (folder / room).glob("[a-z]*.py")]
+    code = f"import importlib, sys\nfor name in {names}: importlib.import_module(name)\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    surfaces = ("snapstore.cli", "snapstore.web", "snapstore.tui", "fastapi", "uvicorn", "starlette", "textual")
+    assert len(names) > 40 and not [name for name in loaded if name.startswith(surfaces)]
+    forked.undo(1)
+    sight = opened()
+    sight.page.locator("#redo-bar").wait_for()
+    sight.turn(2).locator(".fork-mark").click()
+    sight.says(sight.dialog(), "Branches from turn 2")
+    sight.page.keyboard.press("Escape")
+    assert sight.menu(2).get_by_role("menuitem").count() > 5
+    sight.page.keyboard.press("Escape")
+    sight.says(sight.restore(1), "Undo 1 turn?", "Cancel")
 
 
 def test_the_redo_bar(story: Story, opened: Open, root: Path) -> None:
@@ -523,8 +580,8 @@ def png() -> bytes:
 
 
 def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Path) -> None:
-    """S1-46, S4-17, S4-19, S4-20: the agent starts and ends a turn by its hooks; meanwhile moves are off and say why.
-    Its prompt after an undo makes the banner and the redo bar go, and what was undone is a branch."""
+    """S1-46, S1-54, S4-17, S4-19, S4-20: the agent starts and ends a turn by its hooks; meanwhile moves are off and
+    say why. Its prompt after an undo makes the banner and the redo bar go, and what was undone is a branch."""
     story.undo(2)
     sight = opened()
     bar = sight.page.locator("#redo-bar")
@@ -577,8 +634,8 @@ def test_what_others_do_appears_by_itself(story: Story, opened: Open, root: Path
 
 def test_rewind_creates_a_branch(story: Story, opened: Open, root: Path) -> None:
     """S1-05, S1-20, S1-23, S1-29, S1-30, S1-31, S1-32, S1-33, S1-34, S1-35, S1-36, S1-37, S1-43, S1-44, S1-52, S1-53,
-    S1-57, S1-58, S1-68, S4-10, S4-18: the counter's list or a right-click; a new session that the page goes to, below
-    its parent in the list."""
+    S1-54, S1-57, S1-58, S1-68, S4-10, S4-18: the counter's list or a right-click; a new session that the page goes to,
+    below its parent in the list."""
     sight = opened()
     sight.page.locator("details.counter summary").click()
     row = sight.page.locator(".turn-list li", has_text="Prompt 3")
@@ -623,7 +680,7 @@ def test_rewind_creates_a_branch(story: Story, opened: Open, root: Path) -> None
 
 
 def test_before_a_compaction_there_is_no_rewind(story: Story, opened: Open) -> None:
-    """S1-47, C21: off with a message; from the lines that were kept only when asked for."""
+    """S1-47, S1-54, C21: off with a message; from the lines that were kept only when asked for."""
     story.turn("After", {"g.txt": "g\n"}, compacted=True)
     many_turns(story, 300)
     sight = opened()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 from agents import ID
-from helpers import all_refs, assert_whole, bit_by_bit, living_child, on_disk, turn, write
+from helpers import all_refs, assert_whole, bit_by_bit, git, living_child, on_disk, turn, write
 from test_conversations import Talking
 from webserver import Client, Serving, serving
 
@@ -168,6 +169,32 @@ def test_undo_and_redo_to_the_byte(page: Client, root: Path, told: Store) -> Non
     page.move("shell", "redo", all=True)
     assert on_disk(root) == whole
     assert_whole(told)
+
+
+def test_a_move_is_refs_and_a_checkout(page: Client, root: Path, told: Store) -> None:
+    """P-03: undo, redo and switch move the cursor and write files; no branch, no commit and no blob comes, goes or
+    changes. What the disk really holds is compared first."""
+    page.move("shell", "goto", address="1")
+    turn(told.session("shell"), root, "Other way", **{"other.txt": "o\n"})
+
+    def stored() -> tuple[dict[str, str], list[bytes]]:
+        git_dir = told.shadow.git_dir
+        objects = git(git_dir, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split()
+        return {ref: oid for ref, oid in all_refs(told).items() if "/cursor/" not in ref}, objects
+
+    before, whole = stored(), on_disk(root)
+    for move, fields in [
+        ("undo", {}),
+        ("redo", {}),
+        ("switch", {"address": "main"}),
+        ("switch", {"address": "main-2"}),
+    ]:
+        page.move("shell", move, **fields)
+        assert stored() == before
+    assert on_disk(root) == whole
+    write(root / "other.txt", "by hand\n")
+    page.move("shell", "undo", 409)
+    assert stored() == before and (root / "other.txt").read_text() == "by hand\n"
 
 
 def test_goto_switch_revert_apply_and_restore(page: Client, root: Path, told: Store) -> None:
@@ -470,6 +497,8 @@ def test_a_fork_that_cannot_be_made_moves_nothing(page: Client, root: Path, told
 
 
 def test_a_fork_from_the_page_with_a_title(root: Path, nobodys_home: Path, server: Serving, told: Store) -> None:
+    """S1-61: the agent is asked to resume a session of its own, and nothing else of it is relied on: the files come
+    from our trees."""
     agent = Talking(root, nobodys_home)
     agent.start()
     agent.whole_turn("Prompt 1", [("f1.txt", "1\n")], "Reply 1")
@@ -480,6 +509,7 @@ def test_a_fork_from_the_page_with_a_title(root: Path, nobodys_home: Path, serve
     page.post(path, {"address": "1", "expected": "0" * 40}, 409)
     fork = page.post(path, {"address": "1", "title": "Another way", "expected": expected})["fork"]
     assert (fork["title"], fork["command"][:2]) == ("Another way", ["claude", "--resume"])
+    assert fork["command"] == ["claude", "--resume", fork["id"]] and fork["id"] != ID
     assert Path(fork["path"]).is_file() and not (root / "f2.txt").exists()
     status = page.get(f"/api/sessions/{ID}/status")
     assert status["conversation"]["revert"]["turn"] == 2, "S4-14, by the agent's own id"
@@ -797,6 +827,16 @@ def test_what_the_command_needs(told: Store, root: Path, tmp_path: Path, server:
     empty = tmp_path / "empty"
     empty.mkdir()
     assert said(empty)[0] == 13
+
+
+def test_the_readme_says_how_to_go_back() -> None:
+    """S1-66: how to rewind, branches and originals, when to start fresh, cleaning up, shortcuts."""
+    text = (Path(__file__).parent.parent / "README.md").read_text()
+    section = text.partition("\n## Going back, by hand\n")[2].partition("\n## ")[0]
+    told = re.findall(r"^- \*\*(.+?)\.\*\*", section, re.MULTILINE)
+    assert told == ["How to rewind", "Branches and originals", "When to start fresh", "Cleaning up", "Shortcuts"]
+    for words in ("snapstore undo", "snapstore redo", "snapstore fork", "snapstore branch delete", "checkpoint"):
+        assert words in section
 
 
 def test_the_page_itself_is_served(server: Serving) -> None:
