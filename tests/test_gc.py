@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -605,3 +606,22 @@ def test_a_work_tree_that_somebody_made_with_git_keeps_its_commits(
     assert git_in(there, "log", "-1", "--format=%s") == b"nobody else's\n"
     assert git_in(there, "status", "--porcelain") == b""
     assert_whole(store)
+
+
+def test_a_git_that_cannot_say_what_it_made_costs_nothing(
+    root: Path, store: Store, session: Session, tmp_path: Path
+) -> None:
+    """It ends well when its last write fails; without a grace time everything would have gone (strace found it)."""
+    saved = many_turns(session, root, 3)
+    age(store, 99 * 86400)
+    real = shutil.which("git")
+    for script in (f'{real} "$@" >/dev/null', "exit 0", f'{real} "$@" </dev/null'):
+        door = tmp_path / "git"
+        door.write_text(f"#!/bin/sh\n{script}\n")
+        door.chmod(0o755)
+        before = packs(store)
+        with pytest.raises(Failed, match="left out"):
+            gc.collect(store, grace=0, git=str(door))
+        assert packs(store) == before
+    for commit, files in saved.items():
+        assert_equal(store, commit, files)

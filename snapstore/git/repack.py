@@ -78,20 +78,32 @@ class Repack:
         self.result = Result()
 
     def __enter__(self) -> Self:
-        try:
-            os.mkdir(self.folder, 0o700)
-        except FileExistsError:
-            pass
-        # A git that we start inherits the lock: one that outlives us is still at work in the folder.
-        self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         end = time.monotonic() + _PATIENCE
-        while not _try_lock(self.lock):
+        while not self._locked():
             if time.monotonic() > end:
-                os.close(self.lock)
                 raise Busy("another gc is at work on this store")
             time.sleep(0.01)
         self._empty()
         return self
+
+    def _locked(self) -> bool:
+        try:
+            os.mkdir(self.folder, 0o700)
+        except FileExistsError:
+            pass
+        try:
+            # A git that we start inherits the lock: one that outlives us is still at work in the folder.
+            self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(self.lock), os.stat(self.folder)):  # else it went while we waited
+                return True
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        os.close(self.lock)
+        return False
 
     def __exit__(self, *exception: object) -> None:
         try:
@@ -137,31 +149,37 @@ class Repack:
         if not self._old and not self._loose:
             return
         self._made = self._packing(self, sorted(self._roots), True)
-        new: set[bytes] = set()
-        for base in self._made:
-            pack = Pack(base)
-            new.update(pack.ids())
-            pack.close()
-        lost = [oid for oid in self._roots if oid not in new and not self._is_kept(oid)]
-        if lost:
-            hint = "Nothing was changed; run `snapstore check`."
-            raise Failed(f"packing left out {lost[0].hex()}, which is referred to", hint)
-        waiting = self._sort_out(new)
+        new = _ids(self._made)
+        self._must_hold(new, self._roots)
+        waiting, dropped = self._sort_out(new)
+        if dropped:
+            # What goes is gone: whoever packed is not taken at their word. git ends well, too, when it could not say
+            # what it made.
+            for oid, _, _, _ in between(self.objects, sorted(self._roots), ()):
+                if oid in dropped:
+                    raise _left_out(oid)
         if waiting:
             made = self._packing(self, sorted(waiting), False)
+            self._must_hold(_ids(made), waiting)
             self._ages = dict.fromkeys(made, max(st.st_mtime for _, st in self._old.values()))
             self._made += made
         for base in self._made:
             self._settle(base)
         result = self.result
+        result.dropped = len(dropped)
         result.objects = len(new) + len(waiting)
         result.waiting += len(waiting)
         result.packs_after += len(self._made)
         result.bytes_after += sum(_on_disk(base) for base in self._made)
 
-    def _sort_out(self, new: set[bytes]) -> set[bytes]:
-        """Of the old packs and loose objects, what goes and what stays; gives the objects that nothing refers to and
-        that are to wait in a pack of their own."""
+    def _must_hold(self, made: set[bytes], wanted: Iterable[bytes]) -> None:
+        for oid in wanted:
+            if oid not in made and not self._is_kept(oid):
+                raise _left_out(oid)
+
+    def _sort_out(self, new: set[bytes]) -> tuple[set[bytes], set[bytes]]:
+        """Of the old packs and loose objects, what goes and what stays; gives the objects that nothing refers to: those
+        that are to wait in a pack of their own, and those that go."""
         result = self.result
         waiting: set[bytes] = set()
         dropped: set[bytes] = set()
@@ -184,8 +202,7 @@ class Repack:
             else:
                 del self._loose[oid]
                 result.waiting += 1
-        result.dropped = len(dropped - waiting)
-        return waiting
+        return waiting, dropped - waiting
 
     def _is_kept(self, oid: bytes) -> bool:
         return any(pack.find(oid) is not None for pack in self.kept)
@@ -266,12 +283,17 @@ class Repack:
                     pass  # not empty
 
 
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _ids(bases: Iterable[str]) -> set[bytes]:
+    found: set[bytes] = set()
+    for base in bases:
+        pack = Pack(base)
+        found.update(pack.ids())
+        pack.close()
+    return found
+
+
+def _left_out(oid: bytes) -> Failed:
+    return Failed(f"packing left out {oid.hex()}, which is needed", "Nothing was changed; run `snapstore check`.")
 
 
 def _on_disk(base: str) -> int:

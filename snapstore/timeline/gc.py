@@ -8,15 +8,17 @@ import time
 
 from snapstore.git import housekeeping, packing, receive
 from snapstore.git.program import environment, refuse_planted
-from snapstore.git.repack import Repack
+from snapstore.git.repack import Repack, Result
 from snapstore.timeline import creation
+from snapstore.timeline.prune import expire
+from snapstore.timeline.store import failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from snapstore.git.repack import Packing, Result
+    from snapstore.git.repack import Packing
     from snapstore.timeline.store import Store
 
 _LOGGED_FOR = 86400  # seconds that the reflog of records is good for: it is there for `git fsck` alone
@@ -28,11 +30,11 @@ class Collected:
 
     __slots__ = ("by", "dry_run", "expired", "leftovers", "packed")
 
-    def __init__(self, packed: Result, *, by: str, leftovers: int, expired: int, dry_run: bool) -> None:
-        self.packed = packed
+    def __init__(self, *, by: str, dry_run: bool) -> None:
+        self.packed = Result()
         self.by = by  # git, or we ourselves
-        self.leftovers = leftovers  # files of killed processes
-        self.expired = expired  # pruned branches that can no longer be brought back
+        self.leftovers = 0  # files of killed processes
+        self.expired = 0  # pruned branches that can no longer be brought back
         self.dry_run = dry_run
 
     def as_json(self) -> dict[str, Any]:
@@ -65,24 +67,24 @@ def collect(
     if program:
         refuse_planted(store.shadow.git_dir)  # git is about to read its configuration
         way = packing.with_git(program, environment(store.shadow.git_dir), threads=threads)
-    leftovers = expired = 0
+    done = Collected(by="git" if program else "snapstore", dry_run=dry_run)
     now = time.time()
-    work = Repack(store.shadow.objects, older_than=now - grace, packing=way, progress=progress)
-    with work:
-        with store.changing():
-            if not dry_run:
-                from snapstore.timeline.prune import expire
-
-                leftovers = sweep(store)
-                expired = expire(store, grace if pruned_grace is None else pruned_grace)
-                store.shadow.refs.forget_logged(int(now) - _LOGGED_FOR)
-            work.survey(roots(store))
-        work.build()
-        if not dry_run:
+    try:
+        with Repack(store.shadow.objects, older_than=now - grace, packing=way, progress=progress) as work:
             with store.changing():
-                work.install(roots(store))
-    by = "git" if program else "snapstore"
-    return Collected(work.result, by=by, leftovers=leftovers, expired=expired, dry_run=dry_run)
+                if not dry_run:
+                    done.leftovers = sweep(store)
+                    done.expired = expire(store, grace if pruned_grace is None else pruned_grace)
+                    store.shadow.refs.forget_logged(int(now) - _LOGGED_FOR)
+                work.survey(roots(store))
+            work.build()
+            if not dry_run:
+                with store.changing():
+                    work.install(roots(store))
+            done.packed = work.result
+    except OSError as error:
+        raise failed(error) from error
+    return done
 
 
 def roots(store: Store) -> set[bytes]:
