@@ -29,12 +29,11 @@ LONGEST_PROMPT = 60
 
 
 class Asked:
-    """A move as somebody asked for it: how to plan it, and how to speak of it."""
+    """A move as somebody asked for it: how to plan it, and what to say where nothing is to be done."""
 
-    __slots__ = ("make", "nothing", "verb")
+    __slots__ = ("make", "nothing")
 
-    def __init__(self, verb: str, make: MakePlan, nothing: str = "") -> None:
-        self.verb = verb
+    def __init__(self, make: MakePlan, nothing: str = "") -> None:
         self.make = make
         self.nothing = nothing or "Nothing to do: everything is as wanted already."
 

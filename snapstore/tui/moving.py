@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from textual.app import App
 from textual.reactive import reactive
 
-from snapstore.errors import Conflict
+from snapstore.errors import Conflict, Usage
 from snapstore.timeline.ops import Operation
 from snapstore.timeline.plan import Policy
 from snapstore.timeline.seen import changing
@@ -57,7 +57,7 @@ class MovingApp(App[None]):
     def run_move(self, make_plan: MakePlan, verb: str, nothing: str = "") -> None:
         """Starts a move. Those asked for while one is under way wait for it, and are forgotten if it fails or a person
         is asked: they were meant for what would have come of it."""
-        self.in_background(self._in_turn(Asked(verb, make_plan, nothing), self._run))
+        self.in_background(self._in_turn(Asked(make_plan, nothing), self._run), verb)
 
     async def _in_turn(self, asked: Asked, run: int) -> None:
         async with self._one_move:
@@ -126,15 +126,17 @@ class MovingApp(App[None]):
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.to_thread(work, self.store, *arguments)
 
-    def in_background(self, work: Awaitable[None]) -> None:
-        self.run_worker(self._guarded(work), group="acting")
+    def in_background(self, work: Awaitable[None], verb: str) -> None:
+        self.run_worker(self._guarded(work, verb), group="acting")
 
-    async def _guarded(self, work: Awaitable[None]) -> None:
-        """Every error is told, with what to do next. A view that is stale is refreshed first (G-08)."""
+    async def _guarded(self, work: Awaitable[None], verb: str) -> None:
+        """Every error is told, with what failed (S2-20) and what to do next. A view that is stale is refreshed first
+        (G-08)."""
         try:
             await work
         except Exception as error:
             self._run += 1
             if isinstance(error, Conflict) and error.details.get("stale"):
                 await self.refresh_snapshot()
-            self.say(f"Not done: {trouble(error)}", error=True)
+            failed = "" if isinstance(error, Usage) else f"{verb} failed: "
+            self.say(f"{failed}{trouble(error)}", error=True)
