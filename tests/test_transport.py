@@ -27,20 +27,29 @@ SIDE = "refs/heads/shell/side"
 class Server:
     """Repositories in one folder, reached in one way."""
 
-    def __init__(self, folder: Path, address: Callable[[str], str], environment: dict[str, str] | None) -> None:
+    def __init__(
+        self, folder: Path, address: Callable[[str], str], environment: dict[str, str] | None, special: bool
+    ) -> None:
         self.folder = folder
         self.address = address
         self.environment = environment
+        self.special = special  # about the repositories: a setting that makes it git's to serve them
 
     def make(self, name: str = "turns", **settings: str) -> str:
-        bare(self.folder / f"{name}.git", **settings)
+        bare(self.folder / f"{name}.git", **({"pack.threads": "1"} if self.special else {}), **settings)
         return str(self.folder / f"{name}.git")
 
     def open(self, name: str = "turns", **options: object) -> Connection:
         return open_remote(self.address(name), environment=self.environment, timeout=20, **options)  # type: ignore[arg-type]
 
 
-WAYS = ["path", "git", pytest.param("http", marks=needs_lighttpd), pytest.param("ssh", marks=needs_sshd)]
+WAYS = [
+    "path",
+    "path through git",
+    "git",
+    pytest.param("http", marks=needs_lighttpd),
+    pytest.param("ssh", marks=needs_sshd),
+]
 
 
 @pytest.fixture(params=WAYS)
@@ -49,7 +58,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path, nobodys_home: Path) -
     folder.mkdir()
     with ExitStack() as stack:
         environment: dict[str, str] | None = None
-        if request.param == "path":
+        if request.param.startswith("path"):
             base = str(folder)
         elif request.param == "git":
             base = stack.enter_context(remotes.daemon(folder))
@@ -59,7 +68,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path, nobodys_home: Path) -
         else:
             running = stack.enter_context(remotes.ssh(tmp_path / "ssh"))
             base, environment = running.url + str(folder), running.environment
-        yield Server(folder, lambda name: f"{base}/{name}.git", environment)
+        yield Server(folder, lambda name: f"{base}/{name}.git", environment, "through git" in request.param)
 
 
 def helper(home: Path, password: str | None) -> Path:
@@ -575,11 +584,75 @@ def test_the_environment_of_a_hook_leads_nowhere_else(tmp_path: Path, monkeypatc
     assert all_refs(str(user / ".git")) == {}
 
 
-def test_without_git_a_folder_is_out_of_reach_and_says_so(tmp_path: Path) -> None:
+def test_without_git_a_plain_folder_is_enough(tmp_path: Path) -> None:
+    """Only where git has to be asked, because there is something special about it, the lack is told."""
+    environment = {"PATH": str(tmp_path)}
+    history = History(tmp_path / "ours.git", turns=2)
     git_dir = str(bare(tmp_path / "server.git"))
-    with open_remote(git_dir, environment={"PATH": str(tmp_path)}) as remote, pytest.raises(SnapstoreError) as refused:
+    other = shadow_with(tmp_path / "other.git")
+    with open_remote(git_dir, environment=environment) as remote:
+        assert push_all(remote, history) == {MAIN: None}
+        pull_all(remote, other)
+    for place in (git_dir, other.git_dir):
+        git(place, "fsck", "--strict")
+    git(git_dir, "config", "core.sharedRepository", "group")
+    with open_remote(git_dir, environment=environment) as remote, pytest.raises(SnapstoreError) as refused:
         remote.refs()
     assert "git" in refused.value.message and refused.value.hint
+
+
+def test_a_folder_written_in_place_is_as_git_would_have_left_it(tmp_path: Path) -> None:
+    """Modes by umask, no leftovers, git's locks respected, refs that are in each other's way refused."""
+    git_dir = bare(tmp_path / "server.git")
+    history = History(tmp_path / "ours.git", turns=2)
+    with open_remote(str(git_dir)) as remote:
+        assert push_all(remote, history) == {MAIN: None}
+        assert (git_dir / MAIN).stat().st_mode & 0o777 == 0o666 & ~_umask()
+        assert {path.suffix for path in (git_dir / "objects" / "pack").iterdir()} == {".pack", ".idx"}
+        assert not list(git_dir.rglob("*.lock")) and not list((git_dir / "objects").glob("snapstore*"))
+        git(str(git_dir), "pack-refs", "--all", "--prune")
+        history.turn()
+        (git_dir / "refs/heads/shell").mkdir(parents=True, exist_ok=True)
+        (git_dir / f"{MAIN}.lock").touch()
+        assert "locked" in str(push_all(remote, history)[MAIN])
+        (git_dir / f"{MAIN}.lock").unlink()
+        below = {f"{MAIN}/below": (None, history.tip)}
+        assert "in the way" in str(remote.push(below, [], history.shadow.objects)[f"{MAIN}/below"])
+        assert push_all(remote, history) == {MAIN: None}
+        (git_dir / "refs/heads/empty/folder").mkdir(parents=True)
+        assert remote.push({"refs/heads/empty": (None, history.tip)}, [], history.shadow.objects)
+    git(str(git_dir), "fsck", "--strict")
+    assert not list(git_dir.rglob("*.lock"))
+    assert git(str(git_dir), "rev-parse", MAIN).decode().strip() == history.tip.hex()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_many_pushes_do_not_pile_up_packs(tmp_path: Path) -> None:
+    """Where packs have come together, git is asked to take the push, and its gc finds its work."""
+    git_dir = bare(tmp_path / "server.git")
+    history = History(tmp_path / "ours.git")
+    with open_remote(str(git_dir)) as remote:
+        for _ in range(70):
+            history.turn()
+            assert push_all(remote, history) == {MAIN: None}
+    assert len(list((git_dir / "objects" / "pack").glob("*.pack"))) <= 52
+    git(str(git_dir), "fsck", "--strict")
+
+
+def test_what_is_damaged_here_is_not_pushed(tmp_path: Path) -> None:
+    """The other side's refusal to take what is not whole would come too late where nobody checks."""
+    git_dir = bare(tmp_path / "server.git")
+    history = History(tmp_path / "ours.git", turns=1)
+    ids = [item[0] for item in missing.between(history.shadow.objects, [history.tip], [])]
+    with open_remote(str(git_dir)) as remote, pytest.raises(SnapstoreError) as refused:
+        remote.push({MAIN: (None, history.tip)}, ids[1:], history.shadow.objects)
+    assert "not whole" in refused.value.message and "check" in refused.value.hint
+    assert all_refs(str(git_dir)) == {} and objects_in(str(git_dir)) == set()
 
 
 def test_a_broken_fetch_is_made_anew(tmp_path: Path) -> None:

@@ -7,8 +7,6 @@ over what has just come in, proves that nothing is missing from it.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-
 from snapstore.errors import Corrupt
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FOLDER, GITLINK, TAG, TREE
 from snapstore.git.trees import parse
@@ -55,6 +53,8 @@ def is_ancestor(objects: Objects, old: bytes, new: bytes) -> bool:
 
 def ancestors(objects: Objects, tips: Iterable[bytes], shared: set[bytes]) -> Iterator[bytes]:
     """Commits from the tips back, the newest first; nothing below one that is found to be `shared` meanwhile."""
+    from heapq import heappop, heappush
+
     queue: list[tuple[int, bytes]] = []
     seen: set[bytes] = set()
     links: dict[bytes, tuple[bytes, ...]] = {}
@@ -181,6 +181,8 @@ class _Walk:
     def _painted(self, starts: list[bytes]) -> set[bytes]:
         """What the starts reach and the known ones do not, from the newest down until nothing unknown is left. Clocks
         that go backwards may make it list too much, never too little."""
+        from heapq import heappop, heappush
+
         queue: list[tuple[int, bytes]] = []
         held: set[bytes] = set()
         found: set[bytes] = set()

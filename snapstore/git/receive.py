@@ -113,10 +113,10 @@ class Incoming:
             raise
         return self
 
-    def accept(self) -> str | None:
+    def accept(self, keep: bytes = b"") -> str | None:
         """Makes the objects visible and durable. Gives the pack's path without suffix, to be given to
         `Objects.release` when refs hold its objects: until then a `.keep` beside it holds off any gc. Call it under the
-        store's lock, right before the refs move. None when nothing came."""
+        store's lock, right before the refs move. None when nothing came. `keep` is what stands in that file."""
         if not self.ids:
             self.discard()
             return None
@@ -130,7 +130,7 @@ class Incoming:
                 # Taken over by a run that did not come to its refs. Not the caller's to discard, so it is not given.
                 os.utime(f"{base}.pack")
                 return None
-            self._move_in(base)
+            self._move_in(base, keep)
         except OSError as error:
             raise cannot_write(error) from error
         finally:
@@ -138,9 +138,13 @@ class Incoming:
         self._objects.reload()
         return base
 
-    def _move_in(self, base: str) -> None:
+    def _move_in(self, base: str, keep: bytes) -> None:
         try:
-            os.close(os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            fd = os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                write_all(fd, keep)
+            finally:
+                os.close(fd)
             for suffix in (".pack", ".idx"):
                 os.rename(self._base + suffix, base + suffix)
             sync_folder(self._objects.pack_folder)

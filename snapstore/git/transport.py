@@ -10,9 +10,7 @@ import os
 import time
 
 from snapstore.git import missing, outgoing
-from snapstore.git.receive import Incoming, Limits
 from snapstore.git.transports import report, urls
-from snapstore.git.transports.negotiation import Negotiation
 from snapstore.git.transports.pktline import (
     FLUSH,
     is_ref,
@@ -30,7 +28,10 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from snapstore.git.odb import Objects
+    from snapstore.git.receive import Incoming, Limits
+    from snapstore.git.transports.negotiation import Negotiation
     from snapstore.git.transports.pktline import Advertisement, Progress, Source
+    from snapstore.git.transports.report import Moves
     from snapstore.git.transports.stream import Stream
 
     T = TypeVar("T")
@@ -60,6 +61,10 @@ def open_remote(
         from snapstore.git.transports.http import HttpConnection
 
         return HttpConnection(*options)
+    if address.scheme == "path":
+        from snapstore.git.transports.folder import FolderConnection
+
+        return FolderConnection(*options)
     return Connection(*options)
 
 
@@ -103,6 +108,8 @@ class Connection:
     def fetch(self, wants: Collection[bytes], haves: Iterable[bytes], into: Objects) -> Incoming:
         """Brings in what the wanted tips need and the store lacks. `haves` are tips of ours, whole with all their
         history. What came is checked in full, and invisible until `Incoming.accept`."""
+        from snapstore.git.receive import Incoming  # a push does without
+
         tips = [oid for oid in haves if into.contains(oid, fresh=False)]
         wanted = list(dict.fromkeys(wants))
         if all(oid in tips for oid in wanted):
@@ -111,7 +118,7 @@ class Connection:
 
     def push(
         self,
-        updates: Mapping[str, tuple[bytes | None, bytes | None]],
+        updates: Moves,
         objects: Sequence[bytes],
         source: Objects,
         *,
@@ -132,12 +139,9 @@ class Connection:
         going = {name: (old, new) for name, (old, new) in going.items() if old != new}
         if not going:
             return results
-        atomic = atomic and "atomic" in offered.capabilities
         try:
-            sends = any(new is not None for _, new in going.values())
-            pack = (lambda: self._counted(source, objects, offered)) if sends else tuple
-            answer = self._exchange(report.commands(going, offered, atomic), pack)
-            results.update(self._report(answer, going, offered))
+            can = "atomic" in offered.capabilities
+            results.update(self._moved(going, objects, source, offered, atomic=atomic and can))
         finally:
             self.close()
         return results
@@ -204,6 +208,9 @@ class Connection:
     # The same for both.
 
     def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
+        from snapstore.git.receive import Incoming
+        from snapstore.git.transports.negotiation import Negotiation
+
         incoming = Incoming(into, self._limits, self._progress)
         try:
             offered = self._ask_for(FETCH)
@@ -235,15 +242,21 @@ class Connection:
             self._service = service
         return self._offered
 
+    def _moved(
+        self, going: Moves, objects: Sequence[bytes], source: Objects, offered: Advertisement, *, atomic: bool
+    ) -> dict[str, str | None]:
+        sends = any(new is not None for _, new in going.values())
+        pack = (lambda: self._counted(source, objects, offered)) if sends else tuple
+        answer = self._exchange(report.commands(going, offered, atomic), pack)
+        return self._report(answer, going, offered)
+
     def _counted(self, source: Objects, objects: Sequence[bytes], offered: Advertisement) -> Iterator[bytes]:
         progress = self._progress
         total = len(objects)
         count = (lambda done: progress("sending", done, total)) if progress is not None else None
         return outgoing.pack(source, objects, offset_deltas="ofs-delta" in offered.capabilities, count=count)
 
-    def _report(
-        self, answer: Source, going: Mapping[str, tuple[bytes | None, bytes | None]], offered: Advertisement
-    ) -> dict[str, str | None]:
+    def _report(self, answer: Source, going: Moves, offered: Advertisement) -> dict[str, str | None]:
         if "report-status" not in offered.capabilities:
             self.close()
             found = self.refs(push=True)

@@ -24,6 +24,7 @@ _SETTINGS = {
     "core.fsmonitor": "false",
     "protocol.allow": "never",
 }
+_LOOSE, _PACKS = 26, 100  # in one of 256 folders; files, two or three a pack
 
 
 def reach(
@@ -54,7 +55,7 @@ def _folder(address: Address, service: str, environment: Mapping[str, str], time
     if not os.path.isdir(path):
         raise Remote(f"{path} is not a folder", "Make a repository there with `git init --bare`, or mend the address.")
     settings = dict(_SETTINGS)
-    if not _plain_upkeep(path):
+    if service == "git-receive-pack" and not _needs_upkeep(path):
         settings["receive.autogc"] = "false"
     kept = outside_git(environment)
     kept.update(GIT_ALLOW_PROTOCOL="none", GIT_NO_LAZY_FETCH="1", GIT_CONFIG_COUNT=str(len(settings)))
@@ -64,13 +65,17 @@ def _folder(address: Address, service: str, environment: Mapping[str, str], time
     return Process(["git", service.removeprefix("git-"), path], kept, path, timeout)
 
 
-def _plain_upkeep(path: str) -> bool:
-    """Whether `git gc --auto`, which a push may start there, would run no program but git."""
-    for folder in (path, f"{path}/.git"):
-        try:
-            with open(f"{folder}/config", "rb") as file:
-                text = file.read(1 << 20).lower()
-        except OSError:
-            continue
-        return b"hook" not in text and b"[include" not in text
-    return False
+def _needs_upkeep(path: str) -> bool:
+    """Whether a push may start `git gc --auto` there: where it would find something to do (by git's own estimate; two
+    processes less where not), and would run no program but git."""
+    folder = path if os.path.isdir(f"{path}/objects") else f"{path}/.git"
+    try:
+        loose = os.listdir(f"{folder}/objects/17") if os.path.isdir(f"{folder}/objects/17") else []
+        packs = os.listdir(f"{folder}/objects/pack")
+        if len(loose) <= _LOOSE and len(packs) <= _PACKS:
+            return False
+        with open(f"{folder}/config", "rb") as file:
+            text = file.read(1 << 20).lower()
+    except OSError:
+        return False
+    return b"hook" not in text and b"[include" not in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from snapstore.git.missing import ancestors
-from snapstore.git.transports.pktline import FLUSH, packet, packets, read_packet
+from snapstore.git.transports.pktline import AGENT, FLUSH, packet, packets, read_packet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from snapstore.git.odb import Objects
     from snapstore.git.transports.pktline import Advertisement, Source
 
-AGENT = "agent=snapstore"
 _FIRST_ROUND = 32
 _IN_VAIN = 512  # haves that led nowhere; the rest is fetched anew
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 FLUSH = b"0000"
+AGENT = "agent=snapstore"
 LONGEST = 65516
 MOST_REFS = 1_000_000
 ZEROS = "0" * 40

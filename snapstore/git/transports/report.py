@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from snapstore.errors import Remote
 from snapstore.git.commits import one_line
-from snapstore.git.transports.negotiation import AGENT
-from snapstore.git.transports.pktline import FLUSH, ZEROS, packet, packets
+from snapstore.git.transports.pktline import AGENT, FLUSH, ZEROS, packet, packets
 from snapstore.git.transports.stream import Broken
 
 TYPE_CHECKING = False

@@ -1,0 +1,117 @@
+"""The part of the benchmark for remotes: `scripts/bench share`. Whole processes on both sides, folders on this disk."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from snapstore import Store
+
+ROUNDS = 15
+FIRST = 5
+
+
+class Bench(Protocol):
+    work: Path
+
+    def note(self, work: str, size: int, ours: float, git: float, ratio: float, reach: str, ok: bool) -> None: ...
+    def forget(self) -> None: ...
+
+
+def share(bench: Bench, tree: Path, size: int) -> None:
+    """First push of a borrowed baseline, then turns one by one: pushed, and pulled on a second machine; each against
+    `git push` and `git fetch` of the same commits between repositories that hold nothing else."""
+    bench.forget()
+    if not (tree / ".git").exists():
+        for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"], ["repack", "-adq"]):
+            subprocess.run(["git", "-c", "gc.auto=0", *words], cwd=tree, check=True, capture_output=True)
+    with Store.open(tree, create=True, session="bench") as store:
+        _Run(bench, tree, size, store).all()
+
+
+class _Run:
+    def __init__(self, bench: Bench, tree: Path, size: int, store: Store) -> None:
+        self.bench, self.tree, self.size, self.store = bench, tree, size, store
+        self.git_dir = store.shadow.git_dir
+        self.ours, self.theirs = bench.work / "ours.git", bench.work / "theirs.git"
+        self.second = {**os.environ, "SNAPSTORE_HOME": str(bench.work / "second")}
+        self.times: dict[str, list[float]] = {}
+
+    def all(self) -> None:
+        try:
+            for at in range(FIRST):
+                self.first(at)
+            self.add("first push, borrowed baseline", "first push", "git first push")
+            self.clone()
+            for at in range(ROUNDS):
+                self.round(at)
+            self.add("push of one turn", "push", "git push")
+            self.add("pull of one turn", "pull", "git fetch")
+        finally:
+            for folder in (self.ours, self.theirs, self.bench.work / "second", self.bench.work / "mirror.git"):
+                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(self.bench.work / "checkout", ignore_errors=True)
+
+    def first(self, at: int) -> None:
+        for hub in (self.ours, self.theirs):
+            shutil.rmtree(hub, ignore_errors=True)
+            subprocess.run(["git", "init", "-q", "--bare", hub], check=True)
+        if at == 0:
+            self.snapstore("remote", "add", "origin", str(self.ours))
+        os.sync()
+        self.timed("first push", lambda: self.snapstore("push", "-q"))
+        os.sync()
+        self.timed("git first push", lambda: self.git_push())
+
+    def clone(self) -> None:
+        """The second machine, and a bare repository that git fetches into."""
+        self.snapstore("clone", "-q", str(self.ours), str(self.bench.work / "checkout"), environment=self.second)
+        self.mirror = self.bench.work / "mirror.git"
+        subprocess.run(["git", "clone", "-q", "--mirror", self.theirs, self.mirror], check=True)
+
+    def round(self, at: int) -> None:
+        chance = random.Random(at)
+        session = self.store.session("bench")
+        files = sorted(path for path in self.tree.rglob("*.*") if path.is_file() and ".git" not in path.parts)
+        with session.turn(f"turn {at}") as turn:
+            chosen = chance.sample(files, 3)
+            turn.touch(*chosen)
+            for path in chosen:
+                path.write_text(path.read_text() + f"# {chance.random()}\n")
+        pair: list[Callable[[], None]] = [
+            lambda: self.timed("push", lambda: self.snapstore("push", "-q")),
+            lambda: self.timed("git push", lambda: self.git_push()),
+        ]
+        for work in pair if at % 2 else reversed(pair):
+            work()
+        checkout = self.bench.work / "checkout"
+        self.timed("pull", lambda: self.snapstore("pull", "-q", folder=checkout, environment=self.second))
+        fetch = ["git", f"--git-dir={self.mirror}", "fetch", "-q", "origin"]
+        self.timed("git fetch", lambda: subprocess.run(fetch, check=True, capture_output=True))
+
+    def git_push(self) -> None:
+        command = ["git", f"--git-dir={self.git_dir}", "push", "-q", str(self.theirs), "refs/heads/bench/main"]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def snapstore(self, *words: str, folder: Path | None = None, environment: dict[str, str] | None = None) -> None:
+        command = [str(Path(sys.executable).with_name("snapstore")), *words]
+        done = subprocess.run(command, cwd=folder or self.tree, env=environment, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"{' '.join(words)}: {done.stderr.decode()}")
+
+    def timed(self, name: str, work: Callable[[], object]) -> None:
+        start = time.perf_counter()
+        work()
+        self.times.setdefault(name, []).append((time.perf_counter() - start) * 1000)
+
+    def add(self, work: str, ours: str, git: str) -> None:
+        mine, other = statistics.median(self.times[ours]), statistics.median(self.times[git])
+        self.bench.note(work, self.size, mine, other, other / mine, "1x", mine <= other)
