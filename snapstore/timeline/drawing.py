@@ -60,11 +60,10 @@ def can_draw(encoding: str | None) -> bool:
     return True
 
 
-def rows(graph: Graph, *, everything: bool, fold: bool | None = None) -> list[Row]:
+def rows(graph: Graph, *, everything: bool) -> list[Row]:
     """The drawing of a tree: all of it, or without archived branches and with long runs folded."""
-    drawn = _lanes(graph, graph.nodes.keys() if everything else listed(graph))
-    fold = not everything if fold is None else fold
-    return _folded(drawn, _ends(graph)) if fold else drawn
+    drawn = lanes(graph, everything=everything)
+    return drawn if everything else folded(graph, drawn)
 
 
 def listed(graph: Graph) -> set[bytes]:
@@ -78,7 +77,9 @@ def listed(graph: Graph) -> set[bytes]:
     return seen
 
 
-def _lanes(graph: Graph, shown: Collection[bytes]) -> list[Row]:
+def lanes(graph: Graph, *, everything: bool) -> list[Row]:
+    """Every node in its lane, and where lanes join; archived branches too, or without them."""
+    shown: Collection[bytes] = graph.nodes.keys() if everything else listed(graph)
     nodes, children, whole = graph.nodes, graph.children, len(shown) == len(graph.nodes)
     drawn: list[Row] = []
     # What is to be drawn, the next thing last: where a lane begins, or the rows of one that are ready, the last first.
@@ -120,12 +121,10 @@ def onward(graph: Graph, oid: bytes, ways: list[bytes]) -> bytes | None:
     return next((way for way in ways if graph.branch_of(way) == home), ways[-1] if ways else None)
 
 
-def _ends(graph: Graph) -> set[bytes]:
-    """The nodes that are never folded away, for what they are."""
-    return {graph.cursor, graph.tip, *graph.branches.values(), *graph.archived.values(), *graph.checkpoints.values()}
-
-
-def _folded(drawn: list[Row], ends: set[bytes]) -> list[Row]:
+def folded(graph: Graph, drawn: list[Row]) -> list[Row]:
+    """The same with long runs of plain nodes folded. Where something is pinned or ends is not plain."""
+    pins = graph.branches, graph.archived, graph.checkpoints
+    ends = {graph.cursor, graph.tip, *(oid for names in pins for oid in names.values())}
     found: list[Row] = []
     start, depth = 0, -1  # of the plain run that goes on
     for at, row in enumerate(drawn):

@@ -112,7 +112,7 @@ class SnapstoreApp(LookingApp):
     def on_mount(self) -> None:
         self.tree_view.focus()
         self._show(self.snapshot)
-        self.run_worker(self._follow(), group="follow")
+        self.run_worker(self._follow, group="follow")
         self.set_interval(AGES_EVERY, self.tree_view.repaint)
 
     # The store, and what is shown of it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -15,6 +16,7 @@ from snapstore.tui.help import HelpScreen
 from snapstore.tui.search import Search, SearchScreen
 from snapstore.tui.themes import THEMES, other
 from snapstore.tui.treeview import TreeView
+from snapstore.tui.words import Words
 
 if TYPE_CHECKING:
     from snapstore.tui.snapshot import Snapshot
@@ -56,7 +58,7 @@ class LookingApp(ActingApp):
         self._digits = ""
         self._counting = False
         self._search: Search | None = None
-        self._read_words: dict[bytes, str] = {}
+        self._read_words = Words()
         self._origin: bytes | None = None
 
     @property
@@ -84,7 +86,7 @@ class LookingApp(ActingApp):
             self._note(event.key)
             if event.key in _OPEN_A_LINE and len(self.screen_stack) == 1:
                 self._ahead = []
-                self.run_worker(self._wait_for_line(), group="line")
+                self.run_worker(self._wait_for_line, group="line")
         await super().on_event(event)
 
     async def _wait_for_line(self) -> None:
@@ -191,9 +193,10 @@ class LookingApp(ActingApp):
             if self._origin is not None:
                 self.select(self._origin)
             return
-        self.look_for(text)
+        if self._search is None or self._search.text != text:
+            self.look_for(text)
         self._tell_found()
-        self.run_worker(self._look_further(), group="search", exclusive=True)
+        self.run_worker(self._look_further, group="search", exclusive=True)
 
     async def _look_further(self) -> None:
         """Whole prompts and paths, which have to be read. What is found first is gone to if nothing was before."""
@@ -252,7 +255,7 @@ class LookingApp(ActingApp):
         if self._search is not None:
             self._search = Search(self._search.text, snapshot, self._read_words)
             self._show_found()
-            self.run_worker(self._look_quietly(self._search), group="search", exclusive=True)
+            self.run_worker(partial(self._look_quietly, self._search), group="search", exclusive=True)
 
     async def _look_quietly(self, search: Search) -> None:
         try:

@@ -22,38 +22,44 @@ if TYPE_CHECKING:
     from snapstore.git.shadow import Shadow
     from snapstore.timeline.store import Store
     from snapstore.tui.snapshot import Snapshot
+    from snapstore.tui.words import Words
 
 _AT_ONCE = 250  # nodes read before what was found is shown
 _LONGEST = 20_000  # characters of a prompt that are looked through
 
 
 class Search:
-    """One text, and where it is found so far."""
+    """One text, and where it is found so far. `known` are the words of nodes that were read before."""
 
-    def __init__(self, text: str, snapshot: Snapshot, known: dict[bytes, str]) -> None:
+    def __init__(self, text: str, snapshot: Snapshot, known: Words) -> None:
         self.text = text
         self.snapshot = snapshot
         self.whole = False  # whether everything was looked through
         self._wanted = text.casefold()
         self._known = known
-        words, shown = snapshot.words.items(), snapshot.shown
-        self.hits = {oid for oid, text in words if self._wanted in text and oid in shown} if text else set()
+        self.hits: set[bytes] = set()
+        self._take(snapshot.words.holding(self._wanted))
+        self._take(known.holding(self._wanted))
         self._unread: list[bytes] | None = None
         self._order: list[int] = []
+
+    def _take(self, found: Iterable[bytes]) -> None:
+        shown = self.snapshot.shown
+        self.hits |= {oid for oid in found if oid in shown}
 
     async def look_further(self, open_store: Callable[[], AbstractContextManager[Store]], start: bytes) -> bool:
         """Reads on from a node, and says whether more was found; to be called until all was looked through."""
         before = len(self.hits)
         if self._unread is None:
+            order, known = self.snapshot.order, self._known.texts
             first = self.snapshot.places.get(start, 0)
-            order = [*self.snapshot.order[first:], *self.snapshot.order[:first]]
-            self._unread = [oid for oid in order if oid not in self._known]
-            self.hits |= {oid for oid in order if self._wanted in self._known.get(oid, "")}
+            missing = len(order) > len(known) or not all(oid in known for oid in order)
+            self._unread = [oid for oid in (*order[first:], *order[:first]) if oid not in known] if missing else []
         if self._unread:
             found = await asyncio.to_thread(_read, open_store, self._unread[:_AT_ONCE])
             del self._unread[:_AT_ONCE]
-            self._known |= found
-            self.hits |= {oid for oid, words in found.items() if self._wanted in words}
+            self._known.add(found)
+            self._take(oid for oid, words in found.items() if self._wanted in words)
         self.whole = not self._unread
         return len(self.hits) > before
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from snapstore.timeline.drawing import listed, onward, rows
+from snapstore.timeline.drawing import folded, lanes, listed, onward
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.painting import CURRENT, NEWEST, NEXT
+from snapstore.tui.words import Words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Snapshot:
         self.tip = graph.tip
         self.branch = graph.branch
         self.moment = moment_of(graph, archived)
-        self.rows: list[Row] = rows(graph, everything=archived, fold=True)
-        self.runs = {node.oid: row for row in self.rows for node in row.folded}
+        self.unfolded: list[Row] = lanes(graph, everything=archived)
+        self.rows: list[Row] = folded(graph, self.unfolded)
         undone = graph.undone()
         self.undone = frozenset(undone)
         self.next_redo: bytes | None = undone[0] if undone else None
@@ -63,6 +64,11 @@ class Snapshot:
         return self.graph.nodes.keys() if self.archived else listed(self.graph)
 
     @cached_property
+    def runs(self) -> dict[bytes, Row]:
+        """The folded run that a node is part of, for those that are."""
+        return {node.oid: row for row in self.rows for node in row.folded}
+
+    @cached_property
     def marks(self) -> dict[bytes, tuple[str, str]]:
         """The nodes that undo and redo are about, as Vim's users know them."""
         found = {self.newest: NEWEST}
@@ -75,28 +81,22 @@ class Snapshot:
 
     @cached_property
     def order(self) -> list[bytes]:
-        """Every shown node from top to bottom, folded ones included."""
-        found: list[bytes] = []
-        for row in self.rows:
-            if row.node is not None:
-                found.append(row.node.oid)
-            elif row.folded:
-                found += [node.oid for node in row.folded]
-        return found
+        """Every shown node from top to bottom, those in folded runs included."""
+        return [row.node.oid for row in self.unfolded if row.node is not None]
 
     @cached_property
     def places(self) -> dict[bytes, int]:
         return {oid: place for place, oid in enumerate(self.order)}
 
     @cached_property
-    def words(self) -> dict[bytes, str]:
+    def words(self) -> Words:
         """What the drawing says of each node, whatever its case: the prompt's first line and the names."""
         graph = self.graph
         found = {oid: node.subject.casefold() for oid, node in graph.nodes.items() if node.kind not in UNSAID}
         for names in (graph.branches, graph.archived, graph.checkpoints):
             for name, oid in names.items():
                 found[oid] = f"{found.get(oid, '')}\n{name.casefold()}"
-        return found
+        return Words(found)
 
     # Ways.
 

@@ -10,8 +10,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from snapstore.timeline import painting
-from snapstore.timeline.drawing import Glyphs, Row
+from snapstore.timeline.drawing import Glyphs
 from snapstore.timeline.painting import Painter
+from snapstore.tui.folds import Folds, can_stand, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
+    from snapstore.timeline.drawing import Row
     from snapstore.tui.snapshot import Snapshot
 
 _ROLES = (*painting.ROLES, "selected", "marked", "found")
@@ -67,9 +69,7 @@ class TreeView(ScrollView, can_focus=True):
         self._glyphs = Glyphs(ascii=ascii)
         self._bar = ">" if ascii else "▌"
         self._snapshot: Snapshot | None = None
-        self._lines: list[Row] = []
-        self._places: dict[bytes, int] = {}  # of nodes, and of folded runs under their key
-        self._open: set[bytes] = set()  # the keys of runs that are unfolded
+        self._folds = Folds()
         self._at = 0
         self._placed = False  # whether the first screen was chosen
         self._dates = False
@@ -90,34 +90,21 @@ class TreeView(ScrollView, can_focus=True):
             select = snapshot.cursor if stay == before.cursor else stay
         if select is not None and select not in snapshot.shown:
             select = None
-        self._lay_out(select)
-        places = (select, _key(run) if run is not None else None, snapshot.cursor)
-        self._at = next(self._places[place] for place in places if place is not None and place in self._places)
+        self._folds.load(snapshot, select)
+        wanted = (select, key_of(run) if run is not None else None, snapshot.cursor)
+        places = (self._folds.place(key) for key in wanted)
+        self._took(next((place for place in places if place is not None), 0))
         if before is not None:
             self.scroll_to(y=self._at - above, animate=False)
-        self._show_selected()
-        self._tell()
+            self._show_selected()
 
-    def _lay_out(self, visible: bytes | None) -> None:
-        """Lines and their places, with the runs unfolded that are open; the one around a node is opened."""
-        assert self._snapshot is not None
-        around = self._snapshot.runs.get(visible) if visible is not None else None
-        if around is not None:
-            self._open.add(_key(around))
-        lines: list[Row] = []
-        for row in self._snapshot.rows:
-            if row.folded and _key(row) in self._open:
-                lines += [Row(row.depth, node) for node in row.folded]
-            else:
-                lines.append(row)
-        self._lines = lines
-        self._places = {
-            row.node.oid if row.node is not None else _key(row): at
-            for at, row in enumerate(lines)
-            if row.node is not None or row.folded
-        }
-        self.virtual_size = Size(0, len(lines))
+    def _took(self, at: int) -> None:
+        """Other lines, and the one to look at."""
+        self._at = at
+        self.virtual_size = Size(0, len(self._lines))
         self.repaint()
+        self._show_selected()
+        self.post_message(self.Selected(self.selected))
 
     def repaint(self) -> None:
         """Paints anew: another width, other colours, another time."""
@@ -142,6 +129,10 @@ class TreeView(ScrollView, can_focus=True):
     # Where one looks.
 
     @property
+    def _lines(self) -> list[Row]:
+        return self._folds.lines
+
+    @property
     def selected(self) -> bytes | None:
         row = self._lines[self._at] if self._lines else None
         return row.node.oid if row is not None and row.node is not None else None
@@ -154,9 +145,14 @@ class TreeView(ScrollView, can_focus=True):
 
     def select(self, oid: bytes) -> None:
         """Looks at a node; the run that it is folded in is opened."""
-        if oid not in self._places:
-            self._lay_out(oid)
-        self._go(self._places[oid])
+        lines = self._lines
+        place = self._folds.reveal(oid)
+        if place is None:
+            return
+        if self._lines is lines:
+            self._go(place)
+        else:
+            self._took(place)
 
     def walk(self, steps: int) -> None:
         """So many rows down, or up; where branches join is no place to stand."""
@@ -164,7 +160,7 @@ class TreeView(ScrollView, can_focus=True):
         at = self._at
         for _ in range(abs(steps)):
             next_one = at + step
-            while 0 <= next_one < len(self._lines) and not _can_stand(self._lines[next_one]):
+            while 0 <= next_one < len(self._lines) and not can_stand(self._lines[next_one]):
                 next_one += step
             if not 0 <= next_one < len(self._lines):
                 break
@@ -178,9 +174,6 @@ class TreeView(ScrollView, can_focus=True):
         self.refresh_line(before)
         self.refresh_line(at)
         self._show_selected()
-        self._tell()
-
-    def _tell(self) -> None:
         self.post_message(self.Selected(self.selected))
 
     def _show_selected(self) -> None:
@@ -189,46 +182,19 @@ class TreeView(ScrollView, can_focus=True):
             margin = min(_MARGIN, (height - 1) // 2)
             self.scroll_to_region(Region(0, self._at - margin, 1, 1 + 2 * margin), animate=False, x_axis=False)
 
-    # Folds.
-
     def toggle_fold(self) -> bool:
         """Unfolds the selected run, or folds the one around the selected node. Says whether there was one."""
-        row = self._around()
-        if row is None:
+        place = self._folds.toggle(self._at) if self._lines else None
+        if place is None:
             return False
-        key = _key(row)
-        if key in self._open:
-            self._open.discard(key)
-            self._lay_out(None)
-            self._at = self._places[key]
-        else:
-            self._open.add(key)
-            self._lay_out(None)
-            self._at = self._places[row.folded[0].oid]
-        self._show_selected()
-        self._tell()
+        self._took(place)
         return True
 
-    def toggle_folds(self) -> bool:
-        """Unfolds every run; when all are, folds them again. Says whether they are open now."""
-        if self._snapshot is None:
-            return False
-        keys = {_key(row) for row in self._snapshot.rows if row.folded}
-        around, stay = self._around(), self.selected
-        self._open = set() if keys <= self._open else keys
-        self._lay_out(None)
-        if stay not in self._places and around is not None:
-            stay = _key(around)
-        self._at = self._places[stay if stay is not None else self._snapshot.cursor]
-        self._show_selected()
-        self._tell()
-        return bool(self._open)
-
-    def _around(self) -> Row | None:
-        """The run that is selected, or that the selected node is part of."""
-        if self.run is not None or self._snapshot is None or self.selected is None:
-            return self.run
-        return self._snapshot.runs.get(self.selected)
+    def toggle_folds(self) -> None:
+        """Unfolds every run; when all are, folds them again."""
+        place = self._folds.toggle_all(self._at) if self._lines else None
+        if place is not None:
+            self._took(place)
 
     # Painting.
 
@@ -299,16 +265,7 @@ class TreeView(ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         at = self.scroll_offset.y + event.y
-        if 0 <= at < len(self._lines) and _can_stand(self._lines[at]):
+        if 0 <= at < len(self._lines) and can_stand(self._lines[at]):
             self._go(at)
             if self.run is not None:
                 self.toggle_fold()
-
-
-def _key(row: Row) -> bytes:
-    """What a run is known by as long as it grows: its oldest node."""
-    return row.folded[-1].oid
-
-
-def _can_stand(row: Row) -> bool:
-    return row.node is not None or bool(row.folded)

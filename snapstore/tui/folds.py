@@ -1,0 +1,114 @@
+"""The rows of a snapshot with some of its runs unfolded, and where each node stands among them."""
+
+from __future__ import annotations
+
+from snapstore.timeline.drawing import Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.tui.snapshot import Snapshot
+
+
+class Folds:
+    """What a person opened stays open in the next snapshot. To open or close one run costs the same in a small tree and
+    in a large one."""
+
+    def __init__(self) -> None:
+        self.lines: list[Row] = []
+        self._snapshot: Snapshot | None = None
+        self._all_open = False
+        self._others: set[bytes] = set()  # the runs that are not as all are
+        self._places: dict[bytes, int] | None = None
+
+    def load(self, snapshot: Snapshot, visible: bytes | None) -> None:
+        """Another snapshot; a run is opened if that is needed to see a node."""
+        self._snapshot = snapshot
+        around = snapshot.runs.get(visible) if visible is not None else None
+        if around is not None and not self._is_open(around):
+            self._change(around)
+        if not self._others:
+            self._take(list(snapshot.unfolded if self._all_open else snapshot.rows))
+            return
+        lines: list[Row] = []
+        for row in snapshot.rows:
+            if row.folded and self._is_open(row):
+                lines += _unfolded(row)
+            else:
+                lines.append(row)
+        self._take(lines)
+
+    def place(self, key: bytes | None) -> int | None:
+        """The line of a node, or of a folded run by its key."""
+        if self._places is None:
+            self._places = {
+                row.node.oid if row.node is not None else key_of(row): at
+                for at, row in enumerate(self.lines)
+                if can_stand(row)
+            }
+        return self._places.get(key) if key is not None else None
+
+    def reveal(self, oid: bytes) -> int | None:
+        """The line of a node, which is unfolded for it; None for one that is not drawn."""
+        place = self.place(oid)
+        if place is None and self._snapshot is not None and oid in self._snapshot.runs:
+            self.load(self._snapshot, oid)
+            place = self.place(oid)
+        return place
+
+    def toggle(self, at: int) -> int | None:
+        """Unfolds the run in a line, or folds the one around its node; gives the line to stand on then."""
+        row = self._around(at)
+        if row is None:
+            return None
+        self._change(row)
+        lines, node = self.lines, self.lines[at].node
+        if node is None:
+            lines[at : at + 1] = _unfolded(row)
+            self._take(lines)
+            return at
+        first = at - row.folded.index(node)
+        lines[first : first + len(row.folded)] = [row]
+        self._take(lines)
+        return first
+
+    def toggle_all(self, at: int) -> int | None:
+        """Unfolds every run; when all are, folds them again. Gives the line to stand on then."""
+        if self._snapshot is None:
+            return None
+        row, around = self.lines[at], self._around(at)
+        self._all_open = bool(self._others) or not self._all_open
+        self._others = set()
+        self.load(self._snapshot, None)
+        stay = row.node if row.node is not None else around.folded[0] if around is not None else None
+        # Looking for it costs less than knowing the places of all.
+        places = (at for at, row in enumerate(self.lines) if row is around or (row.node is stay and stay is not None))
+        return next(places, None)
+
+    def _around(self, at: int) -> Row | None:
+        row = self.lines[at]
+        if row.node is None or self._snapshot is None:
+            return row if row.folded else None
+        return self._snapshot.runs.get(row.node.oid)
+
+    def _is_open(self, row: Row) -> bool:
+        return (key_of(row) in self._others) != self._all_open
+
+    def _change(self, row: Row) -> None:
+        self._others ^= {key_of(row)}
+
+    def _take(self, lines: list[Row]) -> None:
+        self.lines, self._places = lines, None
+
+
+def key_of(row: Row) -> bytes:
+    """What a run is known by as long as it grows: its oldest node."""
+    return row.folded[-1].oid
+
+
+def can_stand(row: Row) -> bool:
+    """Where branches join is no place to stand."""
+    return row.node is not None or bool(row.folded)
+
+
+def _unfolded(row: Row) -> list[Row]:
+    return [Row(row.depth, node) for node in row.folded]
