@@ -307,7 +307,7 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["turns", "moves", "hook", "page"]
+    parts = ["turns", "moves", "hook", "page", "tui"]
     parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
@@ -329,7 +329,7 @@ def main() -> None:
         bench = Bench(work)
         print(f"{'work':34} {'files':>6} {'ours ms':>10} {'git ms':>10} {'ratio':>8}  {'reach':>6}")
         sizes = [int(size) for size in options.sizes.split(",") if size]
-        for size in sizes:
+        for size in sizes if {"turns", "moves", "hook"} & set(options.parts) else ():
             tree = work / f"tree{size}"
             tree.mkdir()
             make_tree(tree, size)
@@ -353,6 +353,10 @@ def main() -> None:
             transcripts(bench)
         if "page" in options.parts:
             page(bench)
+        if "tui" in options.parts:
+            from bench_tui import tui
+
+            tui(bench)
         if not options.no_large and "turns" in options.parts:
             bench.large_file()
         if options.json:

@@ -126,7 +126,7 @@ def tree_of_many(bench: Bench, median: Median) -> None:
     folder.mkdir()
     bench.forget()
     with Store.open(folder, create=True, session="bench") as store:
-        _plant(store, 10_000, 500)
+        plant(store, 10_000, 500)
         git_dir = store.shadow.git_dir
     ours = [str(Path(sys.executable).with_name("snapstore")), "tree", "--all", "--json", "--session", "bench"]
     theirs = ["git", f"--git-dir={git_dir}", "log", "--graph", "--all", "--oneline"]
@@ -160,7 +160,7 @@ def _turns(session: Session, files: list[Path], count: int, each: int = 3) -> No
         turn.end()
 
 
-def _plant(store: Store, turns: int, branches: int) -> None:
+def plant(store: Store, turns: int, branches: int) -> None:
     """A large tree of turns without their files: each branch goes on from somewhere in the one before."""
     shadow, session = store.shadow, "bench"
     base = shadow.refs.read(f"refs/heads/{session}/main")
