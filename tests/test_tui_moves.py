@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers import all_refs, assert_whole, bit_by_bit, child, killed_at, living_child, on_disk, write
+from test_conversations import Talking
 from test_graph import Clock
 from textual import events
 from textual.keys import _character_to_key
@@ -724,6 +725,31 @@ async def test_an_open_turn_is_told_and_can_be_closed(project: Project) -> None:
         assert said(pilot) == "Closed the open turn as interrupted."
         await press(pilot, "u")
         assert (project.root / "a").read_text() == "three\n"
+
+
+@in_terminal
+async def test_a_turn_that_was_cut_off_is_closed_first_and_then_seen(root: Path, nobodys_home: Path) -> None:
+    """G-37, G-08: Esc tells no hook. The key closes the turn, and does nothing else: it was pressed in view of the
+    turn before. The next one undoes it."""
+    agent = Talking(root, nobodys_home)
+    agent.start()
+    agent.whole_turn("Prompt 1", [("f1.txt", "1\n")])
+    agent.prompt("Cut off")
+    agent.write("half.txt", "1\n")
+    agent.lines.user([{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    agent.put_down()
+    with Store.open(root) as store:
+        app = SnapstoreApp(str(root))
+        async with app.run_test(size=(110, 30)) as pilot:
+            await press(pilot, "u")
+            assert "has moved since you looked" in said(pilot) and (root / "half.txt").exists()
+            await until(pilot, lambda: "Cut off" in screen_text(app))
+            await press(pilot, "u")
+            assert "remove     half.txt" in await asked(pilot)
+            await press(pilot, "enter")
+            assert not (root / "half.txt").exists() and (root / "f1.txt").exists()
+            assert "Undone turn 2 (Cut off)" in said(pilot) and "snapstore fork" in said(pilot)
+        assert_whole(store)
 
 
 @in_terminal

@@ -45,6 +45,7 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
     ]
     DEFAULT_CSS = """
     ConflictScreen { background: $background; padding: 0 1; }
+    ConflictScreen:ansi { background: ansi_default; }
     ConflictScreen #files { height: auto; max-height: 30%; margin: 1 0 0 0; }
     ConflictScreen #sides { height: 2fr; layout: vertical; }
     ConflictScreen.-wide #sides { layout: horizontal; height: 1fr; }

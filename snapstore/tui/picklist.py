@@ -46,7 +46,8 @@ class PickList(LinesView):
     def line(self, at: int) -> Content:
         picked = at == self.picked
         row = Content.assemble("▸ " if picked else "  ", super().line(at))
-        return row.stylize_before("bold on $selection") if picked else row
+        style = "bold reverse" if self.app.no_color else "bold on $selection"
+        return row.stylize_before(style) if picked else row
 
     def action_pick(self, step: int) -> None:
         self.pick(self.picked + step)
