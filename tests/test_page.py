@@ -427,8 +427,7 @@ def test_a_conflict_is_settled_file_by_file(story: Story, opened: Open, root: Pa
     wanted = {**after(4), "log.txt": "my own\nline 1\nline 2\nline 3\nline 4\n", "f5.txt": "changed\n"}
     assert files(root) == wanted
     dialog = sight.restore(5)
-    for conflict in dialog.locator("fieldset.conflict").all():
-        conflict.get_by_label("Take theirs").check()
+    sight.button("Take theirs, for all", dialog).click()
     sight.button("Redo", dialog).click()
     assert files_become(root, after(5))
     sight.toast("What was on disk is saved as")
@@ -830,6 +829,20 @@ def test_hostile_text_stays_text(store: Store, root: Path, opened: Open) -> None
     sight.says(sight.page.locator("#panel"), "for “<script>”")
     assert sight.page.evaluate("window.hit") is None
     assert sight.page.locator("#page img, #page script, #sidebar img").count() == 0
+
+
+def test_a_record_that_is_not_as_it_should_be(store: Store, root: Path, opened: Open) -> None:
+    """It is a note that anyone can write: the page shows what it can of it, and all the rest."""
+    session = store.session("odd")
+    for number, calls in enumerate(([None], [{"file_path": 5, "input": {"command": {"a": 1}}}], ["text"]), 1):
+        session.begin(f"Odd {number}")
+        (root / f"{number}.txt").write_text("x\n")
+        session.end(scan=True, tool_calls=calls, unknown=[None], thinking=[None], replies=[7])
+    sight = opened()
+    for number in (1, 2, 3):
+        sight.says(sight.turn(number), f"Odd {number}", f"{number}.txt")
+    sight.button("Undo", sight.restore(1)).click()
+    sight.page.get_by_text("↩ 2 turns undone").wait_for()
 
 
 def test_a_line_without_end_is_cut_where_it_changed(story: Story, opened: Open) -> None:

@@ -653,7 +653,7 @@ def test_the_second_seeds_undo(page: Client, root: Path, told: Store) -> None:
     done = page.post("/session/shell/undo")
     assert (done["turns_undone"], done["files_reverted"]) == (1, ["a.txt", "sub/b.txt"])
     assert done["snapshot_restored"] == page.expected("shell")
-    for count in (0, -1, "x", 10**12):
+    for count in (0, -1, "x", 10**12, "2", 2.0, True):
         page.post("/session/shell/undo", {"count": count}, 400)
     assert page.post("/session/shell/undo", count=99)["turns_undone"] == 1
     assert (root / "a.txt").read_text() == "one\n"

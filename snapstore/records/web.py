@@ -19,7 +19,7 @@ MoveKind = Literal["undo", "redo", "goto", "switch", "revert", "apply", "restore
 
 
 class Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Expecting(Request):

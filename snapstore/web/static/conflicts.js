@@ -1,7 +1,7 @@
 // Files that changed since: what is to become of each, with the three sides to look at (G-38).
 
 import { merge } from "./api.js";
-import { fill, h, visible } from "./dom.js";
+import { button, fill, h, visible } from "./dom.js";
 import { state } from "./state.js";
 import { fold, pathName } from "./turn.js";
 
@@ -24,7 +24,19 @@ export function conflictList(dialog) {
       { class: "muted" },
       "These files hold something else than the turns left in them. Nothing is written until each is settled.",
     ),
+    dialog.conflicts.length > 1 && forAll(dialog),
     dialog.conflicts.map((item, number) => conflict(dialog, item, number)),
+  );
+}
+
+function forAll(dialog) {
+  return h(
+    "div",
+    { class: "for-all", role: "group", "aria-label": "The same for all of them" },
+    h("span", { class: "muted" }, "For all of them:"),
+    WAYS.filter(([way]) => way !== "markers").map(([way, label, about]) =>
+      button(`${label}`, () => dialog.chooseAll(way), { kind: "small", title: about, "aria-label": `${label}, for all` }),
+    ),
   );
 }
 
@@ -37,12 +49,7 @@ function conflict(dialog, item, number) {
     "fieldset",
     { class: `conflict ${chosen && !open ? "settled" : ""}` },
     h("legend", null, pathName(item.path)),
-    h(
-      "p",
-      { class: "muted" },
-      item.changed_by ? `Changed by ${visible(item.changed_by)}` : "Changed since",
-      `. Expected ${state8(item.expected)}, found ${state8(item.found)}, wanted ${state8(item.wanted)}.`,
-    ),
+    h("p", { class: "muted", title: `Expected ${item.expected}, found ${item.found}, wanted ${item.wanted}` }, told(item)),
     h(
       "div",
       { class: "ways", role: "radiogroup", "aria-label": `What becomes of ${visible(item.path)}` },
@@ -67,7 +74,11 @@ function conflict(dialog, item, number) {
   );
 }
 
-const state8 = (text) => visible(String(text)).replace(/\b([0-9a-f]{8})[0-9a-f]{32}\b/, "$1");
+function told({ changed_by: who, found, wanted }) {
+  const now = found === "missing" ? " It is not there any more." : /^(file|executable|link) /.test(found) ? "" : ` ${found} is there.`;
+  const then = wanted === "missing" ? "remove it" : found === "missing" ? "bring it back" : "change it";
+  return visible(`Changed by ${who || "somebody"}.${now} The move would ${then}.`);
+}
 
 function sides(dialog, item) {
   const box = h("div", { class: "sides" }, h("p", { class: "muted" }, "Reading…"));

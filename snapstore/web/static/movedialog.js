@@ -157,8 +157,14 @@ export class MoveDialog {
   }
 
   choose(path, way) {
-    this.choices.set(path, way);
-    this.seen.set(path, this.conflicts.find((item) => item.path === path).found);
+    return this.chooseAll(way, [this.conflicts.find((item) => item.path === path)]);
+  }
+
+  chooseAll(way, items = this.conflicts) {
+    for (const { path, found } of items) {
+      this.choices.set(path, way);
+      this.seen.set(path, found);
+    }
     return this.again({});
   }
 

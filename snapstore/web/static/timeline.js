@@ -33,12 +33,11 @@ function signOf({ key, node, open, undone, here, forks }) {
 
 export class Timeline {
   constructor(element) {
-    this.list = new VirtualList(
-      element,
-      (row) => this.row(row),
-      signOf,
-      (rows) => this.seen(rows),
-    );
+    this.list = new VirtualList(element, {
+      render: (row) => this.row(row),
+      sign: signOf,
+      onSeen: (rows) => this.seen(rows),
+    });
     this.shown = null; // the session whose place was found already
     element.addEventListener("contextmenu", (event) => {
       const row = event.target.closest("[data-commit]");

@@ -59,13 +59,19 @@ function paragraphs(whole) {
   });
 }
 
+/** A record is a note that anyone can write: one that is not as it should be keeps nothing else from being drawn. */
 export function turnBody(node, detail) {
+  const asked = h("div", { class: "prompt", dir: "auto" }, h("p", null, firstLine(node.prompt) || "(no prompt)"));
+  if (!detail) return [asked, h("div", { class: "waiting", "aria-hidden": "true" })];
+  try {
+    return recorded(node, detail);
+  } catch {
+    return [asked, h("p", { class: "notice bad" }, "The record of this turn cannot be read."), fileList(node, detail)];
+  }
+}
+
+function recorded(node, detail) {
   const key = node.commit;
-  if (!detail)
-    return [
-      h("div", { class: "prompt", dir: "auto" }, h("p", null, firstLine(node.prompt) || "(no prompt)")),
-      h("div", { class: "waiting", "aria-hidden": "true" }),
-    ];
   const thinking = detail.thinking || [];
   const calls = detail.tool_calls || [];
   return [
@@ -102,26 +108,27 @@ function toolCalls(key, calls) {
 }
 
 /** `Edit app.py`, `Bash npm test`: the tool, and what it was used on. */
-function toolCall(key, call) {
+function toolCall(key, found) {
+  const call = found && typeof found === "object" ? found : { name: text(found) };
   const input = call.input && typeof call.input === "object" ? call.input : {};
   const on =
     below(call.file_path) || input.command || input.pattern || input.query || input.url || input.description || "";
   const summary = [
-    h("span", { class: "tool" }, visible(call.name || call.type || "tool")),
-    h("span", { class: "on" }, clip(firstLine(Array.isArray(on) ? on.join(" ") : on), 160)),
+    h("span", { class: "tool" }, visible(text(call.name || call.type || "tool"))),
+    h("span", { class: "on" }, clip(firstLine(Array.isArray(on) ? on.join(" ") : text(on)), 160)),
     call.is_error && h("span", { class: "badge bad" }, "failed"),
   ];
   const parts = () => {
     const found = [];
-    if (call.old_string) found.push(h("pre", { class: "block old" }, visible(call.old_string)));
-    if (call.new_string) found.push(h("pre", { class: "block new" }, visible(call.new_string)));
-    if (call.content) found.push(h("pre", { class: "block" }, visible(call.content)));
+    if (call.old_string) found.push(h("pre", { class: "block old" }, visible(text(call.old_string))));
+    if (call.new_string) found.push(h("pre", { class: "block new" }, visible(text(call.new_string))));
+    if (call.content) found.push(h("pre", { class: "block" }, visible(text(call.content))));
     if (!found.length && call.input !== undefined) {
       const given = typeof call.input === "string" ? call.input : input.command || JSON.stringify(call.input, null, 2);
-      found.push(h("pre", { class: "block" }, visible(Array.isArray(given) ? given.join(" ") : given)));
+      found.push(h("pre", { class: "block" }, visible(Array.isArray(given) ? given.join(" ") : text(given))));
     }
     if (call.result)
-      found.push(h("p", { class: "label" }, "Result"), h("pre", { class: "block" }, visible(call.result)));
+      found.push(h("p", { class: "label" }, "Result"), h("pre", { class: "block" }, visible(text(call.result))));
     return h(
       "div",
       { class: "call-body" },
@@ -131,7 +138,8 @@ function toolCall(key, call) {
   return fold(key, { class: "call" }, summary, parts);
 }
 
-const below = (path) => (path?.startsWith(`${state.root}/`) ? path.slice(state.root.length + 1) : path);
+const below = (path) =>
+  typeof path === "string" && path.startsWith(`${state.root}/`) ? path.slice(state.root.length + 1) : path;
 
 const CHANGES = { A: "created", M: "changed", D: "deleted", T: "type changed" };
 

@@ -4,7 +4,7 @@ const BEYOND = 600; // pixels around what is seen that are kept ready
 
 export class VirtualList {
   /** `row`: {key, guess}; `render(row)` gives its element, which stays while `sign(row)` does. */
-  constructor(scroller, render, sign, onSeen) {
+  constructor(scroller, { render, sign, onSeen }) {
     this.scroller = scroller;
     this.render = render;
     this.sign = sign;
