@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench_hook import hooks, transcripts
+from bench_keep import keep
 from bench_moves import moves, tree_of_many
 from bench_page import page
 
@@ -307,7 +308,7 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["turns", "moves", "hook", "page", "tui"]
+    parts = ["turns", "moves", "hook", "keep", "page", "tui"]
     parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
@@ -329,7 +330,7 @@ def main() -> None:
         bench = Bench(work)
         print(f"{'work':34} {'files':>6} {'ours ms':>10} {'git ms':>10} {'ratio':>8}  {'reach':>6}")
         sizes = [int(size) for size in options.sizes.split(",") if size]
-        for size in sizes if {"turns", "moves", "hook"} & set(options.parts) else ():
+        for size in sizes if {"turns", "moves", "hook", "keep"} & set(options.parts) else ():
             tree = work / f"tree{size}"
             tree.mkdir()
             make_tree(tree, size)
@@ -339,6 +340,8 @@ def main() -> None:
                 moves(bench, median, tree, size)
             if "hook" in options.parts:
                 hooks(bench, median, tree, size)
+            if "keep" in options.parts and size == 7000:
+                keep(bench, tree, size)
             shutil.rmtree(tree)
         if options.tree:
             tree = work / "given"
