@@ -464,7 +464,7 @@ def test_a_wrong_name_for_a_remote_helps(ada: Machine) -> None:
 def test_a_push_that_would_publish_a_secret_stops(ada: Machine, hub: str) -> None:
     """Status 18, with the word that allows exactly this finding; nothing is sent before."""
     before = all_refs(hub)
-    key = "AKIA" + "QZ7XW2M5N8P4R6TV"
+    key = "AKIA" + "QZ7XW2M5N3P4R6TV"
     ada.turn("Oops", settings=f"key = '{key}'\n")
     error = ada.snap_json("push", "--json", status=18)
     assert error["error"] == "secret" and all_refs(hub) == before
@@ -472,3 +472,36 @@ def test_a_push_that_would_publish_a_secret_stops(ada: Machine, hub: str) -> Non
     words = [word for finding in error["findings"] for word in ("--allow", finding["fingerprint"])]
     ada.snap("push", *words)
     assert "Oops" in prompts(hub)
+
+
+def test_a_branch_that_was_renamed_or_archived_is_so_everywhere(ada: Machine, bob: Machine, hub: str) -> None:
+    """The name it had stays on the server, retired; others follow, even one who stands on it."""
+    bob.snap("goto", "--exact", "1", "-y")
+    ada.snap("undo", "-y")
+    ada.turn("Another way", title="Verse\n")
+    ada.push()
+    bob.pull()
+    assert set(bob.refs()) == {"refs/heads/shell/main", "refs/heads/shell/main-2"}
+    ada.snap("branch", "rename", "main-2", "verse")
+    ada.snap("branch", "archive", "main")
+    ada.push()
+    answer = bob.snap_json("pull", "--json")
+    assert_record(PullRecord, answer)
+    assert answer["dropped"] == ["refs/heads/shell/main", "refs/heads/shell/main-2"]
+    assert set(bob.refs()) == {"refs/heads/shell/verse"}
+    assert set(bob.refs("refs/snapstore/archive/")) == {"refs/snapstore/archive/shell/main"}
+    assert bob.prompts() == ada.prompts()
+    assert set(server_refs(hub)) == {f"refs/heads/shell/{name}" for name in ("main", "main-2", "verse")}
+    bob.turn("Bob goes on", b="b\n")
+    bob.snap("undo", "-y")
+    assert not bob.pull().updates and not ada.push().updates
+    # Deleted at home, it stays with those who have it.
+    ada.snap("branch", "delete", "main", "-y")
+    ada.push()
+    bob.pull()
+    assert bob.prompts() >= {"Add violets", "Add a title", "Another way"}
+    ada.snap("ops", "undo", "-y")
+    ada.push()
+    bob.pull()
+    assert set(bob.refs("refs/snapstore/archive/")) == {"refs/snapstore/archive/shell/main"}
+    bob.whole()

@@ -13,7 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from snapstore.share.naming import History, Machine, Server, publish, receive, split, updates, variants
+from snapstore.share.naming import History, Machine, Server, publish, split, updates, variants
+from snapstore.share.receiving import known_as, receive
 
 PARENTS: dict[bytes, bytes | None] = {}
 
@@ -38,10 +39,10 @@ class Home:
     def __init__(self, id: str, name: str) -> None:
         self.me = Machine(id, name)
         self.own: dict[str, bytes] = {}
-        self.foreign: dict[str, tuple[str, str]] = {}
+        self.foreign: dict[str, tuple[str, str, str]] = {}
         self.others: dict[str, bytes] = {}
         self.has: set[bytes] = set()
-        self.names: dict[tuple[str, str], str] = {}  # by whose and what: the name it got here first
+        self.names: dict[tuple[str, str], str] = {}  # by whose and what on the server: the name it got here first
         self.published: dict[str, str] = {}
 
     @property
@@ -72,7 +73,7 @@ class Home:
 
     def push(self, server: SharedServer) -> None:
         seen = {name: self.others[here] for name, here in server.names_at(self).items() if here in self.others}
-        there = Server(server.refs, server.owners)
+        there = Server(server.refs, server.owners, server.retired)
         names = publish(self.own, there, self.me, self.history, seen)
         moved = updates(self.own, names, there, self.history)
         for name, (old, new) in moved.items():
@@ -81,23 +82,31 @@ class Home:
             server.refs[name] = new
         for ref, name in names.items():
             server.owners[name] = (self.me.id, ref)
+            server.retired.discard(name)
             assert self.published.setdefault(ref, name) == name, "a name on the server changed"
         assert len(set(names.values())) == len(names)
+        mine = {name for name, (id, _) in server.owners.items() if id == self.me.id}
+        server.retired |= mine.difference(names.values())
 
     def pull(self, server: SharedServer, machines: dict[str, Machine]) -> None:
         for oid in server.refs.values():
             self.has.update(line(oid))
         before = dict(self.own)
-        there = Server(server.refs, server.owners)
+        there = Server(server.refs, server.owners, server.retired)
         got = receive(there, self.me, machines, self.local, self.foreign, self.history)
         for ref, (old, new) in got.made.items():
             assert ref not in self.own, "a line of ours was overwritten"
             assert self.others.get(ref) == old
             assert old is None or old in line(new), "a ref here went back"
             self.others[ref] = new
-        for ref, owner in got.owners.items():
-            assert self.names.setdefault(owner, ref) == ref, "a name here changed"
-        self.foreign = got.owners
+        for ref, tip in got.dropped.items():
+            assert ref not in got.made, "another line took the name of one that was renamed"
+            assert self.others.pop(ref) == tip
+            assert any(tip in line(other) for other in self.others.values()), "a line was dropped"
+            self.names = {owner: name for owner, name in self.names.items() if name != ref}
+        for ref, (id, _, there) in got.origins.items():
+            assert self.names.setdefault((id, there), ref) == ref, "a name here changed"
+        self.foreign = got.origins
         assert self.own == before
         assert not got.rewound
 
@@ -106,10 +115,10 @@ class SharedServer:
     def __init__(self) -> None:
         self.refs: dict[str, bytes] = {}
         self.owners: dict[str, tuple[str, str]] = {}
+        self.retired: set[str] = set()
 
     def names_at(self, home: Home) -> dict[str, str]:
-        known = {owner: ref for ref, owner in home.foreign.items()}
-        return {name: known[owner] for name, owner in self.owners.items() if owner in known}
+        return known_as(Server(self.refs, self.owners), home.foreign)
 
 
 class Sharing(RuleBasedStateMachine):
@@ -138,6 +147,21 @@ class Sharing(RuleBasedStateMachine):
         starts += [oid for tip in mine for oid in line(tip)]
         after = data.draw(st.sampled_from(starts)) if mine else None
         home.turn(session, "main", after)
+
+    @rule(at=st.integers(0, 3), place=st.sampled_from(["refs/heads", "refs/snapstore/archive"]), data=st.data())
+    def rename(self, at: int, place: str, data: st.DataObject) -> None:
+        """A branch gets another name, or goes to the archive; a name that is free may be used again."""
+        home = self.homes[at % len(self.homes)]
+        if not home.own:
+            return
+        ref = data.draw(st.sampled_from(sorted(home.own)))
+        session = ref.split("/")[-2]
+        name = data.draw(st.sampled_from(["main", "login", "main-2"]))
+        taken = {(one.split("/")[-2].casefold(), one.split("/")[-1].casefold()) for one in home.local}
+        if (session.casefold(), name) not in taken:
+            home.own[f"{place}/{session}/{name}"] = home.own.pop(ref)
+            home.published.pop(ref, None)
+            home.published.pop(f"{place}/{session}/{name}", None)
 
     @rule(at=st.integers(0, 3))
     def push(self, at: int) -> None:
@@ -270,23 +294,24 @@ def test_a_ref_that_was_forced_back_on_the_server_stays_here() -> None:
     server.refs["refs/heads/shell/main"] = commit(start)
     got = pulled()
     assert got.rewound and list(got.made) == ["refs/heads/shell/main@ada"]
-    assert got.owners["refs/heads/shell/main"] == ("aaaaaaaa", "")
+    assert got.origins["refs/heads/shell/main"] == ("aaaaaaaa", "", "")
 
 
 def test_a_push_that_was_cut_short_is_taken_up_again() -> None:
     """The refs arrived, and not the word whose they are: nobody takes them for another's."""
+    main = "refs/heads/shell/main"
     ada = home_with("aaaaaaaa", "ada", shell__main=commit(None))
     cy = home_with("cccccccc", "cy")
     server, machines = SharedServer(), {home.me.id: home.me for home in (ada, cy)}
     ada.push(server)
     server.owners.clear()
     cy.pull(server, machines)
-    assert cy.foreign == {"refs/heads/shell/main": ("", "refs/heads/shell/main")}
+    assert cy.foreign == {main: ("", main, main)}
     ada.push(server)
     assert set(server.refs) == {"refs/heads/shell/main"}
     cy.names.clear()
     cy.pull(server, machines)
-    assert cy.foreign == {"refs/heads/shell/main": ("aaaaaaaa", "refs/heads/shell/main")}
+    assert cy.foreign == {main: ("aaaaaaaa", main, main)}
 
 
 def test_names_that_must_not_be_taken() -> None:
@@ -313,3 +338,20 @@ def test_names_that_must_not_be_taken() -> None:
 def test_variants_mark_a_name_once() -> None:
     found = variants("main@ada", Machine("aaaaaaaa", "ada"))
     assert [next(found) for _ in range(3)] == ["main@ada", "main@ada-aaaaaaaa", "main@ada-aaaaaaaa-2"]
+
+
+def test_a_branch_that_is_archived_at_home_is_archived_everywhere() -> None:
+    ada = home_with("aaaaaaaa", "ada", shell__main=commit(commit(None)))
+    cy = home_with("cccccccc", "cy")
+    server, machines = SharedServer(), {home.me.id: home.me for home in (ada, cy)}
+    ada.push(server)
+    cy.pull(server, machines)
+    assert set(cy.local) == {"refs/heads/shell/main"}
+    ada.own["refs/snapstore/archive/shell/main"] = ada.own.pop("refs/heads/shell/main")
+    ada.push(server)
+    cy.pull(server, machines)
+    assert set(cy.local) == {"refs/snapstore/archive/shell/main"}
+    ada.own.clear()  # deleted at home: nobody else loses it
+    ada.push(server)
+    cy.pull(server, machines)
+    assert set(cy.local) == {"refs/snapstore/archive/shell/main"}

@@ -67,7 +67,7 @@ def _claims(store: Store, refs: list[str]) -> list[Claims]:
     me, foreign = this_machine(store), store.foreign()
     found = {me.id: Claims(me)}
     for ref in refs:
-        id, home = foreign.refs.get(ref, [me.id, ref])
+        id, home, _ = foreign.refs.get(ref, [me.id, ref, ref])
         if id not in found and id:
             about = foreign.machines.get(id, {})
             machine = Machine(id, about.get("name", id), about.get("person", ""), about.get("email", ""))

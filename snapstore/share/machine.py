@@ -19,7 +19,7 @@ from snapstore.worktree import durable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from snapstore.git.packwriter import PackWriter
@@ -48,11 +48,12 @@ class _Document:
 class Claims:
     """What a machine says of itself: who it is, and its refs on the server with their names at home."""
 
-    __slots__ = ("machine", "refs")
+    __slots__ = ("machine", "refs", "retired")
 
-    def __init__(self, machine: Machine, refs: Mapping[str, str] | None = None) -> None:
+    def __init__(self, machine: Machine, refs: Mapping[str, str] | None = None, retired: Iterable[str] = ()) -> None:
         self.machine = machine
         self.refs = dict(refs or {})
+        self.retired = set(retired)  # those of them that have another name at home by now, or none
 
 
 def this_machine(store: Store) -> Machine:
@@ -96,8 +97,10 @@ def read_claims(shadow: Shadow, id: str, commit: bytes) -> Claims | None:
         for ref, home in (refs.items() if isinstance(refs, dict) else ())
         if isinstance(home, str) and split(ref) and split(home)
     }
+    retired = data.get("retired")
     name, person, email = (_text(data, key) for key in ("name", "person", "email"))
-    return Claims(Machine(id, safe_name(name), person, email), found)
+    gone = [ref for ref in retired if isinstance(ref, str) and ref in found] if isinstance(retired, list) else []
+    return Claims(Machine(id, safe_name(name), person, email), found, gone)
 
 
 def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: bytes | None, seconds: int) -> bytes:
@@ -110,6 +113,7 @@ def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: byt
         "person": machine.person,
         "email": machine.email,
         "refs": dict(sorted(claims.refs.items())),
+        "retired": sorted(claims.retired),
     }
     blob = writer.add(BLOB, json.dumps(document, indent=1).encode() + b"\n")
     tree = writer.add(TREE, b"%s %s\0%s" % (FILE, _FILE, blob))

@@ -4,6 +4,9 @@ Every ref only ever advances, and its name stays the one it got first. A ref tha
 the server meets another machine's line, and goes beside it as `<branch>@<machine>`; a session that shares no root with
 the session of that name goes as `<session>@<machine>`. The other way round the same: a line of another machine never
 takes the place of one of ours.
+
+A branch that is renamed or archived at home goes under its new name too, and the old one is said to be retired: others
+drop it once they have the new one, which holds all that it held.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from snapstore.git.refs import bad_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     Owner = tuple[str, str]  # a machine's id, and what the ref is called there
 
@@ -74,11 +77,14 @@ def variants(name: str, machine: Machine) -> Iterator[str]:
 
 
 class Server:
-    """A server's shared refs, and whose each is."""
+    """A server's shared refs, whose each is, and which have another name at home by now, or none."""
 
-    def __init__(self, refs: Mapping[str, bytes], owners: Mapping[str, Owner]) -> None:
+    def __init__(
+        self, refs: Mapping[str, bytes], owners: Mapping[str, Owner], retired: Collection[str] = frozenset()
+    ) -> None:
         self.refs = {ref: oid for ref, oid in refs.items() if split(ref)}
         self.owners = {ref: owner for ref, owner in owners.items() if split(ref)}
+        self.retired = {ref for ref in retired if ref in self.refs and ref in self.owners}
 
 
 def publish(
@@ -128,7 +134,7 @@ class _Publishing:
         return self._history.descends(self._server.refs[name], oid)
 
     def _name(self, ref: str, oid: bytes) -> str:
-        place, session, name = _parts(ref)
+        place, session, name = parts_of(ref)
         session = self._session(session, self._history.root(oid))
         for variant in variants(name, self._me):
             candidate = f"{place}/{session}/{variant}"
@@ -140,7 +146,7 @@ class _Publishing:
         raise AssertionError("variants never end")
 
     def _remember(self, ref: str, oid: bytes, name: str) -> None:
-        session, there = _parts(ref)[1], _parts(name)[1]
+        session, there = parts_of(ref)[1], parts_of(name)[1]
         if self._is_ambiguous(session):
             self._sessions.setdefault((session, self._history.root(oid)), there)
         else:
@@ -149,7 +155,7 @@ class _Publishing:
     def _is_ambiguous(self, session: str) -> bool:
         """Whether another session may be meant by the name: only then are roots looked for, which takes a walk."""
         return any(
-            _parts(ref)[1] == session and self._server.owners.get(ref, ("", ""))[0] != self._me.id
+            parts_of(ref)[1] == session and self._server.owners.get(ref, ("", ""))[0] != self._me.id
             for ref in self._server.refs
         )
 
@@ -174,9 +180,9 @@ class _Publishing:
             self._roots = {}
             for ref, oid in self._server.refs.items():
                 root = self._history.root(oid) or (self._history.root(self._seen[ref]) if ref in self._seen else None)
-                self._roots.setdefault(_parts(ref)[1], set()).add(root)
+                self._roots.setdefault(parts_of(ref)[1], set()).add(root)
             for ref in self._server.owners:
-                self._roots.setdefault(_parts(ref)[1], set())
+                self._roots.setdefault(parts_of(ref)[1], set())
         return self._roots
 
 
@@ -192,143 +198,7 @@ def updates(
     return found
 
 
-# From a server.
-
-
-class Received:
-    """What a server's refs come to here."""
-
-    __slots__ = ("made", "names", "owners", "rewound")
-
-    def __init__(self) -> None:
-        self.names: dict[str, str] = {}  # server ref: local ref
-        self.made: dict[str, tuple[bytes | None, bytes]] = {}  # local ref: from, to
-        self.owners: dict[str, Owner] = {}  # of every local ref that is another machine's
-        self.rewound: list[str] = []  # server refs that went back; ours stay
-
-
-def receive(
-    server: Server,
-    me: Machine,
-    machines: Mapping[str, Machine],
-    local: Mapping[str, bytes],
-    foreign: Mapping[str, Owner],
-    history: History,
-) -> Received:
-    """The local ref of each ref of another machine. `local` are all shared refs here, `foreign` those of them that are
-    others', with what each is called at home. Ours are never moved, others' only forward."""
-    return _Receiving(server, me, machines, local, foreign, history).run()
-
-
-class _Receiving:
-    def __init__(
-        self,
-        server: Server,
-        me: Machine,
-        machines: Mapping[str, Machine],
-        local: Mapping[str, bytes],
-        foreign: Mapping[str, Owner],
-        history: History,
-    ) -> None:
-        self._server = server
-        self._me = me
-        self._machines = machines
-        self._local = dict(local)
-        self._history = history
-        self._known = {owner: ref for ref, owner in foreign.items() if ref in local}
-        self._taken = {_name_folded(ref) for ref in local}
-        self._roots: dict[str, set[bytes | None]] | None = None
-        self._done = Received()
-        self._done.owners.update({ref: owner for ref, owner in foreign.items() if ref in local})
-
-    def run(self) -> Received:
-        owners = identities(self._server)
-        for ref, oid in sorted(self._server.refs.items()):
-            owner = owners[ref]
-            if owner[0] == self._me.id and self._is_ours(owner[1], oid):
-                continue
-            if self._history.root(oid) is not None:
-                self._take(ref, oid, owner)
-        return self._done
-
-    def _is_ours(self, home: str, oid: bytes) -> bool:
-        """What we pushed ourselves. A home that was copied to another machine pushes under the same id."""
-        mine = self._local.get(home)
-        return (mine is not None and self._history.descends(mine, oid)) or self._is_held(oid)
-
-    def _is_held(self, oid: bytes) -> bool:
-        own = [tip for ref, tip in self._local.items() if ref not in self._done.owners]
-        return any(self._history.descends(tip, oid) for tip in own)
-
-    def _take(self, ref: str, oid: bytes, owner: Owner) -> None:
-        done = self._done
-        here = self._known.get(owner) or self._unowned(ref, owner)
-        if here is not None:
-            tip = self._local[here]
-            if tip == oid or self._history.descends(tip, oid):
-                done.names[ref] = here
-                if tip != oid:
-                    done.rewound.append(ref)
-                return
-            if self._history.descends(oid, tip):
-                done.names[ref] = here
-                self._move(here, oid)
-                return
-            done.rewound.append(ref)
-            done.owners[here] = (owner[0], "")  # what it was stays under the name it has
-        place, session, name = _parts(ref)
-        machine = self._machines.get(owner[0]) or Machine(owner[0] or "unknown", owner[0] or "unknown")
-        session = self._session(session, machine, self._history.root(oid))
-        here = next(
-            candidate
-            for candidate in (f"{place}/{session}/{variant}" for variant in variants(name, machine))
-            if _name_folded(candidate) not in self._taken
-        )
-        done.names[ref] = here
-        done.owners[here] = owner
-        self._taken.add(_name_folded(here))
-        self._move(here, oid)
-
-    def _unowned(self, ref: str, owner: Owner) -> str | None:
-        """A ref that came before its machine had said that it is its own."""
-        here = self._known.get(("", ref))
-        if here is not None:
-            self._done.owners[here] = owner
-        return here
-
-    def _move(self, here: str, oid: bytes) -> None:
-        self._done.made[here] = (self._local.get(here), oid)
-        self._local[here] = oid
-        if self._roots is not None:
-            self._roots.setdefault(_parts(here)[1], set()).add(self._history.root(oid))
-
-    def _session(self, session: str, machine: Machine, root: bytes | None) -> str:
-        roots = self._local_roots()
-        same = [name for name, found in sorted(roots.items()) if root in found]
-        if same:
-            return session if session in same else same[0]
-        taken = {name.casefold() for name in roots}
-        return next(name for name in variants(session, machine) if name.casefold() not in taken)
-
-    def _local_roots(self) -> dict[str, set[bytes | None]]:
-        if self._roots is None:
-            self._roots = {}
-            for ref, oid in self._local.items():
-                self._roots.setdefault(_parts(ref)[1], set()).add(self._history.root(oid))
-        return self._roots
-
-
-def identities(server: Server) -> dict[str, Owner]:
-    """Whose each ref is and what it is called there. Where two claim to be the same one (a home was copied), the ref
-    of the very name is it, and the others go by the names that they have on the server."""
-    owners = {ref: server.owners.get(ref, ("", ref)) for ref in server.refs}
-    counts: dict[Owner, int] = {}
-    for owner in owners.values():
-        counts[owner] = counts.get(owner, 0) + 1
-    return {ref: owner if counts[owner] == 1 or owner[1] == ref else (owner[0], ref) for ref, owner in owners.items()}
-
-
-def _parts(ref: str) -> tuple[str, str, str]:
+def parts_of(ref: str) -> tuple[str, str, str]:
     parts = split(ref)
     assert parts is not None, ref
     return parts
@@ -339,7 +209,7 @@ def _folded(ref: str) -> str:
     return ref.casefold()
 
 
-def _name_folded(ref: str) -> tuple[str, str]:
+def name_folded(ref: str) -> tuple[str, str]:
     """One name is one thing in a session, whether branch, archived branch or checkpoint."""
-    _, session, name = _parts(ref)
+    _, session, name = parts_of(ref)
     return session.casefold(), name.casefold()

@@ -15,9 +15,9 @@ from snapstore.git.shadow import SNAPSTORE
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import document_of, exchanged, haves, latest_moves, machine_moves, notes_ref, shared_refs
 from snapstore.share.machine import this_machine
-from snapstore.share.naming import receive
 from snapstore.share.notes import Own, to_take
 from snapstore.share.push import ATTEMPTS, wait
+from snapstore.share.receiving import receive
 from snapstore.share.survey import Survey, check_project, interesting
 from snapstore.timeline.documents import encode
 from snapstore.timeline.foreign import DOCUMENT, Foreign
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from snapstore.git.receive import Incoming
     from snapstore.git.transport import Ask
-    from snapstore.share.naming import Received
+    from snapstore.share.receiving import Received
     from snapstore.share.remotes import Remote
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Pulled:
     """What came in."""
 
-    __slots__ = ("empty", "gone", "objects", "received", "refused", "remote", "turns", "updates")
+    __slots__ = ("dropped", "empty", "gone", "objects", "received", "refused", "remote", "turns", "updates")
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
@@ -49,6 +49,7 @@ class Pulled:
         self.turns = 0
         self.updates: list[dict[str, Any]] = []
         self.received: dict[str, str] = {}  # ref there: ref here
+        self.dropped: list[str] = []  # refs here that have another name there by now
         self.gone: list[str] = []  # refs that went back or away there, and stay here
         self.refused = 0  # records that were none
 
@@ -60,6 +61,7 @@ class Pulled:
             "objects": self.objects,
             "turns": self.turns,
             "updates": self.updates,
+            "dropped": self.dropped,
             "kept": self.gone,
             "refused_records": self.refused,
         }
@@ -115,9 +117,11 @@ def _take_in(
     """Makes what was fetched count, in one journal entry."""
     this_machine(store)  # made before, not in the middle
     with store.changing():
+        contains = store.shadow.objects.contains
+        fresh = [oid for oid in incoming.ids if not contains(oid, fresh=False)]  # a server may send more than was asked
         pack = incoming.accept()
         try:
-            return _Taking(store, remote, refs, files, incoming.ids).run()
+            return _Taking(store, remote, refs, files, fresh).run()
         except BaseException:
             if not store.journal.pending():
                 store.shadow.objects.discard(pack)
@@ -156,8 +160,7 @@ class _Taking:
         me = this_machine(store)
         machines = {**self._survey.machines}
         local = shared_refs(store)
-        known = {ref: (owner[0], owner[1]) for ref, owner in foreign.refs.items()}
-        received = receive(self._survey.server, me, machines, local, known, self._ancestry.asked())
+        received = receive(self._survey.server, me, machines, local, foreign.origins(), self._ancestry.asked())
         self._advance(received)
         self._moves += machine_moves(store, self._survey.refs, self._ancestry)
         writer = self._shadow.objects.writer()
@@ -177,6 +180,9 @@ class _Taking:
         pulled, refs = self._pulled, self._shadow.refs
         names = {here: there for there, here in received.names.items()}
         pinned = {ref: refs.value(ref) for ref in refs.list("refs/snapstore/cursor/")}
+        for cursor, value in pinned.items():
+            if isinstance(value, str) and value in received.dropped:
+                self._moves.append((cursor, value, received.dropped[value]))
         for here, (old, new) in sorted(received.made.items()):
             for cursor, value in pinned.items():
                 if value == here:  # the files stay where they are, so the one who stands there does too
@@ -184,7 +190,7 @@ class _Taking:
             self._moves.append((here, old, new))
             turns = self._turns(new)
             pulled.turns += turns
-            machine = self._survey.machines.get(received.owners[here][0])
+            machine = self._survey.machines.get(received.origins[here][0])
             pulled.updates.append(
                 {
                     "ref": here,
@@ -196,6 +202,8 @@ class _Taking:
                     "person": (machine.person or None) if machine else None,
                 }
             )
+        self._moves += [(ref, tip, None) for ref, tip in sorted(received.dropped.items())]
+        pulled.dropped = sorted(received.dropped)
         pulled.received = dict(received.names)
         before = exchanged(self._store, self._remote)
         gone = [ref for ref in before.seen if ref not in self._survey.server.refs]
@@ -221,8 +229,8 @@ class _Taking:
         ours = shadow.refs.read(notes.REF)
         if theirs != base:
             tree = shadow.commit(ours).tree if ours is not None else EMPTY_TREE
-            owned = [oid for ref, oid in local.items() if ref not in received.owners]
-            others = [received.made.get(ref, (None, local.get(ref, b"")))[1] for ref in received.owners]
+            owned = [oid for ref, oid in local.items() if ref not in received.origins]
+            others = [received.made.get(ref, (None, local.get(ref, b"")))[1] for ref in received.origins]
             own = Own(shadow, owned, others)
             base_tree = shadow.commit(base).tree if base is not None else None
             blobs, self._pulled.refused = to_take(shadow, tree, shadow.commit(theirs).tree, base_tree, own)
@@ -239,10 +247,10 @@ class _Taking:
         machines = {**foreign.machines}
         for id, machine in self._survey.machines.items():
             machines[id] = {"name": machine.name, "person": machine.person, "email": machine.email}
-        used = {owner[0] for owner in received.owners.values()}
+        used = {owner[0] for owner in received.origins.values()}
         after = Foreign(
             machines={id: row for id, row in sorted(machines.items()) if id in used},
-            refs={ref: list(owner) for ref, owner in sorted(received.owners.items())},
+            refs={ref: list(origin) for ref, origin in sorted(received.origins.items())},
         )
         if (after.refs or foreign.refs) and (after.refs, after.machines) != (foreign.refs, foreign.machines):
             self._files[DOCUMENT] = encode(after)

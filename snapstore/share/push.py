@@ -6,7 +6,7 @@ first, so that nothing is claimed that is not there. A race that is lost is look
 
 from __future__ import annotations
 
-import random
+import os
 import time
 
 from snapstore.errors import Remote as RemoteError
@@ -103,7 +103,7 @@ def push(
 
 def wait(attempt: int, pause: Callable[[float], None] = time.sleep) -> None:
     """A while that grows and is never the same for two."""
-    pause(_PAUSE * min(attempt, ATTEMPTS) * (0.5 + random.random()))
+    pause(_PAUSE * min(attempt, ATTEMPTS) * (0.5 + os.urandom(1)[0] / 255))
 
 
 def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
@@ -248,11 +248,11 @@ class _Attempt:
             found[notes.REF] = (theirs, writer.add(COMMIT, data))
         known = self.survey.claims.get(self._me.id)
         claimed = {**(known.refs if known is not None else {}), **{name: ref for ref, name in names.items()}}
-        said = known is not None and (known.machine.name, known.machine.person, known.machine.email)
-        if known is None or claimed != known.refs or said != (self._me.name, self._me.person, self._me.email):
+        claims = Claims(self._me, claimed, set(claimed).difference(names.values()))
+        if known is None or _said(known) != _said(claims):
             ref = f"{PREFIX}{self._me.id}"
             former = refs.get(ref)
-            found[ref] = (former, write_claims(shadow, writer, Claims(self._me, claimed), former, self._seconds))
+            found[ref] = (former, write_claims(shadow, writer, claims, former, self._seconds))
         return found
 
     def _send(self, branches: Updates, words: Updates, objects: list[bytes]) -> dict[str, str]:
@@ -320,3 +320,8 @@ class _Attempt:
         base_ref = notes_ref(self._remote)
         base = shadow.refs.read(base_ref) if base_ref is not None else None
         return theirs is None or theirs == base
+
+
+def _said(claims: Claims) -> tuple[object, ...]:
+    machine = claims.machine
+    return claims.refs, claims.retired, machine.name, machine.person, machine.email

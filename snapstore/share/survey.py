@@ -5,7 +5,8 @@ from __future__ import annotations
 from snapstore.errors import Remote, Unsafe
 from snapstore.git.notes import REF as NOTES
 from snapstore.share.machine import PREFIX, STORES, is_id, read_claims
-from snapstore.share.naming import Machine, Server, identities, split
+from snapstore.share.naming import Machine, Server, split
+from snapstore.share.receiving import known_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Survey:
         self.notes = refs.get(NOTES)
         self.claims: dict[str, Claims] = {}
         owners: dict[str, tuple[str, str]] = {}
+        retired: set[str] = set()
         for ref, oid in sorted(refs.items()):
             id = ref.removeprefix(PREFIX)
             if ref.startswith(PREFIX) and is_id(id):
@@ -77,7 +79,8 @@ class Survey:
                     self.claims[id] = claims
                     for name, home in claims.refs.items():
                         owners.setdefault(name, (id, home))
-        self.server = Server(refs, owners)
+                    retired |= claims.retired
+        self.server = Server(refs, owners, retired)
 
     @property
     def machines(self) -> dict[str, Machine]:
@@ -85,11 +88,9 @@ class Survey:
 
     def seen(self, store: Store, foreign: Foreign) -> dict[str, bytes]:
         """Tips that are here of refs that may have moved on there since."""
-        known = {(machine, home): ref for ref, (machine, home) in foreign.refs.items()}
         found: dict[str, bytes] = {}
-        for name, owner in identities(self.server).items():
-            here = known.get(owner)
-            tip = store.shadow.refs.read(here) if here is not None else None
+        for name, here in known_as(self.server, foreign.origins()).items():
+            tip = store.shadow.refs.read(here)
             if tip is not None:
                 found[name] = tip
         return found

@@ -24,7 +24,10 @@ class Foreign:
         self, *, machines: dict[str, dict[str, str]] | None = None, refs: dict[str, list[str]] | None = None
     ) -> None:
         self.machines = machines or {}  # id: {"name", "person", "email"}
-        self.refs = refs or {}  # local ref: [machine's id, the ref at home there]
+        self.refs = refs or {}  # local ref: [machine's id, the ref at home there, the ref on the server it came from]
+
+    def origins(self) -> dict[str, tuple[str, str, str]]:
+        return {ref: (machine, home, there) for ref, (machine, home, there) in self.refs.items()}
 
     def owner(self, ref: str) -> dict[str, str] | None:
         """The machine that a ref is of, None for one of our own."""

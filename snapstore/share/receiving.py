@@ -1,0 +1,182 @@
+"""What a ref from a server is called here. Pure, as the way to a server is (see naming): no store, no network.
+
+A line of another machine has one name here, for good. It is known again by the name that it has on the server, or, when
+it comes by another way (a second server, a file), by what it is called at home.
+"""
+
+from __future__ import annotations
+
+from snapstore.share.naming import Machine, name_folded, parts_of, variants
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snapstore.share.naming import History, Server
+
+    # A machine's id, what the ref is called at home there, and on the server it came from first.
+    Origin = tuple[str, str, str]
+
+
+class Received:
+    """What a server's refs come to here."""
+
+    __slots__ = ("dropped", "made", "names", "origins", "rewound")
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}  # server ref: local ref
+        self.made: dict[str, tuple[bytes | None, bytes]] = {}  # local ref: from, to
+        self.dropped: dict[str, bytes] = {}  # local refs of others that another one holds all of
+        self.origins: dict[str, Origin] = {}  # of every local ref that is another machine's
+        self.rewound: list[str] = []  # server refs that went back; ours stay
+
+
+def receive(
+    server: Server,
+    me: Machine,
+    machines: Mapping[str, Machine],
+    local: Mapping[str, bytes],
+    foreign: Mapping[str, Origin],
+    history: History,
+) -> Received:
+    """The local ref of each ref of another machine. `local` are all shared refs here, `foreign` those of them that are
+    others'. Ours are never moved, others' only forward."""
+    return _Receiving(server, me, machines, local, foreign, history).run()
+
+
+def known_as(server: Server, foreign: Mapping[str, Origin]) -> dict[str, str]:
+    """The local ref of each server ref that was received before, as far as names tell."""
+    there = {(machine, name): ref for ref, (machine, _, name) in foreign.items()}
+    homes = {(machine, home): ref for ref, (machine, home, _) in foreign.items()}
+    found: dict[str, str] = {}
+    for name, (machine, home) in server.owners.items():
+        here = there.get((machine, name)) or homes.get((machine, home))
+        if here is not None:
+            found[name] = here
+    return found
+
+
+class _Receiving:
+    def __init__(
+        self,
+        server: Server,
+        me: Machine,
+        machines: Mapping[str, Machine],
+        local: Mapping[str, bytes],
+        foreign: Mapping[str, Origin],
+        history: History,
+    ) -> None:
+        self._server = server
+        self._me = me
+        self._machines = machines
+        self._local = dict(local)
+        self._history = history
+        self._taken = {name_folded(ref) for ref in local}
+        self._roots: dict[str, set[bytes | None]] | None = None
+        self._kept: dict[str, list[bytes]] = {}  # by machine: retired refs that nothing else holds
+        self._done = Received()
+        self._done.origins.update({ref: origin for ref, origin in foreign.items() if ref in local})
+
+    def run(self) -> Received:
+        renamed = [ref for ref in sorted(self._server.retired) if self._drop(ref)]
+        for ref, oid in sorted(self._server.refs.items()):
+            machine, home = self._owner(ref)
+            if ref in renamed or (machine == self._me.id and self._is_ours(home, oid)):
+                continue
+            if self._history.root(oid) is not None:
+                self._take(ref, oid)
+        return self._done
+
+    def _owner(self, ref: str) -> tuple[str, str]:
+        return self._server.owners.get(ref, ("", ref))
+
+    def _drop(self, ref: str) -> bool:
+        """Whether all of a retired ref is held by another one of the same machine; then ours of it goes too."""
+        server, history, done = self._server, self._history, self._done
+        machine, oid = self._owner(ref)[0], server.refs[ref]
+        here = self._match(ref, oid)
+        live = {name: tip for name, tip in server.refs.items() if name not in server.retired}
+        holders = [tip for name, tip in live.items() if self._owner(name)[0] == machine]
+        others = [name for name, origin in done.origins.items() if origin[0] == machine and name != here]
+        holders += [self._local[name] for name in others] + self._kept.get(machine, [])
+        if not any(history.descends(holder, oid) for holder in holders):
+            self._kept.setdefault(machine, []).append(oid)
+            return False
+        if here is not None and any(history.descends(holder, self._local[here]) for holder in holders):
+            done.dropped[here] = self._local.pop(here)
+            del done.origins[here]
+            self._taken.discard(name_folded(here))
+        return True
+
+    def _is_ours(self, home: str, oid: bytes) -> bool:
+        """What we pushed ourselves. A home that was copied to another machine pushes under the same id."""
+        mine = self._local.get(home)
+        if mine is not None and home not in self._done.origins and self._history.descends(mine, oid):
+            return True
+        own = [tip for ref, tip in self._local.items() if ref not in self._done.origins]
+        return any(self._history.descends(tip, oid) for tip in own)
+
+    def _match(self, ref: str, oid: bytes) -> str | None:
+        """The local ref of one that came before."""
+        machine, home = self._owner(ref)
+        for here, origin in self._done.origins.items():
+            if origin[2] == ref and origin[0] in (machine, ""):
+                return here
+        for here, origin in self._done.origins.items():
+            elsewhere = origin[2] not in self._server.refs
+            if origin[:2] == (machine, home) and elsewhere and self._is_related(self._local[here], oid):
+                return here
+        return None
+
+    def _is_related(self, one: bytes, other: bytes) -> bool:
+        return self._history.descends(one, other) or self._history.descends(other, one)
+
+    def _take(self, ref: str, oid: bytes) -> None:
+        done = self._done
+        machine, home = self._owner(ref)
+        here = self._match(ref, oid)
+        if here is not None:
+            tip = self._local[here]
+            if self._is_related(tip, oid):
+                done.names[ref] = here
+                done.origins[here] = (machine, home, done.origins[here][2])  # its machine may have spoken up since
+                if self._history.descends(oid, tip) and oid != tip:
+                    self._move(here, oid)
+                elif oid != tip:
+                    done.rewound.append(ref)
+                return
+            done.rewound.append(ref)
+            done.origins[here] = (machine, "", "")  # what it was stays under the name it has
+        here = self._new_name(ref, oid, machine)
+        done.names[ref] = here
+        done.origins[here] = (machine, home, ref)
+        self._taken.add(name_folded(here))
+        self._move(here, oid)
+
+    def _new_name(self, ref: str, oid: bytes, id: str) -> str:
+        place, session, name = parts_of(ref)
+        machine = self._machines.get(id) or Machine(id or "unknown", id or "unknown")
+        session = self._session(session, machine, self._history.root(oid))
+        candidates = (f"{place}/{session}/{variant}" for variant in variants(name, machine))
+        return next(one for one in candidates if name_folded(one) not in self._taken and one not in self._done.dropped)
+
+    def _move(self, here: str, oid: bytes) -> None:
+        self._done.made[here] = (self._local.get(here), oid)
+        self._local[here] = oid
+        if self._roots is not None:
+            self._roots.setdefault(parts_of(here)[1], set()).add(self._history.root(oid))
+
+    def _session(self, session: str, machine: Machine, root: bytes | None) -> str:
+        roots = self._local_roots()
+        same = [name for name, found in sorted(roots.items()) if root in found]
+        if same:
+            return session if session in same else same[0]
+        taken = {name.casefold() for name in roots}
+        return next(name for name in variants(session, machine) if name.casefold() not in taken)
+
+    def _local_roots(self) -> dict[str, set[bytes | None]]:
+        if self._roots is None:
+            self._roots = {}
+            for ref, oid in self._local.items():
+                self._roots.setdefault(parts_of(ref)[1], set()).add(self._history.root(oid))
+        return self._roots
