@@ -343,7 +343,13 @@ class Branches:
 
 
 def _in_words(ref: str) -> str:
-    kinds = {"tags": "checkpoint", "heads": "branch", "archive": "archived branch", "deleted": "deleted branch"}
+    kinds = {
+        "tags": "checkpoint",
+        "heads": "branch",
+        "archive": "archived branch",
+        "deleted": "deleted branch",
+        "pruned": "pruned branch",
+    }
     parts = ref.split("/")
     kind = parts[1] if parts[1] != "snapstore" else parts[2]
     if kind == "deleted" and parts[-2] == "tags":

@@ -169,7 +169,7 @@ class Recorder:
 
     def _tidy(self) -> None:
         folded = housekeeping.tidy(self._store.shadow.objects)
-        if folded or self._store.header.max_store_size:
+        if folded or (self._turn is not None and self._store.header.max_store_size):
             from snapstore.timeline import keeping
 
             keeping.look(self._store, folded=folded)
