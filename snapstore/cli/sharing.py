@@ -111,6 +111,8 @@ def tell_pull(out: Output, pulled: Pulled) -> None:
         out.line(f"  {mark} {named(update['ref'])}  {out.paint(about, DIM)}")
     if len(pulled.updates) > LISTED:
         out.line(f"  … and {len(pulled.updates) - LISTED:,} more", DIM)
+    for ref in pulled.dropped[:LISTED]:
+        out.line(f"  - {named(ref)}  has another name there by now", DIM)
     for ref in pulled.gone[:LISTED]:
         out.line(f"  {named(ref)} went back or away there; what is here stays", YELLOW)
     if pulled.refused:

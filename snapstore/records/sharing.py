@@ -59,7 +59,7 @@ class PullRecord(Record):
     objects: int
     turns: int
     updates: list[PulledRefRecord]
-    dropped: list[Text] = Field(description="refs here that were renamed or archived there: another one holds all of it")
+    dropped: list[Text] = Field(description="refs here that were renamed or archived there: another holds all of it")
     kept: list[Text] = Field(description="refs that went back or away there, and stay here")
     refused_records: int
 
