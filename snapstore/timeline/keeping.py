@@ -11,6 +11,7 @@ import time
 
 from snapstore.errors import Busy, SnapstoreError
 from snapstore.git.housekeeping import is_kept, is_linked
+from snapstore.worktree import durable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ MANY_LOOSE = 27  # files in one of the 256 folders of loose objects, of which ea
 WARN_PERCENT = 80
 _RESTS = 3600  # seconds between two of them
 _MARK = "kept"  # a state file whose age says when the last one began
+_NEARLY_FULL = "nearly-full"  # a state file that is there while that is in the log
 _PRESSED = 3600  # seconds of grace for objects where the store is over its limit
 
 
@@ -43,24 +45,27 @@ class Pruned:
 
 def look(store: Store, *, folded: bool) -> None:
     """After a change: says that the store is nearly full, and starts a gc where one is due."""
-    limit = store.header.max_store_size
     sizes = _pack_sizes(store)
-    full = False
-    if limit:
-        total = sum(sizes)
-        last = sizes[-1] if sizes else 0
-        full = total >= limit
-        if total * 100 >= limit * WARN_PERCENT:
-            text = warning(store, total)
-            store.say(text)
-            if (total - last) * 100 < limit * WARN_PERCENT or (
-                full and total - last < limit
-            ):  # it came to that just now
-                store.log(text)
+    full = bool(store.header.max_store_size) and _tell_how_full(store, sum(sizes))
     if (full or (folded and store.header.gc_auto and is_due(store, sizes))) and _has_rested(store):
         from snapstore.timeline.afterturn import start
 
         start(store, "gc", "--auto")
+
+
+def _tell_how_full(store: Store, total: int) -> bool:
+    """Says at every turn's end that the store is nearly full, and in the log once. Says whether it is full."""
+    limit = store.header.max_store_size
+    noted = f"{store.state}/{_NEARLY_FULL}"
+    if total * 100 < limit * WARN_PERCENT:
+        durable.remove(noted)
+        return False
+    text = warning(store, total)
+    store.say(text)
+    if not os.path.exists(noted):
+        os.close(os.open(noted, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        store.log(text)
+    return total >= limit
 
 
 def is_due(store: Store, sizes: list[int]) -> bool:
@@ -143,16 +148,16 @@ def on_remotes(store: Store) -> Container[bytes] | None:
 
 
 def _pack_sizes(store: Store) -> list[int]:
-    """Of the packs that take room of ours, oldest first."""
-    sizes: list[tuple[int, int]] = []
+    """Of the packs that take room of ours."""
+    sizes: list[int] = []
     for pack in store.shadow.objects.packs():
         try:
             st = os.stat(f"{pack.base}.pack")
         except FileNotFoundError:
             continue
         if not is_linked(st) and not is_kept(pack.base):
-            sizes.append((st.st_mtime_ns, st.st_size))
-    return [size for _, size in sorted(sizes)]
+            sizes.append(st.st_size)
+    return sizes
 
 
 def _has_rested(store: Store) -> bool:
