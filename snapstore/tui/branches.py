@@ -13,7 +13,6 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from snapstore.errors import SnapstoreError
 from snapstore.timeline.branch import ARCHIVED, CURRENT, Branch
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.ops import Operation
@@ -70,7 +69,7 @@ class BranchesScreen(ModalScreen[str | None]):
     async def _list(self, at: str = "", notice: str = "") -> None:
         try:
             self._found = await asyncio.to_thread(self._read)
-        except (SnapstoreError, OSError) as error:
+        except Exception as error:  # whatever is wrong with the store, it is told here
             notice = trouble(error)
         width = min(max((cells(safe(branch.name)) for branch in self._found), default=0), WIDEST_NAME)
         places = {branch.name: number for number, branch in enumerate(self._found)}
@@ -127,7 +126,7 @@ class BranchesScreen(ModalScreen[str | None]):
         notice = f"{told}."
         try:
             await self.app.change(made, told)
-        except (SnapstoreError, OSError) as error:
+        except Exception as error:
             await self.app.refresh_snapshot()
             notice = trouble(error)
         await self._list(at, notice)

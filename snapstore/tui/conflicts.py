@@ -14,13 +14,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from snapstore.errors import SnapstoreError
 from snapstore.timeline.plan import FORCE, MARKERS, MERGE, SKIP, PathMove
 from snapstore.timeline.text import files_text, path_text, safe
 from snapstore.timeline.threeway import three_way
 from snapstore.timeline.wording import remark
-from snapstore.tui.lines import LinesView, styled
-from snapstore.tui.moves import Look
+from snapstore.tui.lines import Lines, LinesView, styled
+from snapstore.tui.moves import Look, trouble
 from snapstore.tui.patchlines import TextLines, changes_of, language_of
 from snapstore.tui.picklist import PickList
 
@@ -113,33 +112,21 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
 
     async def _show(self, move: PathMove) -> None:
         sides = await self._read(move)
-        language = language_of(move.path)
-        for name, title, state in (
-            ("mine", "Mine: what changed on disk since", move.found),
-            ("theirs", "Theirs: what this move wants", move.wanted),
-        ):
+        shown = await asyncio.to_thread(_panes, move, sides)  # a comparison of large files takes its time
+        for name, (title, lines) in shown.items():
             pane = self.query_one(f"#{name}", LinesView)
-            pane.border_title = Text(title)
-            text, base = sides[name], sides["base"]
-            if text is not None:
-                pane.show_made(changes_of(base or "", text, language))
+            pane.border_title = Text(safe(title))
+            if isinstance(lines, str):
+                pane.show_lines([styled((lines, "$quiet italic"))])
             else:
-                pane.show_lines([styled((_absent(state), "$quiet italic"))])
-        merged = self.query_one("#merged", LinesView)
-        if sides["merged"] is None:
-            merged.border_title = Text("Merged")
-            merged.show_lines([styled((f"Cannot be merged: {sides['why']}. Keep mine, or take theirs.", "$quiet"))])
-            return
-        how = "both in one" if sides["clean"] else f"not without markers, {sides['why']}"
-        merged.border_title = Text(safe(f"Merged: {how}"))
-        merged.show_made(TextLines(sides["merged"], language))
+                pane.show_made(lines)
 
     async def _read(self, move: PathMove) -> dict[str, Any]:
         if move.path not in self._sides:
             try:
                 self._sides[move.path] = await asyncio.to_thread(self._three_way, move)
-            except (SnapstoreError, OSError) as error:
-                return {"base": None, "mine": None, "theirs": None, "merged": None, "clean": False, "why": str(error)}
+            except Exception as error:  # whatever is wrong with the store, it is told here
+                return {**dict.fromkeys(("base", "mine", "theirs", "merged")), "clean": False, "why": trouble(error)}
         return self._sides[move.path]
 
     def _three_way(self, move: PathMove) -> dict[str, Any]:
@@ -191,6 +178,24 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
 
     def _say(self, text: str) -> None:
         self.query_one("#notice", Static).update(styled(text))
+
+
+def _panes(move: PathMove, sides: dict[str, Any]) -> dict[str, tuple[str, Lines | str]]:
+    """A title and what is shown under it, for each of the three."""
+    language, base = language_of(move.path), sides["base"] or ""
+
+    def side(text: str | None, state: object) -> Lines | str:
+        return changes_of(base, text, language) if text is not None else _absent(state)
+
+    merged: tuple[str, Lines | str] = ("Merged", f"Cannot be merged: {sides['why']}. Keep mine, or take theirs.")
+    if sides["merged"] is not None:
+        how = "both in one" if sides["clean"] else f"not without markers, {sides['why']}"
+        merged = (f"Merged: {how}", TextLines(sides["merged"], language))
+    return {
+        "mine": ("Mine: what changed on disk since", side(sides["mine"], move.found)),
+        "theirs": ("Theirs: what this move wants", side(sides["theirs"], move.wanted)),
+        "merged": merged,
+    }
 
 
 def _absent(state: object) -> str:

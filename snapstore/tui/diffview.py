@@ -10,9 +10,9 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
-from snapstore.errors import SnapstoreError
 from snapstore.timeline.text import files_text, safe
 from snapstore.tui.lines import LinesView, styled
+from snapstore.tui.moves import trouble
 from snapstore.tui.patchlines import PatchLines
 
 if TYPE_CHECKING:
@@ -50,7 +50,11 @@ class DiffView(LinesView):
     def show(self, oid: bytes | None, snapshot: Snapshot | None) -> None:
         if self._waiting is not None:
             self._waiting.stop()
-        if not self.display or oid is None or snapshot is None:
+        if not self.display:
+            return
+        if oid is None or snapshot is None:
+            self._of = ""
+            self._take(PatchLines(), "Select a turn.")
             return
         base = self._base(oid, snapshot)
         self._of = self._title(oid, base, snapshot)
@@ -90,8 +94,8 @@ class DiffView(LinesView):
         try:
             with self.app.store(recover=False) as store:
                 return PatchLines().read(store.session(session), old, new, given_up)
-        except (SnapstoreError, OSError) as error:
-            return f"{error} {getattr(error, 'hint', '')}"
+        except Exception as error:  # gone, damaged, in the middle of something: told, and looking goes on
+            return trouble(error)
 
     def _take(self, patch: PatchLines, text: str = "") -> None:
         self._patch = patch

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from snapstore.tui.acting import ActingApp
 
 _COLOURS = {CONFLICT: "$error", REMOVE: "$error", SKIPPED: "$warning", KEPT: "$quiet", WRITE: "$success"}
+MOST_ROWS = 1000
 LOOK_EVERY = 0.2  # seconds
 
 
@@ -88,11 +89,13 @@ def plan_lines(plan: Plan) -> Iterator[Content]:
     """`remove  new.txt`, what deserves a look first; then what it means beyond the files."""
     if plan.scope != CONVERSATION:
         shown = [path for path in plan.paths if path.action in (WRITE, REMOVE, CONFLICT) or path.settled]
-        for path in by_weight(shown):
+        for path in by_weight(shown)[:MOST_ROWS]:
             colour = "$warning" if path.settled else _COLOURS[path.action]
             text = remark(path)
             more = (f"  {text}", "$quiet") if text else ""
             yield styled((f"{action_word(path):<11}", colour), path_text(path.path), more)
+        if len(shown) > MOST_ROWS:
+            yield styled((f"… and {len(shown) - MOST_ROWS:,} more", "$quiet"))
         if not shown:
             yield styled(("No file will change.", "$quiet"))
     if plan.undone and plan.scope != FILES:

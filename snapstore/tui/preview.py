@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.timer import Timer
 
-from snapstore.errors import SnapstoreError
 from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
 from snapstore.timeline.nodes import FileChange, Node, counted, read_node
 from snapstore.timeline.text import files_text, path_text, safe_lines
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 PAUSE = 0.04  # seconds that a selection must last to be worth reading
 AGES_EVERY = 10.0
 MOST_FILES = 200
+FOLDED = "Turns are folded here: Enter shows them."
 MOST_LINES = 300  # of a prompt, and of all replies
 _LETTERS = {"A": "$success", "D": "$error"}
 
@@ -51,7 +51,7 @@ class Preview(LinesView):
             self._waiting.stop()
         if oid is None or snapshot is None:
             self._node = None
-            self.show_lines([])
+            self.show_lines([styled((FOLDED, "$quiet"))])
             return
         self._waiting = self.set_timer(PAUSE, lambda: self._load(oid, snapshot))
 
@@ -78,7 +78,7 @@ class Preview(LinesView):
                 node = read_node(store.shadow, oid, branch=snapshot.graph.branch_of(oid) or "")
                 if counts:
                     node.files[:MOST_FILES] = _counts(store, node.files[:MOST_FILES], given_up)
-        except (SnapstoreError, OSError) as error:
+        except Exception as error:  # gone, damaged, in the middle of something: told, and looking goes on
             return trouble(error)
         node.undone = oid in snapshot.undone
         node.checkpoints = list(snapshot.graph.pinned.get(oid, ()))
