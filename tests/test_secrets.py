@@ -330,7 +330,7 @@ def test_detect_secrets_and_ours_report_a_secret_once(root: Path, store: Store) 
 
 
 def test_without_detect_secrets_our_rules_do(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(detect, "ASKED", (("no_such_module", "Nobody", ("",)),))
+    monkeypatch.setattr(detect, "ASKED", (("no_such_module", "Nobody", (b"",), b""),))
     turn(store.session("s1"), root, "Go", file=TOKENS["github-token"])
     assert found(pushed(store)) == [("github-token", "file", 1)]
 

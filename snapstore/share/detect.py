@@ -16,54 +16,79 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-# Module, class, and texts without which it need not be tried.
+_RUN = rb"[A-Za-z0-9_-]{24}"
+_BOTS = (b"iscord", b"DISCORD", b"elegram", b"TELEGRAM", b"bot", b"BOT", b"Bot")
+# Module, class, texts without which it need not be tried, and what it looks for, roughly: importing it all costs ten
+# interpreter starts, and is not done before one of these is met.
 ASKED = (
-    ("artifactory", "ArtifactoryDetector", ("AKC", "AP")),
-    ("aws", "AWSKeyDetector", ("A3T", "ABIA", "ACCA", "AKIA", "ASIA", "aws", "AWS")),
-    ("azure_storage_key", "AzureStorageKeyDetector", ("AccountKey=",)),
-    ("cloudant", "CloudantDetector", ("cloudant", "CLOUDANT")),
-    ("discord", "DiscordBotTokenDetector", ("iscord", "DISCORD", "bot", "BOT", "Bot")),
-    ("ibm_cloud_iam", "IbmCloudIamDetector", ("ibm", "IBM", "iam", "IAM")),
-    ("ibm_cos_hmac", "IbmCosHmacDetector", ("cos", "COS")),
-    ("mailchimp", "MailchimpDetector", ("-us",)),
-    ("softlayer", "SoftlayerDetector", ("softlayer", "SOFTLAYER")),
-    ("square_oauth", "SquareOAuthDetector", ("sq0csp-",)),
-    ("telegram_token", "TelegramBotTokenDetector", ("elegram", "TELEGRAM", "bot", "BOT", "Bot")),
-    ("twilio", "TwilioKeyDetector", ("AC", "SK")),
+    ("artifactory", "ArtifactoryDetector", (b"AKC", b"AP"), rb"AKC[a-zA-Z0-9]{10}|AP[0-9A-F][a-zA-Z0-9]{8}"),
+    ("aws", "AWSKeyDetector", (b"A3T", b"ABIA", b"ACCA"), rb"(?:A3T[A-Z0-9]|ABIA|ACCA)[0-9A-Z]{16}"),
+    ("cloudant", "CloudantDetector", (b"cloudant", b"CLOUDANT"), _RUN),
+    (
+        "discord",
+        "DiscordBotTokenDetector",
+        (b"iscord", b"DISCORD", b"bot", b"BOT", b"Bot"),
+        _RUN + rb"[A-Za-z0-9_-]*\.",
+    ),
+    ("ibm_cloud_iam", "IbmCloudIamDetector", (b"ibm", b"IBM", b"iam", b"IAM"), _RUN + rb"[A-Za-z0-9_-]{20}"),
+    ("ibm_cos_hmac", "IbmCosHmacDetector", (b"cos", b"COS"), rb"[a-f0-9]{48}"),
+    ("mailchimp", "MailchimpDetector", (b"-us",), rb"[0-9a-z]{32}-us[0-9]"),
+    ("softlayer", "SoftlayerDetector", (b"softlayer", b"SOFTLAYER"), _RUN),
+    ("square_oauth", "SquareOAuthDetector", (b"sq0csp-",), rb"sq0csp-"),
+    (
+        "telegram_token",
+        "TelegramBotTokenDetector",
+        (b"elegram", b"TELEGRAM", b"bot", b"BOT", b"Bot"),
+        rb"[0-9]{8}:" + _RUN,
+    ),
+    ("twilio", "TwilioKeyDetector", (b"AC", b"SK"), rb"(?:AC|SK)[a-z0-9]{32}"),
 )
 MOST = 4 << 20  # bytes of one push that it looks at: it takes ten times as long as our own rules
 
-# Importing it costs ten interpreter starts. Whatever it knows has a word of this kind in it.
-_WORTH_IT = re.compile(rb"(?<![A-Za-z0-9+/_-])(?=[A-Za-z+/_-]{0,40}[0-9])[A-Za-z0-9+/_-]{11}").search
 _DIGIT = re.compile(rb"[0-9]").search
 
 
 class Detector:
-    """Its detectors, loaded when the first text needs them."""
+    """Its detectors, each loaded when the first text needs it."""
 
     def __init__(self) -> None:
-        self._plugins: list[tuple[Any, tuple[str, ...]]] | None = None
+        self._asked = [(module, name, marks, re.compile(hint).search) for module, name, marks, hint in ASKED]
+        self._plugins: dict[str, Any] = {}
         self._left = MOST
 
-    def found_in(self, data: bytes) -> Iterator[tuple[str, int, bytes]]:
-        """Rule, place and secret."""
-        if self._left <= 0 or self._plugins == [] or not _WORTH_IT(data):
-            return
-        data = data[: self._left]
-        self._left -= len(data)
-        if self._plugins is None:
-            self._plugins = _load()
-        text = data.decode("latin-1")
-        for plugin, marks in self._plugins:
-            if not any(mark in text for mark in marks):
+    def found_in(self, data: bytes, words: bytes | None = None) -> Iterator[tuple[str, int, bytes]]:
+        """Rule, place and secret. `words` are the data's long words, where they are known: its secrets are such."""
+        words = data if words is None else words
+        text = ""
+        for module, name, marks, hint in self._asked:
+            if self._left <= 0 or not any(mark in data for mark in marks) or not hint(words):
                 continue
-            rule = "detect-secrets: " + str(plugin.secret_type)
-            for at in sorted({match.start() for pattern in plugin.denylist for match in pattern.finditer(text)}):
-                line = _line(text, at)
-                for secret in plugin.analyze_string(line):
-                    found = secret.encode("latin-1")
-                    if _DIGIT(found) and is_random(found):
-                        yield rule, max(at, text.find(secret, at)), found
+            plugin = self._plugin(module, name)
+            if plugin is None:
+                continue
+            self._left -= len(data)
+            text = text or data.decode("latin-1")
+            for at, secret in _found(plugin, text):
+                yield f"detect-secrets: {plugin.secret_type}", at, secret
+
+    def _plugin(self, module: str, name: str) -> Any:
+        """None where it is not installed, or a version that does not have it."""
+        if name not in self._plugins:
+            from importlib import import_module
+
+            try:
+                self._plugins[name] = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
+            except (ImportError, AttributeError):
+                self._plugins[name] = None
+        return self._plugins[name]
+
+
+def _found(plugin: Any, text: str) -> Iterator[tuple[int, bytes]]:
+    for at in sorted({match.start() for pattern in plugin.denylist for match in pattern.finditer(text)}):
+        for secret in plugin.analyze_string(_line(text, at)):
+            found = secret.encode("latin-1")
+            if _DIGIT(found) and is_random(found):
+                yield max(at, text.find(secret, at)), found
 
 
 def _line(text: str, at: int) -> str:
@@ -72,15 +97,3 @@ def _line(text: str, at: int) -> str:
     start = max(text.rfind("\n", 0, at) + 1, at - LONGEST)
     end = text.find("\n", at)
     return text[start : min(end if end >= 0 else len(text), at + LONGEST)]
-
-
-def _load() -> list[tuple[Any, tuple[str, ...]]]:
-    from importlib import import_module
-
-    plugins: list[tuple[Any, tuple[str, ...]]] = []
-    for module, name, marks in ASKED:
-        try:
-            plugins.append((getattr(import_module(f"detect_secrets.plugins.{module}"), name)(), marks))
-        except (ImportError, AttributeError):  # not installed, or a version that does not have it
-            continue
-    return plugins

@@ -6,15 +6,13 @@ bounded whatever their size, and however long a line. A binary file is judged by
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 from hashlib import blake2b
 
 from snapstore.errors import Secret, Usage
 from snapstore.git.commits import one_line, quote
-from snapstore.git.objects import BLOB, CHUNK, EMPTY_TREE, GITLINK, LINK
-from snapstore.share.rules import LINES, LONGEST, NAMES
+from snapstore.git.objects import BLOB, EMPTY_TREE, GITLINK
 from snapstore.timeline.documents import encode
 
 TYPE_CHECKING = False
@@ -25,13 +23,9 @@ if TYPE_CHECKING:
     from snapstore.git.commits import Commit
     from snapstore.timeline.store import Store
 
-    Hit = tuple[str, int, bytes]  # rule, line number from 1, the secret
-
-_OVERLAP = 2 * LONGEST
 _WHOLE_RECORD = 16 << 20  # a record up to this size is read as JSON, a larger one as text
 _NESTED = 4 << 20  # a text inside a record up to this size may be JSON itself: a raw line of a conversation
 _SHOWN = 20
-_SAME = 64  # bytes between the beginnings of what two rules take for one secret
 STATE = "allowed-secrets.json"
 
 FILE, RECORD, MESSAGE = "file", "record", "message"
@@ -162,63 +156,43 @@ def allow(store: Store, fingerprints: Iterable[str]) -> None:
 
 class _Check:
     def __init__(self, store: Store, progress: Callable[[int], None] | None) -> None:
-        from snapstore.share.detect import Detector
+        from snapstore.share.looking import Look
 
-        self._store = store
         self._shadow = store.shadow
         self._progress = progress
         self._salt = store.header.id.encode()[:64]
-        self._detector = Detector()
         self._done = 0
-        self._clean: set[bytes] = set()  # blobs in which no line is suspicious
+        self._look = Look(store.shadow.objects, self._tick)
 
     def run(self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]]) -> Iterator[Finding]:
         for oid in commits:
             commit = self._shadow.commit(oid)
             yield from self._message(oid, commit)
-            yield from self._files(oid, commit)
+            for rule, path, line, secret in self._look.files(list(self._new_files(commit))):
+                named = line is None
+                about = {"about": secret} if named else {"secret": secret}
+                yield self._finding(rule, FILE, oid, commit, path=path, line=line, **about)
         for oid, blob in notes:
             yield from self._record(oid, blob)
 
-    def _files(self, oid: bytes, commit: Commit) -> Iterator[Finding]:
+    def _new_files(self, commit: Commit) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """Path, mode and blob of what no parent has there."""
+        trees = self._shadow.trees
         parents = [self._shadow.commit(parent).tree for parent in commit.parents]
-        for path, _, new in self._shadow.trees.diff(parents[0] if parents else EMPTY_TREE, commit.tree):
-            if new is None or new[0] == GITLINK:
-                continue
-            if any(self._shadow.trees.file(tree, path) == new for tree in parents[1:]):
-                continue
-            self._tick()
-            yield from self._file(oid, commit, path, new[0], new[1])
-
-    def _file(self, oid: bytes, commit: Commit, path: bytes, mode: bytes, blob: bytes) -> Iterator[Finding]:
-        rule = next((rule for rule in NAMES if rule.matches(path)), None) if mode != LINK else None
-        if rule is not None and not self._is_cleared(rule.clears, blob):
-            yield self._finding(rule.name, FILE, oid, commit, path=path, about=blob)
-        if blob in self._clean and not _has_own_rules(path):
-            return
-        hits = 0
-        for name, line, secret in self._lines(self._shadow.objects.stream(blob), path):
-            hits += 1
-            yield self._finding(name, FILE, oid, commit, path=path, line=line, secret=secret)
-        if not hits:
-            self._clean.add(blob)
-
-    def _is_cleared(self, clears: Callable[[bytes], bool] | None, blob: bytes) -> bool:
-        size = self._shadow.objects.header(blob)[1]
-        if size == 0:
-            return True
-        return clears is not None and size <= CHUNK and clears(self._shadow.objects.read_kind(blob, BLOB))
+        for path, _, new in trees.diff(parents[0] if parents else EMPTY_TREE, commit.tree):
+            if new is not None and new[0] != GITLINK and all(trees.file(tree, path) != new for tree in parents[1:]):
+                yield path, *new
 
     def _message(self, oid: bytes, commit: Commit) -> Iterator[Finding]:
         text = f"{commit.subject}\n\n{commit.body}".encode("utf-8", "replace")
-        for rule, line, secret in self._lines((text,), b""):
+        for rule, line, secret in self._look.text((text,)):
             yield self._finding(rule, MESSAGE, oid, commit, line=line, secret=secret)
 
     def _record(self, oid: bytes, blob: bytes) -> Iterator[Finding]:
         self._tick()
         commit = self._shadow.commit(oid)
         for where, pieces in self._texts(blob):
-            for rule, line, secret in self._lines(pieces, b""):
+            for rule, line, secret in self._look.text(pieces):
                 yield self._finding(rule, RECORD, oid, commit, where=where, line=line, secret=secret)
 
     def _texts(self, blob: bytes) -> Iterator[tuple[str, Iterable[bytes]]]:
@@ -246,30 +220,6 @@ class _Check:
                 else:
                     text = f'{key}: "{value}"' if key else value
                     yield where, (text.encode("utf-8", "surrogateescape" if value.isascii() else "replace"),)
-
-    def _lines(self, pieces: Iterable[bytes], path: bytes) -> Iterator[Hit]:
-        seen: set[tuple[str, bytes]] = set()  # one finding for a secret that comes again and again
-        for data, lines, final in windows(pieces):
-            for rule, at, secret in self._hits(data, path, final):
-                if (rule, secret) not in seen:
-                    seen.add((rule, secret))
-                    yield rule, lines + data.count(b"\n", 0, at) + 1, secret
-
-    def _hits(self, data: bytes, path: bytes, final: bool) -> Iterator[tuple[str, int, bytes]]:
-        # Nearer to the end it may be cut off; what begins there comes again in the next window.
-        end = len(data) if final else len(data) - LONGEST
-        folded = data.lower()
-        taken: set[int] = set()
-        for rule in LINES:
-            if not rule.applies(path):
-                continue
-            for at, to, secret in rule.found_in(data, folded):
-                if to <= end and at not in taken:
-                    taken.add(at)
-                    yield rule.name, at, secret
-        for name, at, secret in self._detector.found_in(data[:end]):
-            if not any(abs(at - place) < _SAME for place in taken):
-                yield name, at, secret
 
     def _finding(
         self, rule: str, kind: str, oid: bytes, commit: Commit, *, secret: bytes = b"", about: bytes = b"", **place: Any
@@ -301,39 +251,6 @@ class _Check:
             self._progress(self._done)
 
 
-def windows(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int, bool]]:
-    """Text in windows that overlap, each with the number of lines before it, and whether it is the last. Nothing for
-    what is no text."""
-    kept, lines, begun = b"", 0, False
-    waiting: bytes | None = None
-    for piece in _text(pieces):
-        begun = True
-        for at in range(0, len(piece), CHUNK):
-            if waiting is not None:
-                data = kept + waiting
-                yield data, lines, False
-                kept = data[-_OVERLAP:]
-                lines += data.count(b"\n", 0, len(data) - len(kept))
-            waiting = piece[at : at + CHUNK]
-    if begun and waiting is not None:
-        yield kept + waiting, lines, True
-
-
-def _text(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces of a text as UTF-8, or nothing where it is none."""
-    stream = iter(pieces)
-    first = next(stream, b"")
-    wide = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(first[:2])
-    if wide is not None:
-        decode = codecs.getincrementaldecoder(wide)("replace").decode
-        yield decode(first).encode("utf-8", "replace")
-        for piece in stream:
-            yield decode(piece).encode("utf-8", "replace")
-    elif b"\0" not in first[:8000]:
-        yield first
-        yield from stream
-
-
 def _parsed(text: str) -> Any:
     """What a text says that is JSON itself."""
     if text[:1] not in ("{", "[") or len(text) > _NESTED:
@@ -343,7 +260,3 @@ def _parsed(text: str) -> Any:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict | list) else None
-
-
-def _has_own_rules(path: bytes) -> bool:
-    return any(rule.files is not None and rule.applies(path) for rule in LINES)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Updates = dict[str, tuple[bytes | None, bytes | None]]
 
 SERVER = "what the server itself keeps of replaced history until its own gc; forks and caches of it"
-CLONES = "what other machines and clones have fetched: forget it there as well, or their next push brings it back"
+CLONES = "what other machines and clones have: forget it there as well, or the next pull brings it back"
 
 
 class Reach:

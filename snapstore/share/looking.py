@@ -1,0 +1,193 @@
+"""Looks through files and texts for what the rules know. Memory is bounded, whatever the length of a file or a line."""
+
+from __future__ import annotations
+
+import codecs
+from bisect import bisect_left, bisect_right
+
+from snapstore.git.objects import BLOB, CHUNK, LINK
+from snapstore.share.detect import Detector
+from snapstore.share.rules import ANYWHERE, LIMITED, LONGEST, MAY_BE_NAMED, NAMES, long_words
+from snapstore.worktree.parallel import WORTH_IT, in_two
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from snapstore.git.odb import Objects
+    from snapstore.share.rules import LineRule, NameRule
+
+    Hit = tuple[str, int, bytes]  # rule, line number from 1, the secret
+    File = tuple[bytes, bytes, bytes]  # path, mode, blob
+    FileHit = tuple[str, bytes, int | None, bytes]  # rule, path, line (none: by its name), the secret (or the blob)
+
+_OVERLAP = 2 * LONGEST
+_SMALL = 1 << 16  # bytes up to which a file is looked through together with others
+_SAME = 64  # bytes between the beginnings of what two rules take for one secret
+
+
+class Look:
+    """One look, over many files and texts."""
+
+    def __init__(self, objects: Objects, tick: Callable[[], None]) -> None:
+        self._objects = objects
+        self._tick = tick
+        self._detector = Detector()
+        self._clean: set[bytes] = set()  # blobs in which no line is suspicious
+        self._batch = _Batch()
+
+    def files(self, files: Sequence[File]) -> Iterator[FileHit]:
+        """What is found in files, each by its path."""
+        parts = in_two(self._some, files) if len(files) >= WORTH_IT else [self._some(files)]
+        for part in parts:
+            yield from part
+
+    def _some(self, files: Sequence[File]) -> list[FileHit]:
+        found: list[FileHit] = []
+        for path, mode, blob in files:
+            self._tick()
+            found += self._file(path, mode, blob)
+        return [*found, *self._flush()]
+
+    def _file(self, path: bytes, mode: bytes, blob: bytes) -> Iterator[FileHit]:
+        rule = _named(path) if mode != LINK else None
+        if rule is not None and not self._is_cleared(rule, blob):
+            yield rule.name, path, None, blob
+        own = [rule for rule in LIMITED if rule.applies(path)]
+        if blob in self._clean and not own:
+            return
+        size = self._objects.header(blob)[1]
+        if size > _SMALL:
+            for name, line, secret in self.text(self._objects.stream(blob), (*ANYWHERE, *own)):
+                yield name, path, line, secret
+        elif size:
+            text = b"".join(_text((self._objects.read_kind(blob, BLOB),)))
+            for name, line, secret in self.text((text,), own) if own else ():
+                yield name, path, line, secret
+            if text:
+                self._batch.add(text, path, blob)
+                if self._batch.size > CHUNK:
+                    yield from self._flush()
+
+    def _is_cleared(self, rule: NameRule, blob: bytes) -> bool:
+        size = self._objects.header(blob)[1]
+        if size == 0:
+            return True
+        return rule.clears is not None and size <= CHUNK and rule.clears(self._objects.read_kind(blob, BLOB))
+
+    def _flush(self) -> Iterator[FileHit]:
+        """Looks through many small files in one go: a search costs more to begin than to go on."""
+        batch, self._batch = self._batch, _Batch()
+        suspicious: set[bytes] = set()
+        found: dict[tuple[str, bytes, bytes], tuple[int, FileHit]] = {}
+        for rule, at, secret in sorted(self._hits(batch.data(), ANYWHERE, True, batch), key=lambda hit: hit[1]):
+            start, path, blob = batch.file_at(at)
+            suspicious.add(blob)
+            line = batch.data().count(b"\n", start, at) + 1
+            found.setdefault((rule, path, secret), (at, (rule, path, line, secret)))
+        self._clean.update(blob for _, blob in batch.files if blob not in suspicious)
+        for _, hit in sorted(found.values(), key=lambda one: one[0]):
+            yield hit
+
+    def text(self, pieces: Iterable[bytes], rules: Sequence[LineRule] = ANYWHERE) -> Iterator[Hit]:
+        """What is found in a text, each secret once."""
+        seen: set[tuple[str, bytes]] = set()
+        for data, lines, final in windows(pieces):
+            for rule, at, secret in self._hits(data, rules, final):
+                if (rule, secret) not in seen:
+                    seen.add((rule, secret))
+                    yield rule, lines + data.count(b"\n", 0, at) + 1, secret
+
+    def _hits(
+        self, data: bytes, rules: Sequence[LineRule], final: bool, batch: _Batch | None = None
+    ) -> Iterator[tuple[str, int, bytes]]:
+        # Nearer to the end it may be cut off; what begins there comes again in the next window.
+        end = len(data) if final else len(data) - LONGEST
+        folded = data.lower()
+        words = long_words(data) if len(data) > _SMALL else None
+        taken: list[int] = []
+        for rule in rules:
+            if words is not None and rule.word and next(rule.found_in(words, b""), None) is None:
+                continue
+            for at, to, secret in rule.found_in(data, folded):
+                if to > end or (batch is not None and not batch.is_in_one(at, to)):
+                    continue
+                near = bisect_left(taken, at)
+                if near == len(taken) or taken[near] != at:
+                    taken.insert(near, at)
+                    yield rule.name, at, secret
+        for name, at, secret in self._detector.found_in(data[:end], words) if ANYWHERE[0] in rules else ():
+            near = bisect_left(taken, at - _SAME)
+            if near == len(taken) or taken[near] > at + _SAME:
+                yield name, at, secret
+
+
+class _Batch:
+    """Texts of many files, one after the other."""
+
+    def __init__(self) -> None:
+        self.files: list[tuple[bytes, bytes]] = []  # path and blob
+        self.size = 0
+        self._starts: list[int] = []
+        self._pieces: list[bytes] = []
+        self._data: bytes | None = None
+
+    def add(self, text: bytes, path: bytes, blob: bytes) -> None:
+        self.files.append((path, blob))
+        self._starts.append(self.size)
+        self._pieces.append(text)
+        self.size += len(text) + 1
+
+    def data(self) -> bytes:
+        if self._data is None:
+            self._data = b"\n".join(self._pieces)
+            self._pieces.clear()
+        return self._data
+
+    def file_at(self, at: int) -> tuple[int, bytes, bytes]:
+        """Where the file begins that a place lies in, its path and its blob."""
+        number = bisect_right(self._starts, at) - 1
+        return self._starts[number], *self.files[number]
+
+    def is_in_one(self, at: int, to: int) -> bool:
+        """Whether a match lies in one file."""
+        number = bisect_right(self._starts, at)
+        return to <= (self._starts[number] if number < len(self._starts) else self.size)
+
+
+def windows(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int, bool]]:
+    """Text in windows that overlap, each with the number of lines before it, and whether it is the last. Nothing for
+    what is no text."""
+    kept, lines, begun = b"", 0, False
+    waiting: bytes | None = None
+    for piece in _text(pieces):
+        begun = True
+        for at in range(0, len(piece), CHUNK):
+            if waiting is not None:
+                data = kept + waiting
+                yield data, lines, False
+                kept = data[-_OVERLAP:]
+                lines += data.count(b"\n", 0, len(data) - len(kept))
+            waiting = piece[at : at + CHUNK]
+    if begun and waiting is not None:
+        yield kept + waiting, lines, True
+
+
+def _text(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of a text as UTF-8, or nothing where it is none."""
+    stream = iter(pieces)
+    first = next(stream, b"")
+    wide = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(first[:2])
+    if wide is not None:
+        decode = codecs.getincrementaldecoder(wide)("replace").decode
+        yield decode(first).encode("utf-8", "replace")
+        for piece in stream:
+            yield decode(piece).encode("utf-8", "replace")
+    elif b"\0" not in first[:8000]:
+        yield first
+        yield from stream
+
+
+def _named(path: bytes) -> NameRule | None:
+    """The rule by which a file's name tells."""
+    return next((rule for rule in NAMES if rule.matches(path)), None) if MAY_BE_NAMED(path) else None
