@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { openComparison } from "./compare.js";
 import { askText, confirm, openMenu } from "./dialogs.js";
-import { button, firstLine, h, plural, time, turnsText, visible } from "./dom.js";
+import { button, clip, firstLine, h, plural, time, turnsText, visible } from "./dom.js";
 import { change, done, propose } from "./moves.js";
 import { expected, standstill, state } from "./state.js";
 
@@ -117,7 +117,7 @@ function branchRow(branch, redraw) {
         "p",
         { class: "muted" },
         `${turnsText(branch.turns)}${from} · `,
-        firstLine(branch.prompt) || "(no turns yet)",
+        clip(firstLine(branch.prompt), 120) || "(no turns yet)",
         " · ",
         time(branch.ended_at),
       ),

@@ -1,7 +1,7 @@
 // Files that changed since: what is to become of each, with the three sides to look at (G-38).
 
 import { merge } from "./api.js";
-import { button, fill, h, visible } from "./dom.js";
+import { button, fill, h, refusalText, visible } from "./dom.js";
 import { state } from "./state.js";
 import { fold, pathName } from "./turn.js";
 
@@ -105,7 +105,7 @@ function sides(dialog, item) {
         ),
       );
     },
-    (error) => fill(box, h("p", { class: "notice bad" }, `${error.message} ${error.hint}`)),
+    (error) => fill(box, h("p", { class: "notice bad" }, refusalText(error))),
   );
   return box;
 }

@@ -1,6 +1,6 @@
 // Dialogs, toasts and menus: what asks, tells and offers.
 
-import { button, byId, h } from "./dom.js";
+import { button, byId, coded, fill, h, refusalText } from "./dom.js";
 
 /** A modal dialog that resolves when it closes. `build(close)` gives its parts; while it `stays()`, Escape is off. */
 export function openDialog(build, { kind = "", label, stays = () => false } = {}) {
@@ -92,7 +92,7 @@ export function askText({ title, text, label, value = "", yes, act }) {
               close(await act(said));
             } catch (error) {
               refused.hidden = false;
-              refused.textContent = `${error.message} ${error.hint || ""}`;
+              fill(refused, refusalText(error));
               field.focus();
             }
           },
@@ -125,7 +125,7 @@ export function toast(text, { hint = "", kind = "", actions = [] } = {}) {
   const element = h(
     "div",
     { class: `toast ${kind}`, role: kind === "bad" ? "alert" : "status" },
-    h("div", { class: "toast-text" }, h("p", null, text), hint && h("p", { class: "hint" }, hint)),
+    h("div", { class: "toast-text" }, h("p", null, text), hint && h("p", { class: "hint" }, coded(hint))),
     actions.map(([label, act]) =>
       button(
         label,

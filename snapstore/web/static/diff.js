@@ -2,7 +2,7 @@
 
 import { readDiff } from "./api.js";
 import { language, paint } from "./colour.js";
-import { bytes, button, fill, h, visible } from "./dom.js";
+import { bytes, button, fill, h, refusalText, visible } from "./dom.js";
 
 const MANY = 400; // rows shown before a person asks for the rest
 const isImage = (side) => side?.type?.startsWith("image/");
@@ -252,7 +252,7 @@ export function diffView(path, answer) {
       found = differing;
       draw();
     },
-    (error) => fill(body, h("p", { class: "diff-note bad" }, `${error.message} ${error.hint || ""}`)),
+    (error) => fill(body, h("p", { class: "diff-note bad" }, refusalText(error))),
   );
   return view;
 }

@@ -60,6 +60,16 @@ export function firstLine(text) {
   );
 }
 
+/** `code` in a text is set apart. */
+export const coded = (text) =>
+  String(text ?? "")
+    .split(/(`[^`\n]+`)/)
+    .map((piece) => (/^`[^`\n]+`$/.test(piece) ? h("code", null, piece.slice(1, -1)) : piece));
+
+/** What was refused and what to do, as sentences. */
+export const refusalText = ({ message, hint }) =>
+  coded(`${message}${/[.!?…]$/.test(message) ? "" : "."} ${hint || ""}`.trim());
+
 export function clip(text, length) {
   return text.length > length ? `${text.slice(0, length - 1).trimEnd()}…` : text;
 }
@@ -120,7 +130,7 @@ const ICONS = {
   pin: "M12 3l8 9-8 9-8-9z",
   sun: "M12 8a4 4 0 1 1 0 8 4 4 0 0 1 0-8zM12 2v2M12 20v2M2 12h2M20 12h2M5 5l1.4 1.4M17.6 17.6L19 19M5 19l1.4-1.4M17.6 6.4L19 5",
   moon: "M20 14.5A8 8 0 0 1 9.5 4 8 8 0 1 0 20 14.5z",
-  auto: "M12 3a9 9 0 1 0 0 18V3z",
+  auto: "M12 3a9 9 0 1 0 0 18V3zM12 3a9 9 0 0 1 0 18",
   copy: "M9 9h10v11H9zM5 15V4h10",
 };
 

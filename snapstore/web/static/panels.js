@@ -1,7 +1,7 @@
 // What is found, and what is counted.
 
 import { readStats, search } from "./api.js";
-import { bytes, clip, fill, h, plural, visible } from "./dom.js";
+import { bytes, clip, coded, fill, h, plural, refusalText, visible } from "./dom.js";
 import { keySetting } from "./keys.js";
 import { state } from "./state.js";
 
@@ -77,14 +77,14 @@ export function statsPanel() {
         body,
         tile(sessions.toLocaleString("en"), sessions === 1 ? "session" : "sessions"),
         tile(share(rewound, sessions), "with a rewind", `${rewound} of ${sessions}`),
-        tile(branches.toLocaleString("en", { maximumFractionDigits: 1 }), "branches a session"),
-        tile(moves.toLocaleString("en"), "moves"),
+        tile(branches.toLocaleString("en", { maximumFractionDigits: 1 }), branches === 1 ? "branch a session" : "branches a session"),
+        tile(moves.toLocaleString("en"), moves === 1 ? "move" : "moves"),
         tile(share(refused, moves + refused), "refused", `${refused} of ${moves + refused}`),
         tile(bytes(found.size_bytes), "store size"),
       );
       fill(remarks, health(found.health));
     },
-    (error) => fill(body, h("p", { class: "notice bad" }, `${error.message} ${error.hint}`)),
+    (error) => fill(body, h("p", { class: "notice bad" }, refusalText(error))),
   );
   return h(
     "div",
@@ -112,7 +112,7 @@ function health(found) {
       "p",
       { class: "notice good" },
       "The store is healthy.",
-      !found.checked && " For a check of every object: `snapstore check`.",
+      !found.checked && coded(" For a check of every object: `snapstore check`."),
     );
   return h(
     "ul",

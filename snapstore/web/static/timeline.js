@@ -1,7 +1,7 @@
 // The current line as a conversation: turns, the user's own edits between them, and where you stand.
 
 import { openBranches } from "./branching.js";
-import { button, clip, filesText, firstLine, forkSign, h, time, visible } from "./dom.js";
+import { button, clip, coded, filesText, firstLine, forkSign, h, time, visible } from "./dom.js";
 import { openMenu } from "./dialogs.js";
 import { forget, want } from "./loading.js";
 import { copyPrompt, propose } from "./moves.js";
@@ -115,7 +115,8 @@ export class Timeline {
         h(
           "p",
           { class: "muted" },
-          "They appear here by themselves as soon as an agent works. `snapstore connect` makes yours tell of its turns.",
+          "They appear here by themselves as soon as an agent works. ",
+          coded("`snapstore connect` makes yours tell of its turns."),
         ),
       );
     if (!row.node)

@@ -1,6 +1,6 @@
 // One turn as a person reads it: what was asked, thought, done and said, and the files that it changed.
 
-import { clip, firstLine, h, visible } from "./dom.js";
+import { clip, coded, firstLine, h, visible } from "./dom.js";
 import { between, diffView } from "./diff.js";
 import { state } from "./state.js";
 
@@ -51,9 +51,7 @@ function paragraphs(whole) {
       h(
         "p",
         null,
-        trimmed
-          .split(/(`[^`\n]+`)/)
-          .map((piece) => (/^`[^`\n]+`$/.test(piece) ? h("code", null, piece.slice(1, -1)) : piece)),
+        coded(trimmed),
       )
     );
   });
