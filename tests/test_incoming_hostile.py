@@ -12,6 +12,9 @@ from hashlib import sha1
 from pathlib import Path
 
 import pytest
+from helpers import all_refs, child, git
+from remotes import bare
+from transporting import ADA, MAIN, History, leftovers, objects_in, received, shadow_with
 
 from snapstore.errors import Corrupt, Remote, SnapstoreError, Unsafe
 from snapstore.git import deltas
@@ -21,9 +24,6 @@ from snapstore.git.packwriter import entry_header
 from snapstore.git.receive import Incoming, Limits
 from snapstore.git.shadow import Shadow
 from snapstore.git.transport import open_remote
-from helpers import all_refs, child, git
-from remotes import bare
-from transporting import ADA, MAIN, History, leftovers, objects_in, received, shadow_with
 
 NUMBERS = {COMMIT: 1, TREE: 2, BLOB: 3, TAG: 4}
 HELLO = b"hello\n"
@@ -393,15 +393,12 @@ def test_ours_is_not_replaced_by_what_claims_the_same_id(here: Shadow, monkeypat
     """A forged sha1 is a matter of money. Where an id is known here, the bytes must be the same."""
     tip, entries = chain(tree((b"100644", b"a", HELLO_ID)))
     known = next(item for item in here.trees.walk(here.commit(here.refs.read(MAIN) or b"").tree))[1][1]
-    real = Incoming._index
+    real = Incoming._placed
 
-    def forged(self: Incoming) -> None:
-        for raw in self._entries.values():
-            if raw.oid == HELLO_ID:
-                raw.oid = known
-        real(self)
+    def forged(self: Incoming) -> dict[bytes, tuple[int, int]]:
+        return {known if oid == HELLO_ID else oid: place for oid, place in real(self).items()}
 
-    monkeypatch.setattr(Incoming, "_index", forged)
+    monkeypatch.setattr(Incoming, "_placed", forged)
     with pytest.raises(Unsafe, match="other contents"):
         take(here, pack(*entries), tip)
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from hashlib import sha1
 from struct import pack as pack_numbers
+from zlib import crc32
 
+from snapstore.errors import Corrupt
 from snapstore.git.deflate import compress, compressor
 from snapstore.git.objects import BLOB, CHUNK, KIND_NUMBERS
 from snapstore.git.odb import LARGE
 from snapstore.git.packs import OFFSET_DELTA, REF_DELTA
-from snapstore.git.packwriter import entry_header
+from snapstore.git.packwriter import entry_header, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,9 +39,14 @@ def pack(
 ) -> Iterator[bytes]:
     """The whole pack in pieces, header and checksum included. `count` is told of objects done now and then."""
     digest = sha1(usedforsecurity=False)
-    waiting: list[bytes] = [b"PACK" + pack_numbers(">II", 2, len(ids))]
+    waiting: list[bytes] = [header(len(ids))]
     size = 12
-    for done, body in _Entries(objects, ids, offset_deltas).run():
+    done = 0
+    last = b""
+    for oid, body in entries(objects, ids, offset_deltas=offset_deltas):
+        if oid != last:
+            done += 1
+            last = oid
         waiting.append(body)
         size += len(body)
         if size >= PIECE:
@@ -57,6 +64,47 @@ def pack(
         count(len(ids))
 
 
+def header(count: int) -> bytes:
+    return b"PACK" + pack_numbers(">II", 2, count)
+
+
+def entries(objects: Objects, ids: Sequence[bytes], *, offset_deltas: bool = True) -> Iterator[tuple[bytes, bytes]]:
+    """The pack's entries, for who writes a pack that begins with `header`: each object's id with a piece of its entry,
+    all pieces of one in a row."""
+    return _Entries(objects, ids, offset_deltas).run()
+
+
+def copy(
+    objects: Objects, ids: Sequence[bytes], fd: int, progress: Callable[[str, int, int], None] | None
+) -> tuple[dict[bytes, tuple[int, int]], bytes]:
+    """Writes the pack to a file; gives where each object lies with its entry's checksum, and the pack's."""
+    places: dict[bytes, tuple[int, int]] = {}
+    digest = sha1(usedforsecurity=False)
+    waiting = [header(len(ids))]
+    position, size = 12, 12
+
+    def flush() -> None:
+        data = b"".join(waiting)
+        waiting.clear()
+        digest.update(data)
+        write_all(fd, data)
+        if progress is not None:
+            progress("sending", len(places), len(ids))
+
+    for oid, piece in entries(objects, ids):
+        start, crc = places.get(oid, (position, 0))
+        places[oid] = (start, crc32(piece, crc))
+        waiting.append(piece)
+        position += len(piece)
+        size += len(piece)
+        if size > CHUNK:
+            flush()
+            size = 0
+    flush()
+    write_all(fd, digest.digest())
+    return places, digest.digest()
+
+
 class _Entries:
     def __init__(self, objects: Objects, ids: Sequence[bytes], offset_deltas: bool) -> None:
         self._objects = objects
@@ -66,19 +114,15 @@ class _Entries:
         self._position = 12
         self._places: dict[bytes, int] = {}  # where in the new pack an object begins
 
-    def run(self) -> Iterator[tuple[int, bytes]]:
-        """Pieces of entries, each with the number of objects done so far."""
+    def run(self) -> Iterator[tuple[bytes, bytes]]:
         by_pack, others = self._located()
         for found, offsets in by_pack:
-            yield from self._numbered(self._of_pack(found, offsets))
+            yield from self._of_pack(found, offsets)
         for oid in others:
             self._places[oid] = self._position
-            yield from self._numbered(self._whole(oid))
-
-    def _numbered(self, pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-        for piece in pieces:
-            yield len(self._places), piece
-            self._position += len(piece)
+            for piece in self._whole(oid):
+                self._position += len(piece)
+                yield oid, piece
 
     def _located(self) -> tuple[list[tuple[Pack, list[tuple[int, bytes]]]], list[bytes]]:
         left: list[bytes] = list(self._ids)
@@ -107,27 +151,44 @@ class _Entries:
                 others += [oid for _, oid in here]
         return found, others + left
 
-    def _of_pack(self, source: Pack, wanted: list[tuple[int, bytes]]) -> Iterator[bytes]:
+    def _of_pack(self, source: Pack, wanted: list[tuple[int, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         names = {offset: oid for oid, offset in source.offsets().items()}
+        sums = source.checksums()
         starts = sorted(names)
         end_of = dict(zip(starts, [*starts[1:], source.size() - 20], strict=True))
         for offset, oid in wanted:
-            number, size, start, base_offset, base_id = source.entry(offset)
             end = end_of[offset]
-            head: bytes | None = entry_header(number, size)
-            if number == OFFSET_DELTA:
-                head = self._delta_head(names.get(base_offset, b""), size)
-            elif number == REF_DELTA:
-                head = self._delta_head(base_id, size)
             self._places[oid] = self._position
-            if head is None:
-                yield from self._whole(oid)
-            elif end - start <= CHUNK:
-                yield head + source.raw(start, end)
-            else:
-                yield head
-                for at in range(start, end, CHUNK):
-                    yield source.raw(at, min(end, at + CHUNK))
+            for piece in self._entry(source, names, oid, offset, end, sums[offset]):
+                self._position += len(piece)
+                yield oid, piece
+
+    def _entry(
+        self, source: Pack, names: dict[int, bytes], oid: bytes, offset: int, end: int, checksum: int
+    ) -> Iterator[bytes]:
+        """The entry as it lies there, or as a whole when its base stays behind. What is not as it was when it was
+        packed does not leave here."""
+        first = source.raw(offset, min(end, offset + CHUNK))
+        number, size, start, base_offset, base_id = source.entry(offset)
+        head: bytes | None = b""
+        if number == OFFSET_DELTA:
+            head = self._delta_head(names.get(base_offset, b""), size)
+        elif number == REF_DELTA:
+            head = self._delta_head(base_id, size)
+        if head is None:
+            yield from self._whole(oid)
+            return
+        found = crc32(first)
+        if len(first) == end - offset and found == checksum:
+            yield head + first[start - offset :] if head else first
+            return
+        yield head + first[start - offset :] if head else first
+        for at in range(offset + CHUNK, end, CHUNK):
+            piece = source.raw(at, min(end, at + CHUNK))
+            found = crc32(piece, found)
+            yield piece
+        if found != checksum:
+            raise Corrupt(f"object {oid.hex()} is damaged", object=oid.hex())
 
     def _delta_head(self, base: bytes, size: int) -> bytes | None:
         """A delta's header in the new pack. None when its base does not go along."""

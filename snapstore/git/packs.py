@@ -167,11 +167,18 @@ class Pack:
     def offsets(self) -> dict[bytes, int]:
         """Where each object lies, by id."""
         index = self._index if self._index is not None else self._load()
-        table = 1032 + 24 * self._count
-        offsets = struct.unpack_from(f">{self._count}I", index, table)
+        offsets = self._table(index, 1032 + 24 * self._count)
         if max(offsets, default=0) >> 31:
             offsets = tuple(self._offset(index, at) for at in range(self._count))
         return dict(zip(self.ids(), offsets, strict=True))
+
+    def checksums(self) -> dict[int, int]:
+        """The checksum of each entry as it was packed, by where it lies."""
+        index = self._index if self._index is not None else self._load()
+        return dict(zip(self.offsets().values(), self._table(index, 1032 + 20 * self._count), strict=True))
+
+    def _table(self, index: bytes | mmap.mmap, at: int) -> tuple[int, ...]:
+        return struct.unpack_from(f">{self._count}I", index, at)
 
     def map(self) -> None:
         """Prepares for looking at very many headers: mapped memory instead of a read for each."""

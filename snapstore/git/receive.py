@@ -13,6 +13,7 @@ import os
 from hashlib import sha1
 
 from snapstore.errors import Corrupt, Remote, Unsafe
+from snapstore.git import outgoing
 from snapstore.git.checks import check_object
 from snapstore.git.deltas import resolve
 from snapstore.git.missing import between
@@ -24,7 +25,7 @@ from snapstore.git.packwriter import cannot_write, pack_index, sync_folder, writ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Progress = Callable[[str, int, int], None]
 
@@ -100,10 +101,31 @@ class Incoming:
     def receive(self, pieces: Iterable[bytes], tips: Iterable[bytes], known: Iterable[bytes]) -> Incoming:
         """Takes the pack in, and proves that with it the store holds all that the tips need; `known` are tips whose
         history is here already. Whatever is wrong is raised, and nothing is left."""
-        try:
+
+        def checked() -> dict[bytes, tuple[int, int]]:
             self._take(pieces)
             resolve(self._fd, self._entries, self._limits.delta, self._checked)
-            self._index()
+            return self._placed()
+
+        return self._taken(checked, tips, known)
+
+    def take_over(
+        self, source: Objects, ids: Sequence[bytes], tips: Iterable[bytes], known: Iterable[bytes]
+    ) -> Incoming:
+        """The same for objects of our own store: they were checked when they came into it, so they are copied as they
+        lie (compared with their checksums); that nothing is missing is proven all the same."""
+
+        def copied() -> dict[bytes, tuple[int, int]]:
+            places, self._checksum = outgoing.copy(source, ids, self._fd, self._progress)
+            return places
+
+        return self._taken(copied, tips, known)
+
+    def _taken(
+        self, take: Callable[[], dict[bytes, tuple[int, int]]], tips: Iterable[bytes], known: Iterable[bytes]
+    ) -> Incoming:
+        try:
+            self._index(take())
             self._follow(list(tips), [oid for oid in known if self._objects.contains(oid)])
         except OSError as error:
             self.discard()
@@ -237,14 +259,17 @@ class Incoming:
                 raise _too_large(len(data), self._limits.held)
             check_object(kind, data, oid)
 
-    def _index(self) -> None:
+    def _placed(self) -> dict[bytes, tuple[int, int]]:
         places: dict[bytes, tuple[int, int]] = {}
         for offset, raw in self._entries.items():
             if raw.oid in places:
                 raise Corrupt(f"object {raw.oid.hex()} came in twice")
             places[raw.oid] = (offset, raw.crc)
-        self.ids = list(places)
         self._entries.clear()
+        return places
+
+    def _index(self, places: dict[bytes, tuple[int, int]]) -> None:
+        self.ids = list(places)
         fd = os.open(f"{self._base}.idx", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
         try:
             write_all(fd, pack_index(places, self._checksum))
