@@ -392,8 +392,12 @@ async def test_quit_and_help_as_commands(project: Project) -> None:
         await command(pilot, "help")
         assert isinstance(pilot.app.screen, HelpScreen)
         await press(pilot, "escape")
-        await command(pilot, "q")
-        await until(pilot, lambda: not pilot.app.is_running or pilot.app._exit)
+        await pilot.press("colon", "q", "enter")
+        for _ in range(500):
+            if pilot.app._exit:
+                break
+            await asyncio.sleep(0.01)
+        assert pilot.app._exit
     assert project.is_at("three")
 
 

@@ -195,7 +195,7 @@ class ActingApp(MovingApp):
     def _entered(self, text: str | None) -> None:
         if text is not None and text.strip():
             self._typed.append(text)
-            self.in_background(self._obey(text), f":{safe(text.strip()).lstrip(':')}")
+            self.in_background(partial(self._obey, text), f":{safe(text.strip()).lstrip(':')}")
 
     async def _obey(self, text: str) -> None:
         command = parse(text)

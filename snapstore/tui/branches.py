@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -62,10 +63,11 @@ class BranchesScreen(ModalScreen[str | None]):
             yield Static("", id="notice")
             yield Static(styled(KEYS), classes="quiet")
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
         self.query_one(PickList).focus()
-        self.run_worker(self._list(), group="branches")
+        self._list()
 
+    @work(group="branches")
     async def _list(self, at: str = "", notice: str = "") -> None:
         try:
             self._found = await asyncio.to_thread(self._read)
@@ -119,17 +121,15 @@ class BranchesScreen(ModalScreen[str | None]):
             told = f"Branch {safe(name)} is in the archive, whole"
             self._change(lambda session: Branches(session).archive(name), told, name)
 
-    def _change(self, made: Callable[[Session], Operation], told: str, at: str) -> None:
-        self.run_worker(self._changed(made, told, at), group="branches")
-
-    async def _changed(self, made: Callable[[Session], Operation], told: str, at: str) -> None:
+    @work(group="branches")
+    async def _change(self, made: Callable[[Session], Operation], told: str, at: str) -> None:
         notice = f"{told}."
         try:
             await self.app.change(made, told)
         except Exception as error:
             await self.app.refresh_snapshot()
             notice = trouble(error)
-        await self._list(at, notice)
+        self._list(at, notice)
 
 
 def _row(branch: Branch, width: int, now: float) -> Content:

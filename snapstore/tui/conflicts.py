@@ -7,6 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -82,7 +83,7 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
         self._list()
         self.query_one("#files").focus()
         self._say(self._notice)
-        self._load()
+        self._show(self._move)
 
     # The files.
 
@@ -100,16 +101,14 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
         return self._conflicts[self.query_one("#files", PickList).picked]
 
     def on_pick_list_picked(self) -> None:
-        self._load()
+        self._show(self._move)
 
     def action_pick(self, step: int) -> None:
         self.query_one("#files", PickList).action_pick(step)
 
     # The three sides of the one picked.
 
-    def _load(self) -> None:
-        self.run_worker(self._show(self._move), group="sides", exclusive=True)
-
+    @work(group="sides", exclusive=True)
     async def _show(self, move: PathMove) -> None:
         sides = await self._read(move)
         shown = await asyncio.to_thread(_panes, move, sides)  # a comparison of large files takes its time
@@ -136,11 +135,12 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
     # Choosing.
 
     def action_choose(self, way: str) -> None:
-        self.run_worker(self._choose(way, [self._move]), group="choose")
+        self._choose(way, [self._move])
 
     def action_choose_all(self, way: str) -> None:
-        self.run_worker(self._choose(way, self._conflicts), group="choose")
+        self._choose(way, self._conflicts)
 
+    @work(group="choose")
     async def _choose(self, way: str, moves: list[PathMove]) -> None:
         refused = ""
         for move in moves:

@@ -7,6 +7,7 @@ from threading import Event
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
+from textual import work
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
@@ -64,7 +65,7 @@ class DiffView(LinesView):
         elif (base, oid) == self._asked:
             self._take(self._patch)
         else:
-            self._waiting = self.set_timer(PAUSE, lambda: self._load(base, oid, snapshot.session))
+            self._waiting = self.set_timer(PAUSE, lambda: self._read(base, oid, snapshot.session))
 
     def _base(self, oid: bytes, snapshot: Snapshot) -> bytes | None:
         if self.against == MARKED and self.app.marked is not None:
@@ -75,9 +76,7 @@ class DiffView(LinesView):
         of = {CURRENT: " (where you are)", MARKED: " (marked)", PARENT: " (before it)"}[self.against]
         return f"{name_of(snapshot, base) if base else 'nothing'}{of} → {name_of(snapshot, oid)}"
 
-    def _load(self, old: bytes, new: bytes, session: str) -> None:
-        self.run_worker(self._read(old, new, session), group="diff", exclusive=True)
-
+    @work(group="diff", exclusive=True)
     async def _read(self, old: bytes, new: bytes, session: str) -> None:
         given_up = Event()
         try:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from textual import work
 from textual.app import App
 from textual.reactive import reactive
 
@@ -57,7 +59,7 @@ class MovingApp(App[None]):
     def run_move(self, make_plan: MakePlan, verb: str, nothing: str = "") -> None:
         """Starts a move. Those asked for while one is under way wait for it, and are forgotten if it fails or a person
         is asked: they were meant for what would have come of it."""
-        self.in_background(self._in_turn(Asked(make_plan, nothing), self._run), verb)
+        self.in_background(partial(self._in_turn, Asked(make_plan, nothing), self._run), verb)
 
     async def _in_turn(self, asked: Asked, run: int) -> None:
         async with self._one_move:
@@ -126,14 +128,12 @@ class MovingApp(App[None]):
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.to_thread(work, self.store, *arguments)
 
-    def in_background(self, work: Awaitable[None], verb: str) -> None:
-        self.run_worker(self._guarded(work, verb), group="acting")
-
-    async def _guarded(self, work: Awaitable[None], verb: str) -> None:
+    @work(group="acting")
+    async def in_background(self, doing: Callable[[], Awaitable[None]], verb: str) -> None:
         """Every error is told, with what failed (S2-20) and what to do next. A view that is stale is refreshed first
         (G-08)."""
         try:
-            await work
+            await doing()
         except Exception as error:
             self._run += 1
             if isinstance(error, Conflict) and error.details.get("stale"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from threading import Event
 from typing import TYPE_CHECKING
 
+from textual import work
 from textual.content import Content
 from textual.timer import Timer
 
@@ -53,11 +54,9 @@ class Preview(LinesView):
             self._node = None
             self.show_lines([styled((FOLDED, "$quiet"))])
             return
-        self._waiting = self.set_timer(PAUSE, lambda: self._load(oid, snapshot))
+        self._waiting = self.set_timer(PAUSE, lambda: self._read(oid, snapshot))
 
-    def _load(self, oid: bytes, snapshot: Snapshot) -> None:
-        self.run_worker(self._read(oid, snapshot), group="preview", exclusive=True)
-
+    @work(group="preview", exclusive=True)
     async def _read(self, oid: bytes, snapshot: Snapshot) -> None:
         given_up = Event()
         try:
