@@ -868,6 +868,16 @@ def test_the_way_back_is_the_browsers(story: Story, opened: Open, root: Path) ->
     sight.turn(5).get_by_text("Reply 5").wait_for()
     sight.page.go_forward()
     sight.turn(1).get_by_text("Another session").wait_for()
+    # Neither a question nor what was found belongs to the session that comes.
+    sight.page.get_by_role("searchbox").fill("Another")
+    sight.says(sight.page.locator("#panel"), "Another session")
+    sight.page.go_back()
+    sight.turn(5).get_by_text("Reply 5").wait_for()
+    sight.button("Undo last turn").click()
+    sight.dialog().wait_for()
+    sight.page.go_forward()
+    sight.turn(1).get_by_text("Another session").wait_for()
+    assert sight.page.locator("dialog").count() == 0
 
 
 def test_a_server_that_goes_is_told(story: Story, root: Path, chromium: Any) -> None:

@@ -31,6 +31,7 @@ class Project:
             self.home = store.home
         self.spoken = Spoken()
         self.graphs = Graphs()
+        self.at_work: set[object] = set()  # moves that have begun
         self.refused = 0  # moves that conflicts or anything else stood against, since the server started
 
     @contextmanager
@@ -63,14 +64,18 @@ class Project:
         """The session for a move; without a name the active one. A turn that nobody works on any more is closed first:
         it is then the last turn, and what was asked for in view of another is stale. Refusals are counted: how often
         people meet one says how clear the page is (S1-67)."""
-        with self.store() as store:
-            try:
+        one = object()
+        self.at_work.add(one)
+        try:
+            with self.store() as store:
                 session = named(store, name) if name is not None else store.session()
                 close_interrupted(session)
                 yield session
-            except SnapstoreError:
-                self.refused += counted
-                raise
+        except SnapstoreError:
+            self.refused += counted
+            raise
+        finally:
+            self.at_work.discard(one)
 
 
 def named(store: Store, name: str) -> Session:

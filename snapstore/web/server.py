@@ -28,6 +28,7 @@ from snapstore.web.project import Project
 
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 ADDRESS = "127.0.0.1"
+_GRACE = 5  # seconds that answers get when the server stops
 _HEAD = 10.0  # seconds that the head of a request may take
 
 
@@ -82,6 +83,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
+                timeout_graceful_shutdown=_GRACE,
             )
         )
 
@@ -96,6 +98,8 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.channel.close()  # streams have no end of their own
+        while self._project.at_work and not self.force_exit:  # what has begun is finished, however long it takes
+            await asyncio.sleep(0.05)
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:

@@ -82,7 +82,7 @@ function told({ changed_by: who, found, wanted }) {
 
 function sides(dialog, item) {
   const box = h("div", { class: "sides" }, h("p", { class: "muted" }, "Reading…"));
-  merge(state.session, { ...dialog.settled(), path: item.path }).then(
+  merge(dialog.session, { ...dialog.settled(), path: item.path }).then(
     (found) => {
       const pane = (title, text, missing) =>
         h(

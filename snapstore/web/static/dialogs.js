@@ -19,7 +19,9 @@ export function openDialog(build, { kind = "", label, stays = () => false } = {}
       if (event.key === "Escape" && stays()) event.preventDefault();
     };
     window.addEventListener("keydown", held, true);
+    opened.set(dialog, stays);
     dialog.addEventListener("close", () => {
+      opened.delete(dialog);
       window.removeEventListener("keydown", held, true);
       byId("toasts").append(...dialog.querySelectorAll(".toast.good")); // what was done is still to be read
       dialog.remove();
@@ -32,6 +34,16 @@ export function openDialog(build, { kind = "", label, stays = () => false } = {}
     document.body.append(dialog);
     dialog.showModal();
   });
+}
+
+const opened = new Map(); // dialog -> whether it must stay
+
+/** Closes all that is asked, where something else is to be shown; false where one must stay. */
+export function leaveDialogs() {
+  if ([...opened.values()].some((stays) => stays())) return false;
+  for (const dialog of opened.keys()) dialog.close();
+  closeMenu();
+  return true;
 }
 
 export function dialogHead(title, close) {

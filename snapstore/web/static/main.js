@@ -2,7 +2,7 @@
 
 import { branchesPanel } from "./branches.js";
 import { checkpointsPanel } from "./checkpoints.js";
-import { closeMenu, complain } from "./dialogs.js";
+import { closeMenu, complain, leaveDialogs } from "./dialogs.js";
 import { byId, fill, icon } from "./dom.js";
 import { Header } from "./header.js";
 import { listenToKeys } from "./keys.js";
@@ -36,6 +36,8 @@ function go(node) {
 
 function setView(view) {
   state.view = view;
+  asking?.abort();
+  clearTimeout(patience);
   if (view !== "search") header.field.value = "";
   drawView();
   header.draw();
@@ -98,7 +100,10 @@ onChange((what) => {
     drawn = 0;
     const due = new Set(pending);
     pending.clear();
-    if (due.has("session")) tree = null;
+    if (due.has("session")) {
+      tree = null;
+      if (state.view === "search") setView("timeline"); // what was found is the other session's
+    }
     const only = due.size === 1 && due.has("details");
     if (state.view === "timeline" && only) timeline.drawDetails();
     else if (state.view === "timeline") timeline.draw();
@@ -155,7 +160,9 @@ function addressed() {
 }
 window.addEventListener("hashchange", () => {
   const session = addressed();
-  if (state.sessions.some((one) => one.session === session) && session !== state.session) select(session);
+  if (session === state.session || !state.sessions.some((one) => one.session === session)) return;
+  if (leaveDialogs()) select(session);
+  else history.pushState(null, "", `#${encodeURIComponent(state.session)}`); // a move is under way
 });
 
 header.draw();

@@ -18,7 +18,7 @@ const NONE = [];
 /** All that a row shows: another sign, another element. */
 function signOf({ key, node, open, undone, here, forks }) {
   if (open) return `open${open.started_at}${open.prompt}`;
-  if (!node) return `${key}${state.line.undone.length}`;
+  if (!node) return `${key}${undone}`;
   return [
     undone,
     here,
@@ -65,7 +65,7 @@ export class Timeline {
         here: at === line.at,
         guess: node.turn === null ? 52 : 168,
       });
-      if (at === line.at && line.undone.length) rows.push({ key: "here", guess: 44 });
+      if (at === line.at && line.undone.length) rows.push({ key: "here", undone: line.undone.length, guess: 44 });
     }
     const open = (state.status?.open_turns || []).find(
       (turn) => turn.session === state.session && turn.status === "open",
@@ -123,7 +123,7 @@ export class Timeline {
       return h(
         "div",
         { class: "row divider", role: "article" },
-        h("span", null, `You are here. Future turns (${state.line.undone.length}) follow.`),
+        h("span", null, `You are here. Future turns (${row.undone}) follow.`),
       );
     if (row.node.kind === "baseline") return this.start(row);
     if (row.node.turn === null) return this.edits(row);
