@@ -38,7 +38,8 @@ def tui(bench: Bench) -> None:
             plant(store, turns, branches)
         folders[turns] = folder
         asyncio.run(_opening(folder))  # the first time reads the commits one by one, and keeps what they say
-    gc.freeze()  # as the program does
+    gc.set_threshold(100_000)  # both as the program does
+    gc.freeze()
     times: dict[int, dict[str, list[float]]] = {turns: {} for turns in folders}
     for _ in range(ROUNDS):
         for turns, folder in folders.items():

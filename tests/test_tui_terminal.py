@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,6 +144,18 @@ def test_what_is_typed_ahead_of_a_line_is_meant_for_it(terminal: Terminal, root:
     assert (root / "b4").exists() and (root / "a.txt").read_text() == "four\n"
     assert "Turn >6<" in terminal.seen()
     assert json.loads(snap(root, "ops", "--json").stdout)["operations"] == []
+
+
+def test_a_mistake_of_ours_ends_it_without_a_traceback(terminal: Terminal) -> None:
+    code = "from snapstore.tui.treeview import TreeView; TreeView.walk = lambda *steps: 1 / 0; "
+    code += "import sys; from snapstore.cli import main; sys.exit(main(['tui']))"
+    terminal.type(f"{shlex.join([sys.executable, '-c', code])}; echo left with $?")
+    terminal.press("Enter")
+    terminal.wait(lambda: "Turn >6<" in terminal.seen())
+    terminal.press("j")
+    terminal.wait(lambda: "left with 1" in terminal.seen())
+    assert "unexpected: ZeroDivisionError" in terminal.seen()
+    assert "Traceback" not in terminal.seen()
 
 
 def test_colours_of_the_terminal_or_none(terminal: Terminal) -> None:

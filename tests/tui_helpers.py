@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,9 @@ async def settled(pilot: Pilot[None]) -> None:
 
 
 def _at_work(app: Any) -> bool:
+    screen = app.screen
+    if screen._layout_required or screen._scroll_required or screen._dirty_widgets:
+        return True
     if len(app.screen_stack) == 1 and any(not it.is_finished and it.group != "follow" for it in app.workers):
         return True
     timers = [getattr(panel, "_waiting", None) for panel in app.screen_stack[0].query("#preview, #diff")]
@@ -102,7 +106,8 @@ def assert_picture(app: Any, name: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(seen, encoding="utf-8")
     assert path.exists(), f"no picture {path.name} yet; SNAPSTORE_UPDATE=1 takes it"
-    assert seen.splitlines() == path.read_text(encoding="utf-8").splitlines()
+    kept = path.read_text(encoding="utf-8")
+    assert seen == kept, "\n".join(unified_diff(kept.splitlines(), seen.splitlines(), path.name, "seen", lineterm=""))
 
 
 __all__ = ["Garden", "forked"]

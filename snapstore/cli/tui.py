@@ -39,6 +39,8 @@ def tui(context: Context, *, look: str | None, ascii: bool) -> int:
         ascii=ascii or not can_draw(sys.stdout.encoding),
     )
     app.run()
+    if app.mistake is not None:
+        raise app.mistake
     return app.return_code or 0
 
 
@@ -62,7 +64,7 @@ ASCII = Option("ascii", "--ascii", "Draw with plain characters only.")
 COMMAND = Command(
     "tui",
     tui,
-    "Walk through the tree in the terminal: look at turns and differences, undo, redo, go anywhere, with Vim's keys (`?` "
-    "lists them). What others record appears as they do. Needs the extra: pip install 'snapstore[tui]'.",
+    "Walk through the tree in the terminal: look at turns and differences, undo, redo, go anywhere, with Vim's keys; "
+    "`?` lists them. What others record appears as they do. Needs the extra: pip install 'snapstore[tui]'.",
     options=(LOOK, ASCII),
 )

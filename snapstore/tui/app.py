@@ -97,6 +97,15 @@ class SnapstoreApp(LookingApp):
         """Asked before there is a theme: without colour the terminal's own two are used, not greys made of ours."""
         return bool(getattr(self, "no_color", False)) or super().native_ansi_color
 
+    @property
+    def mistake(self) -> Exception | None:
+        """What ended the app that nobody foresaw."""
+        return self._exception
+
+    def _fatal_error(self) -> None:
+        """Textual would print a traceback; what a person is told is the command line's to say."""
+        self._close_messages_no_wait()
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return PLAIN
 
@@ -112,7 +121,7 @@ class SnapstoreApp(LookingApp):
     def on_mount(self) -> None:
         self.tree_view.focus()
         self._show(self.snapshot)
-        self.run_worker(self._follow, group="follow")
+        self.at_once(self._follow, "follow")
         self.set_interval(AGES_EVERY, self.tree_view.repaint)
 
     # The store, and what is shown of it.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
+from textual.worker import WorkType
 
 from snapstore.errors import SnapstoreError
 from snapstore.tui.acting import ActingApp
@@ -76,6 +77,10 @@ class LookingApp(ActingApp):
     async def show_archived(self, archived: bool) -> None:
         raise NotImplementedError
 
+    def at_once(self, work: WorkType[None], group: str) -> None:
+        """Starts work beside the keys; what is left of the same before is given up."""
+        self.run_worker(work, group=group, exclusive=True)
+
     # What is typed ahead.
 
     async def on_event(self, event: events.Event) -> None:
@@ -86,7 +91,7 @@ class LookingApp(ActingApp):
             self._note(event.key)
             if event.key in _OPEN_A_LINE and len(self.screen_stack) == 1:
                 self._ahead = []
-                self.run_worker(self._wait_for_line, group="line")
+                self.at_once(self._wait_for_line, "line")
         await super().on_event(event)
 
     async def _wait_for_line(self) -> None:
@@ -196,7 +201,7 @@ class LookingApp(ActingApp):
         if self._search is None or self._search.text != text:
             self.look_for(text)
         self._tell_found()
-        self.run_worker(self._look_further, group="search", exclusive=True)
+        self.at_once(self._look_further, "search")
 
     async def _look_further(self) -> None:
         """Whole prompts and paths, which have to be read. What is found first is gone to if nothing was before."""
@@ -255,7 +260,7 @@ class LookingApp(ActingApp):
         if self._search is not None:
             self._search = Search(self._search.text, snapshot, self._read_words)
             self._show_found()
-            self.run_worker(partial(self._look_quietly, self._search), group="search", exclusive=True)
+            self.at_once(partial(self._look_quietly, self._search), "search")
 
     async def _look_quietly(self, search: Search) -> None:
         try:
