@@ -167,8 +167,9 @@ async def test_u_undoes_and_ctrl_r_brings_back(project: Project) -> None:
 @in_terminal
 async def test_at_the_ends_there_is_nothing_to_do(project: Project) -> None:
     async with terminal(project) as pilot:  # type: ignore[arg-type]
-        await press(pilot, "ctrl+r")
+        await press(pilot, "j", "ctrl+r")
         assert said(pilot) == "Nothing to redo." and project.is_at("three")
+        assert app_of(pilot).selected == project.commits["two"]  # where a person looks, they go on looking
         await press(pilot, "u", "u", "u", "u")
         assert said(pilot) == "Nothing to undo." and not complained(pilot)
         assert on_disk(project.root) == project.states["start"]
@@ -746,7 +747,7 @@ async def test_a_turn_that_was_cut_off_is_closed_first_and_then_seen(root: Path,
         app = SnapstoreApp(str(root))
         async with app.run_test(size=(110, 30)) as pilot:
             await press(pilot, "u")
-            assert "has moved since you looked" in said(pilot) and (root / "half.txt").exists()
+            assert "the turn that was cut off is closed now" in said(pilot) and (root / "half.txt").exists()
             await until(pilot, lambda: "Cut off" in screen_text(app))
             await press(pilot, "u")
             assert "remove     half.txt" in await asked(pilot)

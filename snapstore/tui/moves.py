@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from snapstore.agents.closing import close_interrupted
 from snapstore.agents.forking import way_on
-from snapstore.errors import Busy, SnapstoreError
+from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.timeline.plan import BOTH, REMOVE, WRITE, Plan, Policy
 from snapstore.timeline.seen import stale
 from snapstore.timeline.text import files_text, first_line, safe, shorten
@@ -65,7 +65,9 @@ def look(opened: Opened, name: str, seen: bytes, asked: Asked, policy: Policy | 
     is then the last turn, and what was asked for in view of another is stale (G-08)."""
     with opened() as store:
         session = store.session(name)
-        close_interrupted(session)
+        if close_interrupted(session):
+            hint = "Nothing else was done. Look again."
+            raise Conflict("the turn that was cut off is closed now, and is the last one", hint, stale=True)
         plan = asked.make(session, policy or Policy())
         if plan.start != seen:
             raise stale(plan.start.hex())
@@ -86,10 +88,11 @@ def carry_out(opened: Opened, found: Look) -> Told:
 class Told:
     """What a move did, in a line: what happened, where one is, how to come back."""
 
-    __slots__ = ("target", "text")
+    __slots__ = ("moved", "target", "text")
 
     def __init__(self, session: Session, asked: Asked, moved: Moved) -> None:
         self.target = moved.target
+        self.moved = not moved.plan.nothing_to_do
         try:
             self.text = " · ".join(self._parts(session, asked, moved))
         except (SnapstoreError, OSError) as error:  # it is done all the same

@@ -79,7 +79,8 @@ class MovingApp(App[None]):
             self.say("Nothing was changed.")
             return
         told = await self.in_thread(carry_out, found)
-        await self.refresh_snapshot(told.target)
+        if told.moved:
+            await self.refresh_snapshot(told.target)
         self.say(told.text)
 
     async def _agreed(self, found: Look) -> bool:
