@@ -505,3 +505,35 @@ def test_a_branch_that_was_renamed_or_archived_is_so_everywhere(ada: Machine, bo
     bob.pull()
     assert set(bob.refs("refs/snapstore/archive/")) == {"refs/snapstore/archive/shell/main"}
     bob.whole()
+
+
+def test_a_hostile_tree_is_refused_at_the_door(ada: Machine, bob: Machine, hub: str) -> None:
+    """Nothing of the pull counts, and nothing of it is ever checked out."""
+    blob = git(hub, "hash-object", "-w", "--stdin", feed=b"[core]\n\tsshCommand = touch /tmp/owned\n").decode().strip()
+    inner = git(hub, "mktree", feed=f"100644 blob {blob}\tconfig\n".encode()).decode().strip()
+    tree = git(hub, "mktree", feed=f"040000 tree {inner}\t.GIT\n".encode()).decode().strip()
+    tip = server_refs(hub)["refs/heads/shell/main"]
+    forged = git(hub, "commit-tree", "-p", tip, "-m", "Looks fine", tree).decode().strip()
+    git(hub, "update-ref", "refs/heads/shell/main", forged)
+    before, disk = bob.refs("refs/"), on_disk(bob.root)
+    error = bob.snap_json("pull", "--json", status=15)
+    assert error["error"] == "unsafe"
+    assert bob.refs("refs/") == before and on_disk(bob.root) == disk
+    with bob.open() as store:
+        assert not store.shadow.objects.contains(bytes.fromhex(forged))
+    # A session of one's own is pushed all the same.
+    bob.turn("Bob's", b="b\n")
+    bob.push()
+    assert "Bob's" in prompts(hub)
+
+
+def test_redo_follows_their_branch_as_it_grows(ada: Machine, bob: Machine) -> None:
+    ada.turn("Third", title="Poem!\n")
+    ada.push()
+    bob.pull()
+    assert bob.read("title") == "Poem\n"
+    bob.snap("redo", "-y")
+    assert bob.read("title") == "Poem!\n"
+    bob.turn("On from there", title="Poem!!\n")
+    assert bob.refs()["refs/heads/shell/main"] == ada.refs()["refs/heads/shell/main"]
+    assert bob.refs()["refs/heads/shell/main-2"] != bob.refs()["refs/heads/shell/main"]

@@ -169,10 +169,10 @@ class _Attempt:
         try:
             ends = [oid for _, oid in words.values() if oid is not None]
             beside = missing.between(self._shadow.objects, ends, [*refs.values(), *tips])
-            objects = list(dict.fromkeys([*(oid for oid, _ in new), *(found[0] for found in beside)]))
-            refused = self._send(branches, words, objects)
+            objects, about = [oid for oid, _ in new], [found[0] for found in beside]
+            refused = self._send(branches, objects, words, about)
             if not refused:
-                self._record(own, names, branches, words, fresh, len(objects))
+                self._record(own, names, branches, words, fresh, len(objects) + len(about))
         finally:
             self._shadow.objects.release(pack)
         return refused
@@ -255,17 +255,17 @@ class _Attempt:
             found[ref] = (former, write_claims(shadow, writer, claims, former, self._seconds))
         return found
 
-    def _send(self, branches: Updates, words: Updates, objects: list[bytes]) -> dict[str, str]:
+    def _send(self, branches: Updates, objects: list[bytes], words: Updates, about: list[bytes]) -> dict[str, str]:
         connection, source = self._connection, self._shadow.objects
         if not branches and not words:
             return {}
         if "atomic" in connection.capabilities or not branches or not words:
-            results = connection.push({**branches, **words}, objects, source, atomic=True)
+            results = connection.push({**branches, **words}, [*objects, *about], source, atomic=True)
         else:
             results = connection.push(branches, objects, source, atomic=False)
             if not any(results.values()):
                 connection.refs(push=True)
-                results |= connection.push(words, objects, source, atomic=False)
+                results |= connection.push(words, about, source, atomic=False)
         return {ref: why for ref, why in results.items() if why is not None}
 
     def _record(

@@ -6,6 +6,7 @@ import os
 import time
 
 from snapstore.errors import Busy, Conflict, SnapstoreError
+from snapstore.timeline.afterturn import start_push
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.conversation import Conversations, last_turn
 from snapstore.timeline.documents import SessionState, encode, timestamp
@@ -122,6 +123,8 @@ class Mover:
                 self._remember(stats)
             except (OSError, SnapstoreError) as error:  # what only saves space or time makes no move look failed
                 self._store.log(f"after a move: {error}")
+        if plan.new_node is not None:
+            start_push(self._store)
         return self._moved
 
     def _folders_to_keep(self) -> list[bytes]:
