@@ -22,12 +22,15 @@ from helpers import (
     write,
 )
 from helpers import git as plain_git
+from hypothesis import given
+from hypothesis import strategies as some
 from test_cli import assert_record, snap, snap_json
 
 from snapstore import Session, Store
 from snapstore.errors import Busy, Corrupt, Failed, Unsafe
 from snapstore.git import packing
 from snapstore.git.objects import BLOB
+from snapstore.git.packs import apply_delta
 from snapstore.git.program import environment
 from snapstore.git.repack import Repack
 from snapstore.records.keeping import GcRecord
@@ -625,3 +628,32 @@ def test_a_git_that_cannot_say_what_it_made_costs_nothing(
         assert packs(store) == before
     for commit, files in saved.items():
         assert_equal(store, commit, files)
+
+
+@given(some.binary(max_size=300), some.binary(max_size=40), some.integers(0, 300), some.integers(0, 300))
+def test_a_delta_for_one_changed_place_makes_what_it_should(base: bytes, new: bytes, start: int, end: int) -> None:
+    base *= 3
+    data = base[:start] + new + base[min(start + end, len(base)) :]
+    delta = packing.spliced(base, data)
+    if delta is not None:
+        assert apply_delta(base, delta) == data
+
+
+@given(some.binary(min_size=1, max_size=200), some.lists(some.integers(0, 10_000), max_size=12))
+def test_a_delta_for_changes_here_and_there_makes_what_it_should(base: bytes, places: list[int]) -> None:
+    base *= 40
+    data = bytearray(base)
+    for place in places:
+        data[place % len(data)] ^= 0xFF
+    delta = packing.spliced(base, bytes(data))
+    if delta is not None:
+        assert apply_delta(base, delta) == data
+
+
+def test_long_copies_are_given_in_pieces() -> None:
+    base = os.urandom(200_000)
+    data = base[:90_000] + b"new" + base[90_100:]
+    delta = packing.spliced(base, data)
+    assert delta is not None
+    assert len(delta) < 60
+    assert apply_delta(base, delta) == data

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
+import zlib
 
 from snapstore.errors import Corrupt, Failed
-from snapstore.git.extents import Extents
 from snapstore.git.missing import between
-from snapstore.git.objects import BLOB, COMMIT, TREE, object_id
+from snapstore.git.objects import BLOB, COMMIT, KIND_NUMBERS, TREE, object_id
 from snapstore.git.odb import LARGE
-from snapstore.git.packwriter import PackWriter
+from snapstore.git.packwriter import PackWriter, entry_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from snapstore.git.odb import Objects
     from snapstore.git.repack import Packing, Repack
 
 _DEEPEST = 50  # deltas on top of each other, as with git
+_BLOCK = 16  # bytes that are compared at once
 _DELTA_BELOW = 1 << 20  # bytes: what is larger is not compared, but copied or streamed
 
 
@@ -53,15 +54,17 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
 
 
 def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
-    """Packing without git. Versions of one path become deltas of the one before; everything else is copied as it lies.
-    Memory holds the ids, and two versions."""
+    """Packing without git. Versions of one path become deltas of the one after them. Memory holds the ids, and two
+    versions."""
     objects = repack.objects
     kept = repack.kept
     groups: dict[tuple[bytes, bytes], list[bytes]] = {}
     if reach:
         for oid, kind, path, _ in between(objects, ids, ()):
             if not any(pack.find(oid) is not None for pack in kept):
-                groups.setdefault((kind, path if kind != COMMIT else b""), []).append(oid)
+                if kind == TREE and not path:  # the tops of files and of records have nothing in common
+                    path = objects.read(oid)[1].partition(b"\0")[0]
+                groups.setdefault((kind, path), []).append(oid)
     else:
         for oid in ids:
             groups.setdefault((objects.header(oid)[0], b""), []).append(oid)
@@ -86,7 +89,6 @@ class _DeltaWriter(PackWriter):
     def __init__(self, folder: str, objects: Objects) -> None:
         super().__init__(folder)
         self._objects = objects
-        self._extents: dict[str, Extents] = {}
 
     def add_versions(self, versions: list[bytes], *, deltas: bool) -> None:
         """Of one path, oldest first: written from the newest back, so that what is read most is whole."""
@@ -120,32 +122,89 @@ class _DeltaWriter(PackWriter):
             raise _not_itself(oid)
 
     def _add_delta(self, oid: bytes, data: bytes, base: bytes, base_data: bytes) -> bool:
-        from dulwich.pack import create_delta
-
         if len(data) > _DELTA_BELOW:
             return False
-        delta = b"".join(create_delta(base_data, data))
+        delta = spliced(base_data, data)
+        if delta is None:
+            from dulwich.pack import create_delta
+
+            delta = b"".join(create_delta(base_data, data))
         if len(delta) > len(data) // 2:
             return False
         self.add_delta(oid, base, delta)
         return True
 
     def _add_whole(self, oid: bytes, kind: bytes, data: bytes) -> None:
-        raw = self._as_it_lies(oid)
-        if raw is not None:
-            self.add_packed(oid, raw)
-        else:
-            self.add(kind, data, oid)
+        """Deflated anew: as turns store them they are deflated in a hurry."""
+        self.add_packed(oid, entry_header(KIND_NUMBERS[kind], len(data)) + zlib.compress(data, 6))
 
-    def _as_it_lies(self, oid: bytes) -> bytes | None:
-        """Its entry in a pack, where it is whole there."""
-        for pack in self._objects.packs():
-            offset = pack.find(oid)
-            if offset is not None and not pack.is_delta(offset):
-                if pack.base not in self._extents:
-                    self._extents[pack.base] = Extents(pack)
-                return pack.raw(offset, self._extents[pack.base].end(offset))
+
+def spliced(base: bytes, data: bytes) -> bytes | None:
+    """A delta for what differs in one place, or here and there at the same length: as most versions do from the one
+    before, and folders whose files changed. None where that would not be much of a delta; looking for more takes a
+    hundred times as long."""
+    most = min(len(base), len(data))
+    start = _common(lambda size: base[:size] == data[:size], most)
+    end = _common(lambda size: base[len(base) - size :] == data[len(data) - size :], most - start)
+    parts = [(0, start), (start, len(data) - end)]  # by turns: of the base, and new
+    if parts[1][1] - start > max(len(data) // 16, 64) and len(base) == len(data):
+        parts = _aligned(base, data, start, len(data) - end)
+    if sum(to - since for since, to in parts[1::2]) > max(len(data) // 16, 64):
         return None
+    out = bytearray(varint(len(base)) + varint(len(data)))
+    for at, (since, to) in enumerate(parts):
+        out += _inserts(data[since:to]) if at % 2 else _copies(since, to - since)
+    return bytes(out + _copies(len(base) - end, end))
+
+
+def _aligned(base: bytes, data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+    """Of two texts of one length, where they are equal and where not, by turns."""
+    parts = [(0, start)]
+    for at in range(start, end, _BLOCK):
+        to = min(at + _BLOCK, end)
+        equal = base[at:to] == data[at:to]
+        if equal == bool(len(parts) % 2):  # the last one is of that kind
+            parts[-1] = (parts[-1][0], to)
+        else:
+            parts.append((at, to))
+    return parts
+
+
+def _inserts(data: bytes) -> bytes:
+    return b"".join(bytes((len(piece),)) + piece for piece in (data[at : at + 127] for at in range(0, len(data), 127)))
+
+
+def _common(equal: Callable[[int], bool], most: int) -> int:
+    """The largest size at which they are equal."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if equal(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _copies(offset: int, size: int) -> bytes:
+    """Orders to copy from the base."""
+    out = bytearray()
+    while size:
+        length = min(size, 0xFFFF)
+        # 0xBF: four bytes of offset and two of length follow.
+        out += bytes((0xBF, *offset.to_bytes(4, "little"), *length.to_bytes(2, "little")))
+        offset += length
+        size -= length
+    return bytes(out)
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(0x80 | value & 0x7F)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def _not_itself(oid: bytes) -> Corrupt:
