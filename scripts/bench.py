@@ -23,6 +23,7 @@ from bench_hook import hooks, transcripts
 from bench_keep import keep
 from bench_moves import moves, tree_of_many
 from bench_page import page
+from bench_share import share
 
 from snapstore import Store
 
@@ -308,7 +309,7 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["turns", "moves", "hook", "keep", "page", "tui"]
+    parts = ["turns", "moves", "hook", "keep", "share", "page", "tui"]
     parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
@@ -330,7 +331,7 @@ def main() -> None:
         bench = Bench(work)
         print(f"{'work':34} {'files':>6} {'ours ms':>10} {'git ms':>10} {'ratio':>8}  {'reach':>6}")
         sizes = [int(size) for size in options.sizes.split(",") if size]
-        for size in sizes if {"turns", "moves", "hook", "keep"} & set(options.parts) else ():
+        for size in sizes if {"turns", "moves", "hook", "keep", "share"} & set(options.parts) else ():
             tree = work / f"tree{size}"
             tree.mkdir()
             make_tree(tree, size)
@@ -340,6 +341,8 @@ def main() -> None:
                 moves(bench, median, tree, size)
             if "hook" in options.parts:
                 hooks(bench, median, tree, size)
+            if "share" in options.parts:
+                share(bench, tree, size)
             if "keep" in options.parts and size == 7000:
                 keep(bench, tree, size)
             shutil.rmtree(tree)
