@@ -7,9 +7,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
-from helpers import all_refs, assert_whole, bit_by_bit, child, killed_at, living_child, on_disk, write
+from helpers import all_refs, assert_whole, bit_by_bit, child, in_commit, killed_at, living_child, on_disk, write
 from test_conversations import Talking
 from test_graph import Clock
 from textual import events
@@ -860,6 +861,41 @@ async def test_a_store_that_somebody_else_holds_is_told_by_whom(
             await press(pilot, "u")
             assert complained(pilot) and f"in use by process {other.pid}" in said(pilot) and "Wait" in said(pilot)
             assert project.is_at("three")
+
+
+# Whatever is typed.
+
+KEYS = (
+    *("j", "k", "h", "l", "a", "e", "u", "u", "ctrl+r", "ctrl+r", "enter", "enter", "r", "U", "b", "d", "m", "t", "z"),
+    *("g", "minus", "plus", "escape", "escape", "y", "n", "tab", "slash", "o", "x", "colon", "2", "question_mark", "A"),
+)
+TYPED = ("undo 2", "redo all", "earlier 2m", "later 3", "goto 1", "goto main", "revert", "back", "checkpoint c", "x y")
+
+
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(3, 23))])
+def test_after_any_keys_the_files_are_those_of_where_the_session_stands(forked: Project, seed: int) -> None:
+    """S3-31: nobody edits here, so whatever is typed, the disk is the cursor's tree to the byte."""
+    random = Random(seed)
+    forked.turn("new", new="new\n")
+    forked.turn("gone", a=None)
+
+    @in_terminal
+    async def story() -> None:
+        async with terminal(forked, 90, 26) as pilot:  # type: ignore[arg-type]
+            for _ in range(60):
+                key = random.choice(KEYS)
+                await pilot.press(key)
+                if key == "colon" and isinstance(pilot.app.screen, LineScreen):
+                    pilot.app.screen.query_one(Input).value = random.choice(TYPED)
+                    await pilot.press("enter")
+                await rest(pilot)
+            while len(pilot.app.screen_stack) > 1:
+                await press(pilot, "escape")
+            assert not pilot.app._exit
+
+    story()
+    assert in_commit(forked.store, forked.cursor) == on_disk(forked.root)
+    assert_whole(forked.store)
 
 
 # Hostile words.
