@@ -49,14 +49,14 @@ def told(context: Context, done: Attached) -> None:
         return
     out = context.out
     if done.pulled is not None:
-        tell_pull(out, done.pulled)
+        tell_pull(out, done.pulled, "")
     shown = out.paint(path_text(done.root), BOLD)
     if done.written:
         out.line(f"Wrote {files_text(done.written)} into {shown}, as the newest turn left them.")
     elif done.joined:
         out.line(f"{shown} belongs to the shared project from now on.")
     else:
-        out.line(f"Watching over {shown} from now on.")
+        out.line(f"Watching over {shown} from now on. No file was changed.")
     out.line("Next: `snapstore sessions` shows whose turns are here.", DIM)
 
 

@@ -95,13 +95,13 @@ def tell_push(out: Output, pushed: Pushed) -> None:
         out.line(f"  … and {len(pushed.updates) - LISTED:,} more", DIM)
 
 
-def tell_pull(out: Output, pulled: Pulled) -> None:
+def tell_pull(out: Output, pulled: Pulled, more: str = " No file was changed.") -> None:
     where = safe(pulled.remote.name or pulled.remote.url)
     if pulled.empty:
         out.line(f"{where} is empty: nothing was pushed there yet.")
         return
     if pulled.updates:
-        out.line(f"Pulled {turns_text(pulled.turns)} from {out.paint(where, BOLD)}. No file was changed.")
+        out.line(f"Pulled {turns_text(pulled.turns)} from {out.paint(where, BOLD)}.{more}")
     else:
         out.line(f"Nothing new at {where}.")
     for update in pulled.updates[:LISTED]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import Unsafe, Usage
@@ -183,14 +184,18 @@ def _join(store: Store, url: str, id: str, progress: Progress | None, ask: Ask |
             f"this store is shared with {remotes[0].url} already, as another project",
             f"If it is to join anyway: `snapstore remote remove {remotes[0].name}` first.",
         )
+    known = {remote.name for remote in Remotes(store).list()}
     remote = _named(store, url)
-    former, store.header.id = store.header.id, id
+    header = copy(store.header)
+    header.id = id
     try:
-        files = {"format": encode(store.header)} if attached.joined else None
+        files = {"format": encode(header)} if attached.joined else None
         attached.pulled = pull(store, remote, progress=progress, ask=ask, joining=files)
     except BaseException:
-        store.header.id = former
+        if remote.name and remote.name not in known:
+            Remotes(store).remove(remote.name)
         raise
+    store.header.id = id
     attached.session = store.active_session()
     return attached
 
