@@ -90,12 +90,12 @@ def packed_size(store: Store, folder: Path) -> int:
 
 @pytest.mark.parametrize(
     ("turns", "days", "unit"),
-    [(150, 200, 1 << 19), pytest.param(3000, 300, 16 << 20, marks=pytest.mark.deep)],
+    [(150, 200, 1 << 18), pytest.param(3000, 300, 16 << 20, marks=pytest.mark.deep)],
 )
 def test_months_of_turns_stay_within_what_is_promised(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: int, days: float, unit: int
 ) -> None:
-    """The short one with a gc that pays from half a megabyte on, and a promise as much smaller."""
+    """The short one with a gc that pays from a quarter of a megabyte on, and a promise as much smaller."""
     monkeypatch.setattr(keeping, "PAYS_FROM", unit)
     if turns < 1000:
         monkeypatch.setattr("snapstore.git.housekeeping.STEPS", (1 << 16, 1 << 21))
