@@ -39,6 +39,7 @@ from test_cli import snap, snap_json
 from snapstore import Store
 from snapstore.errors import Busy, Unknown, Usage
 from snapstore.git import packing
+from snapstore.git.repack import Repack
 from snapstore.timeline import forgetting
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.conversation import AgentSession, Conversations
@@ -500,6 +501,15 @@ def test_refused_while_a_turn_is_open(root: Path, store: Store) -> None:
             work()
     assert all_refs(store) == before
     store.session("s2").cancel()
+    forget(store, "key")
+    assert_gone(store)
+
+
+def test_refused_while_a_gc_is_at_work(root: Path, store: Store) -> None:
+    """It has seen the old history, and would bring it back."""
+    turn(store.session("s1"), root, "One", key=SECRET)
+    with Repack(store.shadow.objects, older_than=0.0, packing=packing.by_ourselves), pytest.raises(Busy):
+        forget(store, "key")
     forget(store, "key")
     assert_gone(store)
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import string
+import time
 import tracemalloc
 from pathlib import Path
 
 import pytest
 from helpers import git, turn, write
+from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.errors import Secret, Usage
@@ -129,6 +132,17 @@ def test_settings_without_quotes_are_read_in_files_of_settings(root: Path, store
         ("assigned-secret", "app.ini", 2),
         ("assigned-secret", "app.yml", 2),
     ]
+
+
+def test_long_words_are_all_of_them() -> None:
+    """What the quick way gives is what the plain one would."""
+    dice = random.Random(5)
+    for _ in range(300):
+        text = "".join(
+            dice.choice("aB3_-+/.=:  \n\"'(é\0") * dice.randrange(1, 25) for _ in range(dice.randrange(40))
+        ).encode()
+        plain = [word for word in re.split(rb"[^A-Za-z0-9_+/.=:-]+", text) if len(word) >= 20]
+        assert rules.long_words(text) == b"\n".join(plain)
 
 
 # Names.
@@ -256,6 +270,18 @@ def test_hostile_names_and_records_harm_nothing(root: Path, store: Store) -> Non
     json.dumps(refused.value.as_json())
 
 
+@pytest.mark.parametrize("rule", rules.LINES, ids=lambda rule: rule.name)
+def test_no_text_takes_for_ever(rule: rules.LineRule) -> None:
+    """A long line that begins to be a secret again and again: every rule's time grows with its length."""
+    for mark in rule.marks:
+        for filler in (b"", b" ", b"=", b'="', b": ", b"a" * 30, b"A1b2" * 10 + b".", b"\\n", b"Ab: c"):
+            text = (mark + filler) * ((1 << 17) // len(mark + filler))
+            start = time.process_time()
+            list(rule.found_in(text, text.lower()))
+            rules.long_words(text)
+            assert time.process_time() - start < 2, (mark, filler)
+
+
 # The refusal, and what allows it.
 
 
@@ -340,3 +366,27 @@ def test_the_readme_lists_every_rule() -> None:
         assert f"| `{rule.name}` |" in README, rule.name
         for word in rule.help.split(", "):
             assert word in README, (rule.name, word)
+
+
+# The command.
+
+
+def test_the_command_stops_with_status_18_and_goes_on_when_allowed(root: Path, tmp_path: Path) -> None:
+    there = str(tmp_path / "there.git")
+    git(there, "init", "-q", "--bare", there)
+    snap(root, "init")
+    snap(root, "remote", "add", "origin", there)
+    write(root / "settings", "one\n" + TOKENS["github-token"] + "\n")
+    snap(root, "run", "-m", "Settings", "--", "touch", "other")
+    refused = snap_json(root, "push", "--json", status=18)
+    assert refused["error"] == "secret"
+    (finding,) = refused["findings"]
+    assert (finding["path"], finding["line"], finding["rule"]) == ("settings", 2, "github-token")
+    assert TOKENS["github-token"] not in json.dumps(refused)
+    assert git(there, "for-each-ref") == b""  # nothing was sent
+    said = snap(root, "push", status=18).stderr
+    assert "settings, line 2" in said and f"--allow {finding['fingerprint']}" in said
+    snap(root, "push", "--allow", finding["fingerprint"])
+    assert b"refs/heads/shell/main" in git(there, "for-each-ref")
+    snap(root, "run", "-m", "More", "--", "sh", "-c", "echo more >> settings")
+    snap(root, "push")  # the same secret in the same place stays allowed

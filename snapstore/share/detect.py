@@ -43,7 +43,7 @@ ASKED = (
     ),
     ("twilio", "TwilioKeyDetector", (b"AC", b"SK"), rb"(?:AC|SK)[a-z0-9]{32}"),
 )
-MOST = 4 << 20  # bytes of one push that it looks at: it takes ten times as long as our own rules
+MOST = 2 << 20  # bytes of one push that it looks at: it takes ten times as long as our own rules
 
 _DIGIT = re.compile(rb"[0-9]").search
 

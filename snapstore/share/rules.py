@@ -80,19 +80,22 @@ class LineRule:
         if self.after is None:
             return self.pattern.match(data, at)
         match = self.pattern.match(data, end)
-        if match is None or not self.after.fullmatch(data, data.rfind(b"\n", max(0, at - LONGEST), at) + 1, at):
+        if match is None:
             return None
-        return match
+        nearest = max(0, at - LONGEST)  # in a line without an end, a look back to its beginning would take for ever
+        return match if self.after.fullmatch(data, max(nearest, data.rfind(b"\n", nearest, at) + 1), at) else None
 
 
-_WORD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/.=:"
-_WORDS_ONLY = bytes(byte if byte in _WORD else 0x20 for byte in range(256))
-_SHORTEST_WORD = 20
+_W, _NOT_W = rb"[A-Za-z0-9_\-+/.=:]", rb"[^A-Za-z0-9_\-+/.=:]"
+# Passes over short words without ever going back: twice as quick as splitting.
+_LONG_WORD = re.compile(
+    _NOT_W + rb"*+(?:" + _W + rb"{1,19}+" + _NOT_W + rb"++)*+(?:(" + _W + rb"{20,}+)|" + _W + rb"{0,19}+\Z)"
+).findall
 
 
 def long_words(data: bytes) -> bytes:
-    """The long words of a text, one a line: tokens are among them, and most of a text is not."""
-    return b"\n".join([word for word in data.translate(_WORDS_ONLY).split() if len(word) >= _SHORTEST_WORD])
+    """The words of 20 characters and more of a text, one a line: tokens are among them, and most of a text is not."""
+    return b"\n".join([word for word in _LONG_WORD(data) if word])
 
 
 _MADE_UP = re.compile(
