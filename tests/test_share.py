@@ -537,3 +537,33 @@ def test_redo_follows_their_branch_as_it_grows(ada: Machine, bob: Machine) -> No
     bob.turn("On from there", title="Poem!!\n")
     assert bob.refs()["refs/heads/shell/main"] == ada.refs()["refs/heads/shell/main"]
     assert bob.refs()["refs/heads/shell/main-2"] != bob.refs()["refs/heads/shell/main"]
+
+
+def test_anybody_may_run_gc_anywhere_G_17(ada: Machine, bob: Machine, hub: str) -> None:
+    """Every node and record is held by a ref, here and there: `git gc --prune=now` between any steps loses nothing."""
+
+    def collect() -> None:
+        for machine in (ada, bob):
+            with machine.open() as store:
+                git(store.shadow.git_dir, "reflog", "expire", "--expire=now", "--all")
+                git(store.shadow.git_dir, "gc", "-q", "--prune=now")
+        git(hub, "gc", "-q", "--prune=now")
+
+    for number in range(3):
+        bob.turn(f"Bob {number}", b=f"{number}\n")
+        bob.push()
+        collect()
+        ada.turn(f"Ada {number}", a=f"{number}\n")
+        ada.push()
+        collect()
+        ada.pull()
+        collect()
+        bob.pull()
+    everything = {"Add violets", "Add a title", *(f"{who} {number}" for who in ("Ada", "Bob") for number in range(3))}
+    for machine in (ada, bob):
+        assert machine.prompts() == everything
+        machine.whole()
+        with machine.open() as store:
+            for oid in set(machine.refs().values()):
+                assert record(store, oid)["prompt"] in everything
+    sound(hub)

@@ -13,6 +13,7 @@ from machines import Machine, bare, prompts
 
 from snapstore.share import autopush
 from snapstore.worktree import platform
+from tests.remotes import silence
 
 
 def eventually(true: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -68,6 +69,19 @@ def test_a_server_that_is_away_fails_no_turn_and_is_named_in_status(tmp_path: Pa
     hub = bare(tmp_path / "later.git")
     ada.turn("Second", f="2\n")
     eventually(lambda: prompts(hub) == {"First", "Second"})
+
+
+def test_a_server_that_never_answers_delays_no_turn(tmp_path: Path) -> None:
+    ada = Machine(tmp_path, "ada").init(f="0\n")
+    with silence() as port:
+        ada.snap("remote", "add", "origin", f"git://127.0.0.1:{port}/hub.git", "--auto")
+        start = time.monotonic()
+        for number in range(3):
+            ada.turn(f"Turn {number}", f=f"{number + 1}\n")
+        assert time.monotonic() - start < 10  # the server is waited for a minute, by somebody else
+        assert ada.prompts() == {f"Turn {number}" for number in range(3)}
+        eventually(lambda: not at_rest(ada))
+    eventually(lambda: at_rest(ada), 60)
 
 
 def test_many_quick_turns_make_few_pushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from helpers import all_refs, git, killed_at, on_disk, quick_folder
 from machines import Machine, bare, prompts, server_refs, sound
 
-from snapstore.share.attach import clone
+from snapstore.share.attach import attach, clone
 
 
 def pull_killed(base: Path, step: int) -> None:
@@ -122,7 +122,36 @@ def clone_killed(base: Path, step: int) -> None:
         raise AssertionError("it never came to an end")
 
 
-WORKS = {"pull": pull_killed, "push": push_killed, "clone": clone_killed}
+def join_killed(base: Path, step: int) -> None:
+    """A store of its own becomes one of the project: its id changes together with what comes in."""
+    hub = bare(base / "hub.git")
+    ada = Machine(base, "ada").init(f="0\n").remote(hub)
+    ada.turn("One", f="1\n")
+    ada.push()
+    dee = Machine(base, "dee").init(d="0\n")
+    dee.turn("Dee's", d="1\n")
+    kept, disk, own = base / "kept", on_disk(dee.root), dee.refs()
+    shutil.copytree(dee.home, kept)
+    with ada.open() as store:
+        project = store.header.id
+    for nth in range(1, 2000, step):
+        shutil.rmtree(dee.home)
+        shutil.copytree(kept, dee.home)
+        killed = killed_at(nth, lambda: attach(str(dee.home), os.fsencode(dee.root), hub))
+        with dee.open() as store:
+            joined = store.header.id == project
+        assert dee.prompts() == ({"One", "Dee's"} if joined else {"Dee's"}), f"half a join after call {nth}"
+        dee.attach(hub)
+        assert dee.prompts() == {"One", "Dee's"} and on_disk(dee.root) == disk
+        assert own.items() <= dee.refs().items()
+        dee.whole()
+        if not killed:
+            break
+    else:
+        raise AssertionError("it never came to an end")
+
+
+WORKS = {"pull": pull_killed, "push": push_killed, "clone": clone_killed, "join": join_killed}
 
 
 @pytest.mark.parametrize("work", WORKS)
