@@ -657,3 +657,19 @@ def test_long_copies_are_given_in_pieces() -> None:
     assert delta is not None
     assert len(delta) < 60
     assert apply_delta(base, delta) == data
+
+
+def test_a_link_where_it_works_leads_nowhere(root: Path, store: Store, session: Session, tmp_path: Path) -> None:
+    """Somebody's folder must not be emptied."""
+    turn(session, root, "one", a="1")
+    write(tmp_path / "precious/file", "x")
+    folder = Path(store.shadow.objects.folder)
+    (folder / "snapstore_gc").symlink_to(tmp_path / "precious")
+    with pytest.raises(Unsafe, match="no folder"):
+        gc.collect(store)
+    (folder / "snapstore_gc").unlink()
+    write(tmp_path / "precious/tmp_old", "x")
+    os.utime(tmp_path / "precious/tmp_old", (1, 1))
+    (folder / "zz").symlink_to(tmp_path / "precious")
+    gc.collect(store)
+    assert sorted(os.listdir(tmp_path / "precious")) == ["file", "tmp_old"]

@@ -138,11 +138,12 @@ def sweep(objects: Objects, now: float) -> int:
         orphan = ending in ("pack", "rev", "bitmap", "keep", "mtimes") and f"{stem}.idx" not in names
         if orphan or name.startswith("tmp_"):
             count += _remove_old(f"{objects.pack_folder}/{name}", now)
-    for folder in os.listdir(objects.folder):
-        if len(folder) == 2:
-            for name in os.listdir(f"{objects.folder}/{folder}"):
-                if name.startswith("tmp_"):
-                    count += _remove_old(f"{objects.folder}/{folder}/{name}", now)
+    with os.scandir(objects.folder) as found:
+        folders = [entry.path for entry in found if len(entry.name) == 2 and entry.is_dir(follow_symlinks=False)]
+    for folder in folders:
+        for name in os.listdir(folder):
+            if name.startswith("tmp_"):
+                count += _remove_old(f"{folder}/{name}", now)
     return count
 
 

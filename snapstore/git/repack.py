@@ -23,7 +23,7 @@ import fcntl
 import os
 import time
 
-from snapstore.errors import Busy, Failed
+from snapstore.errors import Busy, Failed, Unsafe
 from snapstore.git.housekeeping import WORK, is_kept, is_linked
 from snapstore.git.missing import between
 from snapstore.git.packs import Pack
@@ -93,12 +93,14 @@ class Repack:
             pass
         try:
             # A git that we start inherits the lock: one that outlives us is still at work in the folder.
-            self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
+        except NotADirectoryError:
+            raise Unsafe(f"{self.folder} is no folder", "It is not of our making: remove it.") from None
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(self.lock), os.stat(self.folder)):  # else it went while we waited
+            if os.path.samestat(os.fstat(self.lock), os.lstat(self.folder)):  # else it went while we waited
                 return True
         except (BlockingIOError, FileNotFoundError):
             pass
@@ -114,8 +116,8 @@ class Repack:
         os.close(self.lock)
 
     def _empty(self) -> None:
-        for name in os.listdir(self.folder):
-            os.unlink(f"{self.folder}/{name}")
+        for name in os.listdir(self.lock):
+            os.unlink(name, dir_fd=self.lock)
 
     # 1.
 
