@@ -215,6 +215,7 @@ def shoot(chromium: Any, folder: Path, scheme: str) -> None:
             sight.page.set_viewport_size({"width": 390, "height": 780})
             sight.view("Timeline")
             sight.turn(3).get_by_text("a plain JSON file").wait_for()
+            sight.turn(3).scroll_into_view_if_needed()
             take(sight, folder / f"phone-{scheme}.png")
             context.close()
 

@@ -36,7 +36,7 @@ class MoveRequest(Request):
     count: Count | None = Field(default=None, description="for undo and redo; 1 when left out")
     all: bool = Field(default=False, description="for redo: all that is undone")
     address: Address | None = None
-    paths: list[Text] = Field(default=[], max_length=1000, description="for restore; below the root")
+    paths: list[Text] = Field(default=[], max_length=10_000, description="for restore; below the root")
     scope: Literal["both", "files", "conversation"] = "both"
     exact: bool = False
     on_conflict: Literal["refuse", "merge", "markers", "force", "skip"] = "refuse"

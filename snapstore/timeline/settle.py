@@ -35,6 +35,7 @@ class Settler:
         self._plan = plan
         self._restore = session.store.restorer("plan", [], plan.known)
         self._made: dict[bytes, bytes] = {}  # blobs that merges made
+        self._others: dict[str, Graph] = {}  # the other sessions: each is read once, however many files changed
 
     def run(self) -> None:
         plan = self._plan
@@ -198,7 +199,8 @@ class Settler:
         for name in self._store.sessions():
             if name == self._graph.session:
                 continue
-            other = Graph(self._store, name)
+            other = self._others.get(name) or Graph(self._store, name)
+            self._others[name] = other
             last: GraphNode | None = None
             for node in other.upwards(other.cursor):
                 if trees.file(node.tree, move.path) != move.found:

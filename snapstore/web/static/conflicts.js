@@ -75,7 +75,9 @@ function conflict(dialog, item, number) {
 }
 
 function told({ changed_by: who, found, wanted }) {
-  const now = found === "missing" ? " It is not there any more." : /^(file|executable|link) /.test(found) ? "" : ` ${found} is there.`;
+  const file = /^(file|executable|link) /.test(found);
+  const odd = found[0].toUpperCase() + found.slice(1); // a folder, a socket: in words
+  const now = found === "missing" ? " It is not there any more." : file ? "" : ` ${odd} is there.`;
   const then = wanted === "missing" ? "remove it" : found === "missing" ? "bring it back" : "change it";
   return visible(`Changed by ${who || "somebody"}.${now} The move would ${then}.`);
 }

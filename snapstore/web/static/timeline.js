@@ -145,7 +145,7 @@ export class Timeline {
       h(
         "header",
         { class: "turn-head" },
-        h("h3", null, forks.length ? forkButton(node, forks, name) : name),
+        h("h3", { "aria-level": "2" }, forks.length ? forkButton(node, forks, name) : name),
         here && h("span", { class: "badge accent" }, "you are here"),
         undone && h("span", { class: "badge dashed" }, "undone"),
         KINDS[node.kind] && h("span", { class: "badge" }, KINDS[node.kind]),
@@ -308,7 +308,7 @@ function openRow(turn) {
     h(
       "header",
       { class: "turn-head" },
-      h("h3", null, turn.turn ? `Turn ${turn.turn}` : "Under way"),
+      h("h3", { "aria-level": "2" }, turn.turn ? `Turn ${turn.turn}` : "Under way"),
       h("span", { class: "badge live" }, "open"),
       h("span", { class: "who" }, visible(turn.agent)),
       time(turn.started_at),
