@@ -282,6 +282,51 @@ def test_two_fetches_at_once_do_not_sweep_each_other(tmp_path: Path) -> None:
     git(other.git_dir, "fsck", "--strict")
 
 
+@pytest.mark.parametrize("special", [False, True], ids=["in place", "through git"])
+def test_many_hands_on_one_server(tmp_path: Path, special: bool) -> None:
+    """Four processes push turns of their own, and all try to move one common ref: each move is one of theirs, none is
+    lost, nothing is overwritten (TESTING, fault 9)."""
+    server = str(bare(tmp_path / "server.git", **({"pack.threads": "1"} if special else {})))
+    context = multiprocessing.get_context("fork")
+    first = History(tmp_path / "first.git")
+    push(server, first)
+    common = "refs/heads/shared/common"
+
+    def work(number: int) -> None:
+        own = f"refs/heads/s{number}/main"
+        history = History(tmp_path / f"ours{number}.git")
+        history.ref, history.tip = own, b""
+        for _ in range(6):
+            tip = history.turn()
+            for _ in range(40):
+                with open_remote(server, timeout=20) as remote:
+                    there = remote.refs(push=True)
+                    new = [item[0] for item in missing.between(history.shadow.objects, [tip], there.values())]
+                    moves = {own: (there.get(own), tip)}
+                    if number == 0 or common not in there:
+                        moves[common] = (there.get(common), tip)
+                    results = remote.push(moves, new, history.shadow.objects, atomic=True)
+                    if not any(results.values()):
+                        break
+                    moved = remote.refs()
+                    assert moved.get(own) == there.get(own), "all or none"
+            else:
+                os._exit(7)
+        os._exit(0)
+
+    workers = [context.Process(target=work, args=(number,)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert [worker.exitcode in (0, 7) for worker in workers] == [True] * 4
+    refs = all_refs(server)
+    git(server, "fsck", "--strict")
+    for number in range(1, 4):
+        assert len(git(server, "rev-list", refs[f"refs/heads/s{number}/main"]).split()) == 6
+    assert common in refs
+
+
 def test_what_a_killed_fetch_left_is_swept_by_the_next(tmp_path: Path) -> None:
     history = History(tmp_path / "ours.git", turns=1)
     server = str(bare(tmp_path / "server.git"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # Id, kind, the path in its commit (empty for commits, tags and top trees), and that commit.
     New = tuple[bytes, bytes, bytes, bytes]
 
-_SHORT_WALK = 64
+_SHORT_WALK = 8  # commits; the other side may have them by another way, and gets these few twice
 _COMPARED = 8  # known trees that a commit without parents is compared with
 _CACHED = 1024
 
@@ -170,11 +170,13 @@ class _Walk:
         found = {oid for oid in starts if oid not in self._known}
         queue = list(found)
         for oid in queue:
-            for parent in self._read(oid)[1]:
+            parents = self._read(oid)[1]
+            for parent in parents:
                 if parent not in self._known and parent not in found:
                     found.add(parent)
                     queue.append(parent)
-            if len(found) > _SHORT_WALK and self._known:
+            # Down to the root: what is known may have parted from it half way.
+            if self._known and (len(found) > _SHORT_WALK or not parents):
                 return None
         return found
 

@@ -139,12 +139,15 @@ class HttpConnection(Connection):
             )
 
     def _packed(self, talk: Negotiation) -> Iterator[bytes]:
+        unheard = b""
         for words in talk.rounds():
-            if talk.talks:
+            if not talk.talks:
+                unheard += words
+            else:
                 said = talk.wants + haves(talk.shared) + words + FLUSH
                 talk.hear(answer := self._post("git-upload-pack", lambda said=said: (said,)))  # type: ignore[misc]
                 answer.drain()
-        final = talk.wants + haves(talk.shared) + packet(b"done\n")
+        final = talk.wants + haves(talk.shared) + unheard + packet(b"done\n")
         answer = self._post("git-upload-pack", lambda: (final,))
         talk.hear_last(answer)
         yield from unpacked(answer, talk, self._progress)

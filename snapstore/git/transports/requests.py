@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PIECE = 1 << 16
 _DRAINED = 1 << 20
+_WORKING = 10  # times the usual patience
 _FALSE = ("false", "0", "no", "off", "")
 
 
@@ -60,6 +61,7 @@ class Answer:
 class Requests:
     def __init__(self, address: urls.Address, environment: Mapping[str, str], timeout: float) -> None:
         self._address = address
+        self._timeout = timeout
         self._who = address.shown
         settings = usersgit.settings("http", address.url, environment)
         self._headers = {"User-Agent": "git/2 (snapstore)", "Pragma": "no-cache"}
@@ -76,6 +78,9 @@ class Requests:
             self._connection.request(
                 method, self._prefix + path, body, {**self._headers, **headers}, encode_chunked=not _sized(body)
             )
+            if method == "POST" and self._connection.sock is not None:
+                # A server that answers through a gateway says nothing before it has stored or packed everything.
+                self._connection.sock.settimeout(self._timeout * _WORKING)
             return Answer(self._connection.getresponse(), self._who)
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
