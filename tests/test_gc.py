@@ -650,6 +650,17 @@ def test_a_delta_for_changes_here_and_there_makes_what_it_should(base: bytes, pl
         assert apply_delta(base, delta) == data
 
 
+NAMES = some.dictionaries(some.integers(0, 40), some.integers(0, 3), max_size=30)
+
+
+@given(NAMES, NAMES)
+def test_a_delta_of_two_folders_makes_what_it_should(before: dict[int, int], after: dict[int, int]) -> None:
+    def tree(entries: dict[int, int]) -> bytes:
+        return b"".join(b"100644 f%02d\0%s" % (name, bytes([0, oid] * 10)) for name, oid in sorted(entries.items()))
+
+    assert apply_delta(tree(before), packing.by_entries(tree(before), tree(after))) == tree(after)
+
+
 def test_long_copies_are_given_in_pieces() -> None:
     base = os.urandom(200_000)
     data = base[:90_000] + b"new" + base[90_100:]

@@ -13,7 +13,7 @@ from snapstore.git.packwriter import PackWriter, entry_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from snapstore.git.odb import Objects
     from snapstore.git.repack import Packing, Repack
@@ -101,7 +101,7 @@ class _DeltaWriter(PackWriter):
                 self._stream(oid, size)
                 continue
             data = self._read(oid, kind)
-            if base is not None and depth < _DEEPEST and self._add_delta(oid, data, base, base_data):
+            if base is not None and depth < _DEEPEST and self._add_delta(oid, kind, data, base, base_data):
                 depth += 1
             else:
                 self._add_whole(oid, kind, data)
@@ -121,10 +121,10 @@ class _DeltaWriter(PackWriter):
         if self.add_stream(lambda _: next(pieces, b""), size, lambda _: False) != oid:
             raise _not_itself(oid)
 
-    def _add_delta(self, oid: bytes, data: bytes, base: bytes, base_data: bytes) -> bool:
+    def _add_delta(self, oid: bytes, kind: bytes, data: bytes, base: bytes, base_data: bytes) -> bool:
         if len(data) > _DELTA_BELOW:
             return False
-        delta = spliced(base_data, data)
+        delta = spliced(base_data, data) or (by_entries(base_data, data) if kind == TREE else None)
         if delta is None:
             from dulwich.pack import create_delta
 
@@ -155,6 +155,30 @@ def spliced(base: bytes, data: bytes) -> bytes | None:
     for at, (since, to) in enumerate(parts):
         out += _inserts(data[since:to]) if at % 2 else _copies(since, to - since)
     return bytes(out + _copies(len(base) - end, end))
+
+
+def by_entries(base: bytes, data: bytes) -> bytes:
+    """A delta of two trees: entries that are in both are copied, wherever they stand."""
+    places = {base[at:to]: at for at, to in _extents(base)}
+    out = bytearray(varint(len(base)) + varint(len(data)))
+    since = to = new = 0  # what is to be copied, and from where on data is new
+    for at, end in _extents(data):
+        place = places.get(data[at:end])
+        if place is not None and place == to and new == at:
+            to, new = place + end - at, end
+            continue
+        if place is not None:
+            out += _copies(since, to - since) + _inserts(data[new:at])
+            since, to, new = place, place + end - at, end
+    return bytes(out + _copies(since, to - since) + _inserts(data[new:]))
+
+
+def _extents(tree: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    while at < len(tree):
+        end = tree.index(b"\0", at) + 21
+        yield at, end
+        at = end
 
 
 def _aligned(base: bytes, data: bytes, start: int, end: int) -> list[tuple[int, int]]:
