@@ -13,11 +13,13 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import on_disk
+from machines import Machine, bare
 from page_helpers import Sight, Story, browser, command, many_turns, serving, until
 from test_conversations import Talking, snapstore
 
@@ -878,6 +880,23 @@ def test_the_way_back_is_the_browsers(story: Story, opened: Open, root: Path) ->
     sight.page.go_forward()
     sight.turn(1).get_by_text("Another session").wait_for()
     assert sight.page.locator("dialog").count() == 0
+
+
+def test_turns_of_another_machine_say_so(tmp_path: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = bare(tmp_path / "hub.git")
+    ada = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
+    ada.turn("Add violets", poem="roses\nviolets\n")
+    ada.push()
+    bob = Machine(tmp_path, "bob")
+    bob.clone(hub)
+    monkeypatch.setenv("SNAPSTORE_HOME", str(bob.home))
+    with serving(bob.root) as url, closing(chromium.new_context(viewport=VIEW)) as context:
+        sight = Sight(context, url)
+        sight.turn(1).get_by_text("Add violets").wait_for()
+        shown = sight.page.locator("#sessions .owner, #panel .owner")
+        sight.view("Branches")
+        until(lambda: shown.count() > 0)
+        assert shown.first.get_attribute("title") == "Of the machine ada"
 
 
 def test_a_server_that_goes_is_told(story: Story, root: Path, chromium: Any) -> None:

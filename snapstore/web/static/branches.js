@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { openComparison } from "./compare.js";
 import { askText, confirm, openMenu } from "./dialogs.js";
-import { button, clip, firstLine, h, plural, time, turnsText, visible } from "./dom.js";
+import { button, clip, firstLine, h, owner, plural, time, turnsText, visible } from "./dom.js";
 import { change, done, propose } from "./moves.js";
 import { expected, standstill, state } from "./state.js";
 
@@ -112,6 +112,7 @@ function branchRow(branch, redraw) {
       h("strong", null, h("bdi", null, visible(branch.label || branch.name))),
       branch.label !== branch.name && h("span", { class: "muted" }, ` ${name}`),
       here && h("span", { class: "badge accent" }, "current"),
+      owner(branch),
       branch.pinned_by.map((pin) => h("span", { class: "badge pin" }, `◆ ${visible(pin)}`)),
       h(
         "p",

@@ -70,6 +70,10 @@ export const coded = (text) =>
 export const refusalText = ({ message, hint }) =>
   coded(`${message}${/[.!?…]$/.test(message) ? "" : "."} ${hint || ""}`.trim());
 
+/** Whose it is, where it came from another machine. */
+export const owner = ({ machine, person }) =>
+  machine ? h("span", { class: "owner", title: `Of the machine ${visible(machine)}` }, visible(person || machine)) : null;
+
 export function clip(text, length) {
   return text.length > length ? `${text.slice(0, length - 1).trimEnd()}…` : text;
 }

@@ -1,6 +1,6 @@
 // The sessions of this folder, each with the agent's own sessions below it as a tree of forks.
 
-import { bytes, byId, clip, clipMiddle, fill, firstLine, h, icon, plural, time, turnsText, visible } from "./dom.js";
+import { bytes, byId, clip, clipMiddle, fill, firstLine, h, icon, owner, plural, time, turnsText, visible } from "./dom.js";
 import { openBranches } from "./branching.js";
 import { select } from "./loading.js";
 import { nameOf, state } from "./state.js";
@@ -50,6 +50,7 @@ function group(session) {
         "span",
         { class: "session-about" },
         session.agent && h("span", { class: "agent" }, visible(session.agent)),
+        owner(session),
         h("span", null, turnsText(mine && state.line ? state.line.turn : session.turns)),
         time(mine && state.line ? state.line.nodes.at(-1).ended_at : session.modified),
       ),
