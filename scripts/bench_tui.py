@@ -23,7 +23,7 @@ from snapstore import Store
 from snapstore.tui.app import SnapstoreApp
 
 FEW, MANY = (100, 5), (10_000, 500)  # turns and branches
-ROUNDS, OPENINGS, KEYS = 4, 4, 10
+ROUNDS, OPENINGS, KEYS = 4, 4, 15
 MANY_ROWS = 105  # of the small tree, when all of it is unfolded
 REACH = 2.0
 
@@ -67,15 +67,15 @@ async def _measured(folder: Path) -> dict[str, list[float]]:
         await _key(pilot, "home")
         for _ in range(35):  # from here every step scrolls, in both trees
             await _key(pilot, "j")
-        found["j"] = await _often(lambda: _key(pilot, "j"))
+        found["j"] = await _often(lambda: _step(pilot, "j"))
         for _ in range(35):
             await _key(pilot, "k")
-        found["k"] = await _often(lambda: _key(pilot, "k"), lambda: _key(pilot, "j"))
+        found["k"] = await _often(lambda: _step(pilot, "k"), lambda: _step(pilot, "j"))
         await _key(pilot, "full_stop")
         found["/, to what is found"] = await _often(lambda: _search(pilot, "number 17 of"), lambda: _rest(pilot))
         await _search(pilot, "number 1")
         await _rest(pilot)
-        found["n"] = await _often(lambda: _key(pilot, "n"))
+        found["n"] = await _often(lambda: _step(pilot, "n"))
     return found
 
 
@@ -111,10 +111,22 @@ async def _key(pilot: Pilot[Any], key: str) -> None:
     await _shown(pilot)
 
 
+async def _step(pilot: Pilot[Any], key: str) -> None:
+    """A key that looks at another row."""
+    app = pilot.app
+    assert isinstance(app, SnapstoreApp)
+    before = app.tree_view.selected
+    await _key(pilot, key)
+    assert app.tree_view.selected != before
+
+
 async def _shown(pilot: Pilot[Any]) -> None:
     """All that was sent has been answered, and what changed is on the screen."""
+    screen = pilot.app.screen
     await pilot._wait_for_screen()
     await pilot._wait_for_screen()
+    while screen._dirty_widgets or screen._layout_required or screen._scroll_required:
+        await asyncio.sleep(0)
 
 
 async def _search(pilot: Pilot[Any], text: str) -> None:
