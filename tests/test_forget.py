@@ -488,6 +488,51 @@ def test_undo_and_redo_after_a_turn_is_forgotten(root: Path, store: Store) -> No
     assert not difference(wanted[4], disk)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_any_turn_of_any_history(root: Path, store: Store, seed: int) -> None:
+    """Turns that write, delete, and turn files into folders and back. Of each later state, what nobody changed since
+    the forgotten turn is as before it, and all else as it was; said here anew, from what was on disk."""
+    dice = random.Random(seed)
+    session = store.session("s1")
+    seen: list[dict[bytes, tuple[bytes, bytes]]] = [on_disk(root)]
+    for number in range(12):
+        with session.turn(f"Turn {number}"):
+            for name in dice.sample(["a", "b", "c", "d/e", "d/f", "g/h/i", "g"], 3):
+                path = root / name
+                for above in (root / "d", root / "g", root / "g/h"):
+                    if above in path.parents and above.is_file():
+                        above.unlink()
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.exists() and dice.random() < 0.4:
+                    path.unlink()
+                    continue
+                write(path, f"{number}{name}", executable=dice.random() < 0.2)
+        seen.append(on_disk(root))
+    gone = dice.randrange(1, 12)
+    commits = [commit["commit"] for commit in line(store, "s1") if commit["trailers"]["Kind"] == "turn"]
+    forget_turn(store, commits[gone - 1])
+    before, left = seen[gone - 1], seen[gone]
+    still = {path for path in before | left if before.get(path) != left.get(path)}
+    found = states(store, "s1")
+    assert len(found) == 12
+    assert found[:gone] == seen[:gone]
+    for number in range(gone + 1, 13):
+        still = {path for path in still if seen[number].get(path) == seen[number - 1].get(path)}
+        for path in seen[number] | found[number - 1]:
+            now, was = found[number - 1].get(path), seen[number].get(path)
+            if path in still and (now == before.get(path) or _in_the_way(path, found[number - 1])):
+                continue
+            assert now == was, (number, path)
+    assert_whole(store)
+    assert_cache_adds_up(store)
+
+
+def _in_the_way(path: bytes, files: dict[bytes, tuple[bytes, bytes]]) -> bool:
+    """Whether something that came later is where the file was."""
+    return any(other.startswith(path + b"/") or path.startswith(other + b"/") for other in files)
+
+
 # Refusals.
 
 
