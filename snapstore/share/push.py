@@ -74,7 +74,6 @@ def push(
     progress: Progress | None = None,
     ask: Ask | None = None,
     with_safety: bool = False,
-    pause: Callable[[float], None] = time.sleep,
 ) -> Pushed:
     """Sends what is new here. Raises Remote where the server refuses, Secret where it would publish one."""
     from snapstore.git.transport import open_remote
@@ -95,15 +94,18 @@ def push(
                 error = found
                 if not attempt.refs:
                     raise
-            unmoved = unmoved + 1 if connection.refs(push=True) == attempt.refs else 0
+            try:
+                unmoved = unmoved + 1 if connection.refs(push=True) == attempt.refs else 0
+            except RemoteError:  # it went away altogether: the first word says more
+                raise error from None
         if unmoved >= _UNMOVED or (pushed.attempts >= ATTEMPTS and time.monotonic() - start > _PATIENCE):
             raise error
-        wait(pushed.attempts, pause)
+        wait(pushed.attempts)
 
 
-def wait(attempt: int, pause: Callable[[float], None] = time.sleep) -> None:
+def wait(attempt: int) -> None:
     """A while that grows and is never the same for two."""
-    pause(_PAUSE * min(attempt, ATTEMPTS) * (0.5 + os.urandom(1)[0] / 255))
+    time.sleep(_PAUSE * min(attempt, ATTEMPTS) * (0.5 + os.urandom(1)[0] / 255))
 
 
 def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
