@@ -38,6 +38,7 @@ from snapstore.timeline.painting import Painter
 from snapstore.timeline.text import cells
 from snapstore.tui.bars import StatusBar
 from snapstore.tui.help import KEYS
+from snapstore.tui.snapshot import Snapshot
 from snapstore.tui.themes import DARK, LIGHT
 
 
@@ -655,6 +656,33 @@ async def test_only_rows_in_sight_are_painted(garden: Garden, monkeypatch: pytes
             painted = 0
             await press(pilot, *keys)
             assert painted <= 4 * 40, keys
+
+
+@in_terminal
+async def test_it_opens_where_one_stands(garden: Garden) -> None:
+    """However deep in the tree that is, and in a run that would be folded."""
+    plant(garden.store, 600, 30)
+    line = garden.graph().current_line()
+    garden.made["old"] = line[len(line) // 2]
+    garden.stand("old")
+    async with terminal(garden, 100, 20) as pilot:
+        assert "@  Turn >" in selected_line(pilot.app)
+        assert app_of(pilot).tree_view.scroll_offset.y > 0
+
+
+def test_a_snapshot_is_taken_anew_only_when_something_it_shows_changed(garden: Garden) -> None:
+    """S3-30: it is never written to, and what is the same moment is the same snapshot."""
+    forked(garden)
+    first = Snapshot(garden.store, "s1")
+    drawn = [row.node for row in first.rows]
+    assert Snapshot.now(garden.store, first, archived=False) is first
+    with garden.store.session("s2").turn("theirs"):
+        pass
+    assert Snapshot.now(garden.store, first, archived=False) is first
+    garden.turns("another")
+    second = Snapshot.now(garden.store, first, archived=False)
+    assert second is not first and len(second.rows) == len(first.rows) + 1
+    assert [row.node for row in first.rows] == drawn
 
 
 # From the command line
