@@ -566,6 +566,18 @@ def test_a_folder_s_hooks_and_settings_run_nothing(tmp_path: Path) -> None:
     assert not trap.exists()
 
 
+def test_a_link_in_a_folder_leads_nowhere(tmp_path: Path) -> None:
+    """A repository from an archive whose refs lead to the user's own folders."""
+    git_dir = bare(tmp_path / "server.git")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    history = History(tmp_path / "ours.git", turns=1)
+    (git_dir / "refs/heads/shell").symlink_to(outside)
+    with open_remote(str(git_dir)) as remote:
+        assert "link" in str(push_all(remote, history)[MAIN])
+    assert list(outside.iterdir()) == []
+
+
 def test_the_environment_of_a_hook_leads_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run inside a git hook, GIT_DIR and its like point at the user's repository."""
     user = tmp_path / "user"

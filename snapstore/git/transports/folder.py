@@ -9,6 +9,7 @@ Whatever is not plain goes to git, and so does a large fetch: it packs sixty tho
 from __future__ import annotations
 
 import os
+import stat
 import time
 from itertools import islice
 
@@ -40,6 +41,7 @@ _PLAIN = {
     "core.precomposeunicode": ("true", "false"),
     "http.receivepack": ("true", "false"),
 }
+_PARTS = (".", "objects", "objects/pack", "refs", "config", "HEAD")
 _UNUSUAL = ("objects/info/alternates", "objects/info/http-alternates", "commondir", "shallow", "config.worktree")
 _CAPABILITIES = ("atomic", "report-status", "delete-refs", "ofs-delta")
 KEPT = b"snapstore push\n"
@@ -153,8 +155,9 @@ def _shared(into: Objects, tips: list[bytes], theirs: Objects) -> list[bytes]:
 def _plain(path: str) -> bool:
     """Whether a folder is a bare repository of ours, as git makes them and nothing more."""
     try:
-        for name in (path, f"{path}/objects/pack", f"{path}/refs", f"{path}/config", f"{path}/HEAD"):
-            if os.lstat(name).st_uid != os.geteuid():
+        for name in _PARTS:
+            st = os.lstat(f"{path}/{name}")
+            if st.st_uid != os.geteuid() or stat.S_ISLNK(st.st_mode):
                 return False
         if any(os.path.lexists(f"{path}/{name}") for name in _UNUSUAL):
             return False

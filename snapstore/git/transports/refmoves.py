@@ -144,6 +144,9 @@ def _in_the_way(git_dir: str, name: str, names: list[str]) -> str | None:
         if other != name and (other.startswith(f"{name}/") or name.startswith(f"{other}/")):
             return f"{other} is in the way"
     path = f"{git_dir}/{name}"
+    parts = name.split("/")
+    if any(os.path.islink(f"{git_dir}/{'/'.join(parts[:depth])}") for depth in range(1, len(parts) + 1)):
+        return "a link is in the way"
     while os.path.isdir(path):  # left empty by refs that are gone
         try:
             os.rmdir(path)
