@@ -567,3 +567,26 @@ def test_anybody_may_run_gc_anywhere_G_17(ada: Machine, bob: Machine, hub: str) 
             for oid in set(machine.refs().values()):
                 assert record(store, oid)["prompt"] in everything
     sound(hub)
+
+
+def test_a_store_that_lost_its_word_of_whose_a_branch_is_hears_it_again(ada: Machine, bob: Machine, hub: str) -> None:
+    bob.turn("Bob's", b="b\n")
+    bob.push()
+    bob.turn("Not pushed yet", session="fresh", c="c\n")
+    ada.turn("Ada's", a="a\n")
+    ada.snap("checkpoint", "here")
+    ada.push()
+    bob.pull()
+    before = bob.refs("refs/heads/") | bob.refs("refs/tags/")
+    with bob.open() as store:
+        foreign, place = store.foreign().refs, Path(f"{store.state}/foreign")
+    place.write_text('{"refs": {}')
+    error = bob.snap_json("run", "--json", "--", "true", status=14)
+    assert "snapstore pull" in error["hint"]
+    place.unlink()
+    bob.pull()
+    with bob.open() as store:
+        assert store.foreign().refs == foreign
+    assert bob.refs("refs/heads/") | bob.refs("refs/tags/") == before
+    bob.push()
+    assert not [ref for ref in server_refs(hub) if "@bob" in ref]

@@ -14,10 +14,10 @@ from snapstore.git.objects import COMMIT, EMPTY_TREE
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import document_of, exchanged, haves, latest_moves, machine_moves, notes_ref, shared_refs
-from snapstore.share.machine import this_machine
+from snapstore.share.machine import PREFIX, this_machine
 from snapstore.share.notes import Own, to_take
 from snapstore.share.push import ATTEMPTS, wait
-from snapstore.share.receiving import receive
+from snapstore.share.receiving import found_again, receive
 from snapstore.share.survey import Survey, check_project, interesting
 from snapstore.timeline.documents import encode
 from snapstore.timeline.foreign import DOCUMENT, Foreign
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from snapstore.git.receive import Incoming
     from snapstore.git.transport import Ask
-    from snapstore.share.receiving import Received
+    from snapstore.share.naming import Machine
+    from snapstore.share.receiving import Origin, Received
     from snapstore.share.remotes import Remote
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
@@ -160,7 +161,8 @@ class _Taking:
         me = this_machine(store)
         machines = {**self._survey.machines}
         local = shared_refs(store)
-        received = receive(self._survey.server, me, machines, local, foreign.origins(), self._ancestry.asked())
+        origins = foreign.origins() or self._found_again(me, local)
+        received = receive(self._survey.server, me, machines, local, origins, self._ancestry.asked())
         self._advance(received)
         self._moves += machine_moves(store, self._survey.refs, self._ancestry)
         writer = self._shadow.objects.writer()
@@ -175,6 +177,14 @@ class _Taking:
             store.journal.carry_out(self._moves, self._files, what=f"pull from {self._remote.name or 'a remote'}")
         self._shadow.objects.release(written)
         return self._pulled
+
+    def _found_again(self, me: Machine, local: Mapping[str, bytes]) -> dict[str, Origin]:
+        """A store that has heard of other machines and knows no line of theirs may have lost `state/foreign`."""
+        if not self._shadow.refs.list(PREFIX):
+            return {}
+        said = self._survey.claims.get(me.id)
+        own = set(said.refs.values()) if said is not None else set()
+        return found_again(self._survey.server, me, local, own, self._ancestry.asked())
 
     def _advance(self, received: Received) -> None:
         pulled, refs = self._pulled, self._shadow.refs

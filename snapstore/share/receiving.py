@@ -10,7 +10,7 @@ from snapstore.share.naming import Machine, name_folded, parts_of, variants
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from snapstore.share.naming import History, Server
 
@@ -54,6 +54,29 @@ def known_as(server: Server, foreign: Mapping[str, Origin]) -> dict[str, str]:
         if here is not None:
             found[name] = here
     return found
+
+
+def found_again(
+    server: Server, me: Machine, local: Mapping[str, bytes], own: Collection[str], history: History
+) -> dict[str, Origin]:
+    """Which local refs are others', where the store has lost its word of that: those that a server says are another
+    machine's, under the same name, with all that they hold. `own` are those that we have said are ours."""
+    theirs = [ref for ref, (machine, _) in server.owners.items() if machine != me.id and ref in server.refs]
+    found: dict[str, Origin] = {}
+    for ref, tip in local.items():
+        for there in () if ref in own else theirs:
+            if _is_called_after(ref, there) and history.descends(server.refs[there], tip):
+                found[ref] = (*server.owners[there], there)
+                break
+    return found
+
+
+def _is_called_after(ref: str, there: str) -> bool:
+    """Whether a name here may have been given to a ref of a server: the same, or with a machine's behind it."""
+    (place, *here), (other, *names) = parts_of(ref), parts_of(there)
+    return place == other and all(
+        one == name or one.startswith(f"{name}@") for one, name in zip(here, names, strict=True)
+    )
 
 
 class _Receiving:

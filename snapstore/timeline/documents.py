@@ -230,6 +230,8 @@ class Documents:
             hint = f"Move {self._state}/{name} away: what the turn changed is then recorded as edits."
         elif name.startswith("sessions/"):
             hint = f"Move {self._state}/{name} away: it is made again from the refs."
+        elif name == "foreign":
+            hint = f"Move {self._state}/{name} away, then `snapstore pull`: the server knows whose each branch is."
         elif name.startswith(("conversations/", "agents/")):
             hint = f"Move {self._state}/{name} away: turns and files are whole without it."
         return Corrupt(f"the state file {name} is damaged: {why}", hint, file=name)
