@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 OFFSET_DELTA, REF_DELTA = 6, 7
 SMALL_INDEX = 1 << 20
+BASES_HELD = 1 << 24  # bytes of resolved deltas at hand, for each pack
 
 
 class Pack:
     """One pack and its index, opened on first use."""
 
-    __slots__ = ("_count", "_fd", "_index", "_map", "base")
+    __slots__ = ("_bases", "_count", "_fd", "_held", "_index", "_map", "base")
 
     def __init__(self, base: str) -> None:
         self.base = base  # path without suffix
@@ -34,6 +35,8 @@ class Pack:
         self._count = 0
         self._fd = -1
         self._map: mmap.mmap | None = None
+        self._bases: dict[int, tuple[int, bytes]] = {}
+        self._held = 0
 
     def find(self, oid: bytes) -> int | None:
         """Where in the pack the object lies."""
@@ -69,18 +72,36 @@ class Pack:
 
     def read(self, offset: int) -> tuple[bytes, bytes]:
         """The object at `offset`: kind and data, deltas resolved. A pack on disk holds every base itself."""
-        chain = list(self._chain(offset))
-        number, size, start = chain.pop()
-        data = self._inflate(start, size)
-        for _, size, start in reversed(chain):
+        chain: list[tuple[int, int, int]] = []
+        for at, number, size, start in self._chain(offset):
+            if at in self._bases:
+                number, data = self._bases[at]
+                break
+            if number in KIND_NAMES:
+                data = self._inflate(start, size)
+                if chain:
+                    self._hold(at, number, data)
+                break
+            chain.append((at, size, start))
+        for at, size, start in reversed(chain):
             data = apply_delta(data, self._inflate(start, size))
+            self._hold(at, number, data)
         return KIND_NAMES[number], data
+
+    def _hold(self, offset: int, number: int, data: bytes) -> None:
+        """Keeps what deltas build on: a chain of 50 read from each of its ends would be resolved 50 times over."""
+        if len(data) > BASES_HELD >> 4:
+            return
+        self._bases[offset] = (number, data)
+        self._held += len(data)
+        while self._held > BASES_HELD:
+            self._held -= len(self._bases.pop(next(iter(self._bases)))[1])
 
     def header(self, offset: int) -> tuple[bytes, int]:
         """Kind and size of the object at `offset`, without inflating more than its first bytes."""
         size: int | None = None
         number = 0
-        for number, stored, start in self._chain(offset):
+        for _, number, stored, start in self._chain(offset):
             if size is None:
                 size = stored if number in KIND_NAMES else self._result_size(start)
         assert size is not None
@@ -120,8 +141,8 @@ class Pack:
             at += len(piece)
         return digest.digest() == os.pread(fd, 20, left) == index[-40:-20]
 
-    def _chain(self, offset: int) -> Iterator[tuple[int, int, int]]:
-        """The entry and the bases it is a delta of, down to a whole object: kind number, stored size, where the
+    def _chain(self, offset: int) -> Iterator[tuple[int, int, int, int]]:
+        """The entry and the bases it is a delta of, down to a whole object: where, kind number, stored size, where the
         deflated data starts. A base that comes twice would go on for ever."""
         seen: set[int] = set()
         while True:
@@ -131,7 +152,7 @@ class Pack:
             number, size, start, base_offset, base_id = self.entry(offset)
             if number not in KIND_NAMES and number not in (OFFSET_DELTA, REF_DELTA):
                 raise self._damaged(f"entry of unknown kind {number} at {offset}")
-            yield number, size, start
+            yield offset, number, size, start
             if number in KIND_NAMES:
                 return
             if number == REF_DELTA:
@@ -197,6 +218,7 @@ class Pack:
         if isinstance(self._index, mmap.mmap):
             self._index.close()
         self._index = None
+        self._bases, self._held = {}, 0
 
     def _load(self) -> bytes | mmap.mmap:
         fd = os.open(f"{self.base}.idx", os.O_RDONLY)
