@@ -245,6 +245,15 @@ def test_long_files_and_long_lines_stream_through_bounded_memory(root: Path, sto
     assert peak < 16 << 20
 
 
+def test_many_files_are_looked_through_by_two_processes(root: Path, store: Store) -> None:
+    with store.session("s1").turn("Go"):
+        for number in range(2100):
+            write(root / f"d{number % 30}" / f"{number:04}", f"line\n{number}\n")
+        write(root / "a", "x\n" + TOKENS["npm-token"])
+        write(root / "z", "\n\n" + TOKENS["github-token"])
+    assert sorted(found(pushed(store))) == [("github-token", "z", 3), ("npm-token", "a", 2)]
+
+
 def test_text_in_utf_16_is_text(root: Path, store: Store) -> None:
     with store.session("s1").turn("Go"):
         write(root / "settings.ps1", ("\ufeff$x = 1\r\n# " + TOKENS["github-token"]).encode("utf-16-le"))

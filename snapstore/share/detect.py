@@ -61,7 +61,7 @@ class Detector:
         words = data if words is None else words
         text = ""
         for module, name, marks, hint in self._asked:
-            if self._left <= 0 or not any(mark in data for mark in marks) or not hint(words):
+            if self._left <= 0 or not hint(words) or not any(mark in data for mark in marks):
                 continue
             plugin = self._plugin(module, name)
             if plugin is None:

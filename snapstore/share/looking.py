@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from snapstore.git.objects import BLOB, CHUNK, LINK
 from snapstore.share.detect import Detector
 from snapstore.share.rules import ANYWHERE, LIMITED, LONGEST, MAY_BE_NAMED, NAMES, long_words
-from snapstore.worktree.parallel import WORTH_IT, in_two
+from snapstore.worktree.parallel import in_two
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OVERLAP = 2 * LONGEST
 _SMALL = 1 << 16  # bytes up to which a file is looked through together with others
+_MANY = 2000  # files from which on two processes are quicker than one
 _SAME = 64  # bytes between the beginnings of what two rules take for one secret
 
 
@@ -38,7 +39,7 @@ class Look:
 
     def files(self, files: Sequence[File]) -> Iterator[FileHit]:
         """What is found in files, each by its path."""
-        parts = in_two(self._some, files) if len(files) >= WORTH_IT else [self._some(files)]
+        parts = in_two(self._some, files) if len(files) >= _MANY else [self._some(files)]
         for part in parts:
             yield from part
 
