@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from test_cli import snap, snap_json
 from test_cli_docs import loaded
 
 from snapstore import Store
-from snapstore.errors import SnapstoreError
+from snapstore.errors import SnapstoreError, Usage
 from snapstore.records.config import Config, ConfigRecord, SettingRecord, faults
 from snapstore.records.settings import BY_NAME, SETTINGS
 from snapstore.timeline import config, logbook
@@ -177,21 +179,80 @@ def test_one_wrong_value_leaves_the_others_good(root: Path) -> None:
     )
 
 
+RUBBISH = {
+    "bytes": b"\xff\xfe",
+    "nul": b"\0",
+    "huge": b"# " + b"x" * (2 << 20),
+    "deep": b"[" * 5000,
+    "deep value": b"max_branches = " + b"[" * 300 + b"]" * 300,
+    "deep stranger": b"x = " + b"[" * 300 + b"]" * 300,
+    "digits": b"max_file_size = " + b"9" * 5000,
+    "digits by sixteen": b"max_branches = 0x" + b"f" * 5000,
+    "digits in a list": b"never_capture = [0x" + b"f" * 5000 + b"]",
+    "long key": b"x" * 60_000 + b" = 1",
+    "long value": b'machine_name = "' + b"x" * 60_000 + b'"',
+    "parts of a key": b".".join([b"a"] * 30_000) + b" = 1",
+    "parts in quotes": b".".join([b'"a"'] * 15_000) + b" = 1",
+    "parts of a table": b"[" + b".".join([b"a"] * 30_000) + b"]",
+    "quotes": b'\\"' * 30_000,
+    "blanks": b" " * 60_000 + b"\nx = 1",
+    "strangers": b"".join(b"x%d=1\n" % number for number in range(7000)),
+}
+
+
+@pytest.mark.parametrize("data", RUBBISH.values(), ids=RUBBISH.keys())
+def test_rubbish_in_the_file_neither_fails_nor_stops_a_turn(root: Path, store: Store, data: bytes) -> None:
+    path = Path(config.path_of(store))
+    path.write_bytes(data)
+    began = time.process_time()
+    turn(store.session("s"), root, a="1")
+    problems = config.read(store.folder, faults)[1]
+    assert time.process_time() - began < 2, "by the square of it, it would be minutes"
+    assert 1 <= len(problems) <= 11
+    assert all(len(f"{problem} {problem.hint}") < 500 for problem in problems)
+    if problems[0].key is None:
+        with pytest.raises(SnapstoreError):
+            store.configure(gc_auto=False)
+        assert path.read_bytes() == data
+
+
+def _loop(path: str) -> None:
+    os.symlink(path, path)
+
+
 @pytest.mark.parametrize(
-    "data", [b"\xff\xfe", b"x" * (2 << 20), b"[" * 5000, b"\0"], ids=["bytes", "huge", "deep", "nul"]
+    "make",
+    [os.mkdir, os.mkfifo, _loop, lambda path: os.symlink("/dev/zero", path)],
+    ids=["folder", "fifo", "loop", "device"],
 )
-def test_rubbish_in_the_file_fails_no_turn(root: Path, store: Store, data: bytes) -> None:
-    Path(config.path_of(store)).write_bytes(data)
-    turn(store.session("s"), root, a="1")
-    assert len(snap_json(root, "config", "--json")["problems"]) == 1
-    with pytest.raises(SnapstoreError):
-        store.configure(gc_auto=False)
-
-
-def test_a_folder_in_its_place_fails_no_turn(root: Path, store: Store) -> None:
-    os.mkdir(config.path_of(store))
-    turn(store.session("s"), root, a="1")
+def test_no_file_in_its_place_fails_no_turn_and_nobody_waits_at_it(root: Path, make: Callable[[str], None]) -> None:
+    snap(root, "init")
+    snap(root, "config", "set", "max_branches", "7")
+    file_of(root).unlink()
+    make(str(file_of(root)))
+    assert "cannot be read" in snap(root, "run", "--", "true").stderr
+    assert "cannot be read" not in snap(root, "run", "--", "true").stderr, "said once"
     assert "cannot be read" in snap(root, "config").stderr
+    assert "cannot be read" in snap(root, "config", "set", "gc_auto", "off", status=1).stderr
+    with Store.open(root) as store:
+        assert store.header.max_branches == 7
+
+
+def test_settings_may_lie_elsewhere(root: Path, tmp_path: Path) -> None:
+    """A person may keep them with the rest of theirs, and a link leads there."""
+    snap(root, "init")
+    write(tmp_path / "mine.toml", "max_branches = 3\n")
+    file_of(root).symlink_to(tmp_path / "mine.toml")
+    assert snap(root, "config", "get", "max_branches").stdout == "3\n"
+
+
+def test_more_than_can_be_read_is_not_written(root: Path, store: Store) -> None:
+    store.configure(max_branches=7)
+    before = Path(config.path_of(store)).read_bytes()
+    with pytest.raises(Usage, match="larger than"):
+        store.configure(never_capture=["x" * 4000] * 20)
+    assert Path(config.path_of(store)).read_bytes() == before
+    assert store.header.never_capture == []
 
 
 def test_an_unusual_spelling_is_not_torn(root: Path, store: Store) -> None:

@@ -20,6 +20,7 @@ _LONGEST = 10**10  # seconds: some three hundred years
 _MOST = 10**9 - 1
 _GLOBS = 1000
 _GLOB = 4095
+_SHOWN = 60
 
 
 class Setting:
@@ -36,33 +37,42 @@ class Setting:
         self.help = help
 
 
+def shown(value: Any) -> str:
+    """A value in a sentence, whatever it is and however long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of too many digits, lists in lists
+        return "this value"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
 def size(value: Any) -> int:
     """`100MB`, `1.5GiB`, `0`."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
     try:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
         plain = value.strip().lower().removesuffix("b")
         digits = plain.rstrip("kmgti")
         number = float(digits) * _BYTES[plain[len(digits) :]]
         if not 0 <= number <= _LARGEST:
             raise ValueError
     except (AttributeError, KeyError, ValueError):
-        raise ValueError(f"{value!r} is not a size; say 100MB, 2GiB, or 0 for no limit") from None
+        raise ValueError(f"{shown(value)} is not a size; say 100MB, 2GiB, or 0 for no limit") from None
     return int(number)
 
 
 def duration(value: Any) -> int:
     """Seconds: `90d`, `2w`, `10m`, `0`."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
     try:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
         plain = value.strip().lower()
         digits = plain.rstrip("smhdw")
         number = int(digits) * _SECONDS[plain[len(digits) :]]
         if not (digits.isascii() and digits.isdecimal()) or number > _LONGEST:
             raise ValueError
     except (AttributeError, KeyError, ValueError):
-        raise ValueError(f"{value!r} is not a duration; say 90d, 12h, 10m, or 0") from None
+        raise ValueError(f"{shown(value)} is not a duration; say 90d, 12h, 10m, or 0") from None
     return number
 
 
@@ -73,14 +83,14 @@ def days(value: Any) -> int:
             return number(value)
         return -(-duration(value) // DAY)
     except ValueError:
-        raise ValueError(f"{value!r} is not a number of days; say 90, 12w, or 0 for never") from None
+        raise ValueError(f"{shown(value)} is not a number of days; say 90, 12w, or 0 for never") from None
 
 
 def number(value: Any) -> int:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal() and len(value) <= 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise ValueError(f"{value!r} is not a whole number; say 20, or 0 for no limit")
+        raise ValueError(f"{shown(value)} is not a whole number; say 20, or 0 for no limit")
     return value
 
 
@@ -88,7 +98,7 @@ def flag(value: Any) -> bool:
     words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
     found = words.get(value.strip().lower()) if isinstance(value, str) else value
     if not isinstance(found, bool):
-        raise ValueError(f"{value!r} is neither true nor false")
+        raise ValueError(f"{shown(value)} is neither true nor false")
     return found
 
 
@@ -96,7 +106,7 @@ def globs(value: Any) -> list[str]:
     """One pattern, or a list of them, as a line of a `.gitignore` file has them."""
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list | tuple) or len(found) > _GLOBS or not all(_is_glob(one) for one in found):
-        raise ValueError(f'{value!r} is not a list of patterns; say ["*.pem", "secrets/"], or [] for none')
+        raise ValueError(f'{shown(value)} is not a list of patterns; say ["*.pem", "secrets/"], or [] for none')
     return list(found)
 
 
@@ -107,9 +117,9 @@ def _is_glob(text: object) -> bool:
 def name(value: Any) -> str:
     plain = value.strip() if isinstance(value, str) else None
     if plain is None or len(plain) > 60 or not all(c.isascii() and (c.isalnum() or c in "._-") for c in plain):
-        raise ValueError(f"{value!r} is not a name; use letters, digits, `.`, `_` and `-`, at most 60")
+        raise ValueError(f"{shown(value)} is not a name; use letters, digits, `.`, `_` and `-`, at most 60")
     if plain.startswith((".", "-")) or plain.endswith((".", ".lock")) or ".." in plain:
-        raise ValueError(f"{value!r} is not a name that git takes; begin and end it with a letter")
+        raise ValueError(f"{shown(value)} is not a name that git takes; begin and end it with a letter")
     return plain
 
 

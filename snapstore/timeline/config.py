@@ -7,11 +7,14 @@ is wrong with it is said, and the value that was good last is used.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import stat
 
 from snapstore.errors import Failed, Unknown, Usage
-from snapstore.records.settings import BY_NAME, SETTINGS
+from snapstore.records.settings import BY_NAME, SETTINGS, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
     Judge = Callable[[dict[str, Any]], dict[str, str]]
 
 FILE = "config.toml"
-_LARGEST = 1 << 20
+_LARGEST = 1 << 16
+_DOTS = 64  # in a line, outside quotes: the reader takes time by the square of them
+_STRANGERS = 10  # keys that nobody knows and that are named one by one
 _WIDTH = 100
 
 
@@ -78,26 +83,43 @@ def read(folder: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Probl
 
 
 def parse(text: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
+    """Whatever the text is, this comes to an end, and soon: a turn waits for it."""
     import tomllib
 
+    hint = "It is TOML: `key = value`, text in quotes, `#` before a remark."
+    bare = re.sub(r"""\"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?""", "", text)
+    if any(line.count(".") > _DOTS for line in bare.splitlines()):
+        return {}, [Problem("a key is too long", hint)]
     try:
         data = tomllib.loads(text)
+        wrong = judge(data)
+        values = {key: BY_NAME[key].convert(value) for key, value in data.items() if key not in wrong}
     except tomllib.TOMLDecodeError as error:
         message, _, where = str(error).partition(" (at ")
         line = re.match(r"line (\d+)", where)
         number = int(line[1]) if line else len(text.splitlines())  # else at its end
-        hint = "It is TOML: `key = value`, text in quotes, `#` before a remark."
-        return {}, [Problem(message.lower(), hint, line=number)]
+        return {}, [Problem(message.lower()[:_WIDTH], hint, line=number)]
     except RecursionError:
-        return {}, [Problem("it is nested too deeply", "It is TOML: `key = value`, a line each.")]
-    wrong = judge(data)
-    problems: list[Problem] = []
-    for key, why in wrong.items():
+        return {}, [Problem("it is nested too deeply", hint)]
+    except Exception as error:  # a number of too many digits is one: no turn may fail of what stands here
+        return {}, [Problem(f"it cannot be understood: {error}", hint)]
+    return values, _problems(text, wrong)
+
+
+def _problems(text: str, wrong: dict[str, str]) -> list[Problem]:
+    found: list[Problem] = []
+    lines = text.splitlines()
+    strangers = [key for key in wrong if key not in BY_NAME]
+    for key in [key for key in wrong if key in BY_NAME] + strangers[:_STRANGERS]:
         setting = BY_NAME.get(key)
-        message = f"{key}: {why}" if setting else f"there is no setting {key!r}"
+        message = f"{key}: {wrong[key]}" if setting else f"there is no setting {shown(key)}"
         hint = f"Unless set it is {setting.spell(setting.default) or 'empty'}." if setting else nearest(key)
-        problems.append(Problem(message, hint, line=_line_of(text, key), key=key))
-    return {key: BY_NAME[key].convert(value) for key, value in data.items() if key not in wrong}, problems
+        found.append(Problem(message, hint, line=_line_of(lines, key), key=key))
+    found.sort(key=lambda problem: problem.line or len(lines))
+    if len(strangers) > _STRANGERS:
+        more = f"there are {len(strangers) - _STRANGERS:,} more keys that are no settings"
+        found.append(Problem(more, nearest(""), key=strangers[_STRANGERS]))
+    return found
 
 
 def refresh(store: Store, found: list[int] | None) -> list[Problem]:
@@ -123,7 +145,8 @@ def change(store: Store, values: Mapping[str, Any]) -> bytes:
     except FileNotFoundError:
         text = template(store.header)
     except (OSError, ValueError) as error:
-        raise Failed(f"{path_of(store)} cannot be read: {error}", "Move it away, then run this again.") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Failed(f"{path_of(store)} cannot be read: {why}", "Move it away, then run this again.") from None
     before, problems = parse(text)
     if any(problem.key is None for problem in problems):
         raise Usage(f"{problems[0]}", f"Mend {path_of(store)} first: {problems[0].hint}", line=problems[0].line)
@@ -135,6 +158,8 @@ def change(store: Store, values: Mapping[str, Any]) -> bytes:
             f"{path_of(store)} could not be changed: it is written in an unusual way",
             f"Set {', '.join(values)} there by hand.",
         )
+    if len(text.encode()) > _LARGEST:
+        raise Usage(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer, or shorter ones.")
     return text.encode()
 
 
@@ -142,7 +167,7 @@ def known(key: str) -> str:
     """The name of a setting. Raises Unknown, with the nearest one."""
     plain = key.strip().replace("-", "_")
     if plain not in BY_NAME:
-        raise Unknown(f"there is no setting {key!r}", nearest(key), key=key)
+        raise Unknown(f"there is no setting {shown(key)}", nearest(key), key=key)
     return plain
 
 
@@ -154,10 +179,14 @@ def nearest(key: str) -> str:
 
 
 def _text(folder: str) -> str:
-    with open(f"{folder}/{FILE}", "rb") as file:
+    """Raises ValueError or OSError. Whatever is in its place, nobody waits at it."""
+    fd = os.open(f"{folder}/{FILE}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no file")
         data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        raise ValueError(f"it is larger than {_LARGEST:,} bytes")
+        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST:,} bytes")
     return data.decode("utf-8")
 
 
@@ -210,7 +239,8 @@ def _put(text: str, key: str, row: str | None) -> str:
 
 
 def _place(lines: list[str], pattern: str) -> int | None:
-    return next((at for at, line in enumerate(lines) if re.match(rf"\s*{pattern}", line)), None)
+    known = re.compile(pattern)
+    return next((at for at, line in enumerate(lines) if known.match(line.lstrip())), None)
 
 
 def _end(lines: list[str], at: int) -> int:
@@ -226,6 +256,6 @@ def _end(lines: list[str], at: int) -> int:
     return at + 1
 
 
-def _line_of(text: str, key: str) -> int | None:
-    place = _place(text.splitlines(), rf"[\"']?{re.escape(key)}[\"']?\s*[=.]|\s*\[+\s*{re.escape(key)}\s*[\].]")
+def _line_of(lines: list[str], key: str) -> int | None:
+    place = _place(lines, rf"[\"']?{re.escape(key)}[\"']?\s*[=.]|\[+\s*{re.escape(key)}\s*[\].]")
     return None if place is None else place + 1

@@ -230,10 +230,11 @@ class Store:
         """Takes over what a person wrote into the file of settings. One look at its stat, most times."""
         try:
             st = os.stat(f"{self.folder}/config.toml")
+            found: list[int] | None = [st.st_mtime_ns, st.st_size, st.st_ino]
         except (FileNotFoundError, NotADirectoryError):
             found = None
-        else:
-            found = [st.st_mtime_ns, st.st_size, st.st_ino]
+        except OSError as error:  # a link that leads to itself, say
+            found = [0, 0, -(error.errno or 1)]
         if found != self.header.config:
             from snapstore.timeline.config import refresh
 
