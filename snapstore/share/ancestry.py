@@ -1,65 +1,173 @@
-"""What naming asks of commits, answered from a store."""
+"""What naming asks of commits, answered from a store at the cost of what is new.
+
+A line may be thousands of turns long, and its first commit is asked for whenever a name is given. So a walk that was
+long leaves what it found in a file: commits never change, and neither does where they come from. Losing the file costs
+time only, so it is not synced, and one that does not match its checksum is as good as none.
+"""
 
 from __future__ import annotations
+
+import marshal
+import os
+import sys
 
 from snapstore.errors import SnapstoreError
 from snapstore.share.naming import History
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.git.commits import Commit
     from snapstore.git.shadow import Shadow
+    from snapstore.timeline.store import Store
+
+    Step = tuple[bytes | None, int | None]  # the first parent, and the number in its session
+
+FILE = "ancestry"
+_MAGIC = b"snapstore ancestry 1 " + f"{sys.implementation.cache_tag}\n".encode()
+_SHORT = 8  # commits to read one by one before the file is worth opening
+_LONG = 32  # a walk of fewer is done again; a longer one leaves a mark at each so many
+_MOST = 20_000  # marks, and answers
 
 
 class Ancestry:
     """First parents only: that is what a line is. Each walk ends as soon as it can tell."""
 
-    def __init__(self, shadow: Shadow) -> None:
-        self._shadow = shadow
-        self._roots: dict[bytes, bytes | None] = {}
+    def __init__(self, store: Store) -> None:
+        self._shadow: Shadow = store.shadow
+        self._path = f"{store.state}/{FILE}"
+        self._steps: dict[bytes, Step | None] = {}
+        self._lines: dict[tuple[bytes, ...], set[bytes]] = {}
+        self._roots: dict[bytes, bytes] = {}  # a mark: the first commit of its line
+        self._answers: dict[bytes, bool] = {}  # two commits, one after the other: whether the first descends
+        self._opened = False
+        self._learnt = False
 
     def asked(self) -> History:
         return History(self.root, self.descends)
 
     def root(self, oid: bytes) -> bytes | None:
+        """The first commit of a line."""
+        self._open()
         walked: list[bytes] = []
         at: bytes | None = oid
         found: bytes | None = None
         while at is not None:
+            step = self._step(at)
+            if step is None:
+                return None
             if at in self._roots:
                 found = self._roots[at]
                 break
             walked.append(at)
-            commit = self._commit(at)
-            if commit is None:
-                found = None
-                break
-            found, at = at, commit.parents[0] if commit.parents else None
-        self._roots.update(dict.fromkeys(walked, found))
+            found, at = at, step[0]
+        if found is not None and len(walked) >= _LONG:
+            self._roots.update(dict.fromkeys(walked[::_LONG], found))
+            self._learnt = True
         return found
 
     def descends(self, new: bytes, old: bytes) -> bool:
-        if new == old:
-            return self._commit(new) is not None
-        goal = self._commit(old)
+        """Whether `old` is `new`, or comes before it in its line."""
+        goal = self._step(old)
         if goal is None:
             return False
-        least = goal.number("Seq")
+        least = goal[1]
+        walked: list[bytes] = []
         at: bytes | None = new
-        while at is not None:
-            if at == old:
-                return True
-            commit = self._commit(at)
-            if commit is None:
-                return False
-            seq = commit.number("Seq")
-            if least is not None and seq is not None and seq < least:
-                return False  # numbers only grow along a line
-            at = commit.parents[0] if commit.parents else None
-        return False
+        while at is not None and at != old:
+            step = self._step(at)
+            # Numbers only grow along a line.
+            if step is None or (least is not None and step[1] is not None and step[1] < least):
+                at = None
+                break
+            walked.append(at)
+            at = step[0]
+            if len(walked) >= _SHORT:
+                known = self._known(walked, old)
+                if known is not None:
+                    return known
+        if len(walked) >= _LONG:
+            self._learn(new + old, at == old)
+        return at == old
 
-    def _commit(self, oid: bytes) -> Commit | None:
+    def lines(self, tips: list[bytes]) -> set[bytes]:
+        """Every commit of the lines that end at these tips."""
+        key = tuple(tips)
+        if key not in self._lines:
+            found = self._lines[key] = set()
+            for tip in tips:
+                at: bytes | None = tip
+                while at is not None and at not in found:
+                    step = self._step(at)
+                    if step is None:
+                        break
+                    found.add(at)
+                    at = step[0]
+        return self._lines[key]
+
+    def _known(self, walked: list[bytes], old: bytes) -> bool | None:
+        """What a former walk found that began at a commit of this one."""
+        self._open()
+        for oid in walked if len(walked) == _SHORT else walked[-1:]:
+            answer = self._answers.get(oid + old)
+            if answer is not None:
+                if len(walked) > _LONG:
+                    del self._answers[oid + old]
+                    self._learn(walked[0] + old, answer)
+                return answer
+        return None
+
+    def _learn(self, pair: bytes, answer: bool) -> None:
+        self._answers[pair] = answer
+        self._learnt = True
+
+    # Commits, and the file.
+
+    def _step(self, oid: bytes) -> Step | None:
+        if oid not in self._steps:
+            self._steps[oid] = self._read(oid)
+        return self._steps[oid]
+
+    def _read(self, oid: bytes) -> Step | None:
         try:
-            return self._shadow.commit(oid) if self._shadow.objects.contains(oid, fresh=False) else None
+            if not self._shadow.objects.contains(oid, fresh=False):
+                return None
+            commit = self._shadow.commit(oid)
         except SnapstoreError:  # a tag that someone made, or no commit at all: not one of ours
             return None
+        return commit.parents[0] if commit.parents else None, commit.number("Seq")
+
+    def _open(self) -> None:
+        if self._opened:
+            return
+        self._opened = True
+        from xxhash import xxh3_64_digest
+
+        try:
+            with open(self._path, "rb") as file:
+                data = file.read()
+        except OSError:
+            return
+        body = data[len(_MAGIC) + 8 :]
+        if data[: len(_MAGIC)] == _MAGIC and data[len(_MAGIC) : len(_MAGIC) + 8] == xxh3_64_digest(body):
+            roots, answers = marshal.loads(body)
+            self._roots = {**roots, **self._roots}
+            self._answers = {**answers, **self._answers}
+
+    def save(self) -> None:
+        """Written again when a walk was long."""
+        if not self._learnt:
+            return
+        from xxhash import xxh3_64_digest
+
+        self._learnt = False
+        newest = [dict(list(found.items())[-_MOST:]) for found in (self._roots, self._answers)]
+        body = marshal.dumps(newest)
+        temporary = f"{self._path}.{os.getpid()}"
+        try:
+            with open(temporary, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                file.write(_MAGIC + xxh3_64_digest(body) + body)
+            os.rename(temporary, self._path)
+        except OSError:  # a full or read-only disk: walked again next time
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass

@@ -119,11 +119,13 @@ class _Publishing:
             fitting = [name for name in claimed.get(ref, ()) if self._fits(name, oid) or self._is_behind(name, oid)]
             if fitting:
                 found[ref] = fitting[0]
-                self._remember(ref, oid, fitting[0])
-        for ref, oid in sorted(own.items()):
-            if ref not in found:
-                found[ref] = self._name(ref, oid)
-                self._taken.add(_folded(found[ref]))
+        unnamed = [(ref, oid) for ref, oid in sorted(own.items()) if ref not in found]
+        if unnamed:
+            for ref, name in found.items():
+                self._remember(ref, own[ref], name)
+        for ref, oid in unnamed:
+            found[ref] = self._name(ref, oid)
+            self._taken.add(_folded(found[ref]))
         return found
 
     def _fits(self, name: str, oid: bytes) -> bool:

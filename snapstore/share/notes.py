@@ -10,17 +10,19 @@ import json
 
 from snapstore.errors import SnapstoreError
 from snapstore.git import notes
-from snapstore.git.objects import BLOB, EMPTY_TREE, FILE
+from snapstore.git.objects import BLOB, FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from snapstore.git.shadow import Shadow
+    from snapstore.share.ancestry import Ancestry
 
     Blobs = dict[bytes, bytes]  # a commit, and the object that holds its record
 
 LARGEST = 64 << 20  # bytes of a record from elsewhere
+_MANY = 20  # commits to ask about one by one, before whole lines are walked for all of them
 
 
 def to_send(
@@ -28,7 +30,7 @@ def to_send(
 ) -> Blobs:
     """The records that a server's notes lack: of commits that it has or gets (`goes`), and new or changed here."""
     found: Blobs = {}
-    for commit, blob in _differing(shadow, base or EMPTY_TREE, ours):
+    for commit, blob in _differing(shadow, base or theirs, ours):
         there = notes.find(shadow.trees, theirs, commit)
         if there != blob and goes(commit) and (there is None or base is not None or own(commit)):
             found[commit] = blob
@@ -39,7 +41,7 @@ def to_take(shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, own:
     """The records that we lack, or that changed where they were made; and how many were no records."""
     found: Blobs = {}
     refused = 0
-    for commit, blob in _differing(shadow, base or EMPTY_TREE, theirs):
+    for commit, blob in _differing(shadow, base or ours, theirs):
         here = notes.find(shadow.trees, ours, commit)
         if here == blob or (here is not None and own(commit)):
             continue
@@ -70,32 +72,20 @@ class Own:
     """Whether a commit is of our own making, as far as refs tell: ours lead to it, and nobody else's. Walked only when
     it is asked, which is where two records of one turn differ."""
 
-    def __init__(self, shadow: Shadow, own: Iterable[bytes], others: Iterable[bytes]) -> None:
-        self._shadow = shadow
-        self._tips = (list(own), list(others))
-        self._reached: tuple[set[bytes], set[bytes]] | None = None
+    def __init__(self, ancestry: Ancestry, own: Iterable[bytes], others: Iterable[bytes]) -> None:
+        self._ancestry = ancestry
+        self._own = list(dict.fromkeys(own))
+        self._others = list(dict.fromkeys(others))
+        self._asked = 0
 
     def __call__(self, commit: bytes) -> bool:
-        ours, theirs = self._sets()
-        return commit in ours and commit not in theirs
+        return self._lead(self._own, commit) and not self._lead(self._others, commit)
 
     def leads_to(self, commit: bytes) -> bool:
-        return commit in self._sets()[0]
+        return self._lead(self._own, commit)
 
-    def _sets(self) -> tuple[set[bytes], set[bytes]]:
-        if self._reached is None:
-            self._reached = (self._walk(self._tips[0]), self._walk(self._tips[1]))
-        return self._reached
-
-    def _walk(self, tips: list[bytes]) -> set[bytes]:
-        seen: set[bytes] = set()
-        for tip in tips:
-            at: bytes | None = tip
-            while at is not None and at not in seen:
-                seen.add(at)
-                try:
-                    parents = self._shadow.commit(at).parents
-                except SnapstoreError:
-                    break
-                at = parents[0] if parents else None
-        return seen
+    def _lead(self, tips: list[bytes], commit: bytes) -> bool:
+        self._asked += 1
+        if self._asked > _MANY:
+            return commit in self._ancestry.lines(tips)
+        return any(self._ancestry.descends(tip, commit) for tip in tips)

@@ -150,7 +150,7 @@ class _Taking:
         self._pulled = Pulled(remote)
         self._pulled.objects = len(fresh)
         self._fresh = set(fresh)
-        self._ancestry = Ancestry(store.shadow)
+        self._ancestry = Ancestry(store)
 
     def run(self) -> Pulled:
         store = self._store
@@ -173,6 +173,7 @@ class _Taking:
         except BaseException:
             writer.abandon()
             raise
+        self._ancestry.save()
         if self._moves or self._files:
             store.journal.carry_out(self._moves, self._files, what=f"pull from {self._remote.name or 'a remote'}")
         self._shadow.objects.release(written)
@@ -241,7 +242,7 @@ class _Taking:
             tree = shadow.commit(ours).tree if ours is not None else EMPTY_TREE
             owned = [oid for ref, oid in local.items() if ref not in received.origins]
             others = [received.made.get(ref, (None, local.get(ref, b"")))[1] for ref in received.origins]
-            own = Own(shadow, owned, others)
+            own = Own(self._ancestry, owned, others)
             base_tree = shadow.commit(base).tree if base is not None else None
             blobs, self._pulled.refused = to_take(shadow, tree, shadow.commit(theirs).tree, base_tree, own)
             if blobs:

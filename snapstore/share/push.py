@@ -137,6 +137,7 @@ class _Attempt:
         self._with_safety = with_safety
         self._me = this_machine(store)
         self._seconds = max(0, int(store.clock()))
+        self._ancestry = Ancestry(store)
         self.refs: dict[str, bytes] = {}
         self.survey = Survey(store, {})
 
@@ -150,7 +151,7 @@ class _Attempt:
             check_project(store, refs, connection.shown)
         self.survey = Survey(store, refs)
         own = own_refs(store)
-        history = Ancestry(self._shadow).asked()
+        history = self._ancestry.asked()
         seen = self.survey.seen(store, store.foreign())
         names = publish(own, self.survey.server, self._me, history, seen)
         branches: Updates = dict(updates(own, names, self.survey.server, history))
@@ -160,6 +161,7 @@ class _Attempt:
         new = [(oid, kind) for oid, kind, _, _ in missing.between(self._shadow.objects, tips, refs.values())]
         fresh = [oid for oid, kind in new if kind == COMMIT]
         blobs = self._records(own, fresh)
+        self._ancestry.save()
         self._refuse_secrets(fresh, blobs)
         writer = self._shadow.objects.writer()
         try:
@@ -189,7 +191,7 @@ class _Attempt:
         store = self._store
         with self._connection.fetch(lacking, haves(store), self._shadow.objects) as incoming, store.changing():
             pack = incoming.accept()
-            moves = machine_moves(store, wanted, Ancestry(self._shadow))
+            moves = machine_moves(store, wanted, self._ancestry)
             moves += latest_moves(store, self._remote, wanted.get(notes.REF))
             if moves:
                 store.journal.carry_out(moves, {}, what="look at a remote")
@@ -214,7 +216,7 @@ class _Attempt:
         base = shadow.refs.read(base_ref) if base_ref is not None and theirs is not None else None
         foreign = self._store.foreign().refs
         others = [oid for ref in foreign if (oid := shadow.refs.read(ref)) is not None]
-        mine = Own(shadow, own.values(), others)
+        mine = Own(self._ancestry, own.values(), others)
         going = set(fresh)
         return to_send(
             shadow,

@@ -106,7 +106,7 @@ class _Receiving:
             machine, home = self._owner(ref)
             if ref in renamed or (machine == self._me.id and self._is_ours(home, oid)):
                 continue
-            if self._history.root(oid) is not None:
+            if self._history.descends(oid, oid):  # a commit, and here
                 self._take(ref, oid)
         return self._done
 
@@ -122,7 +122,7 @@ class _Receiving:
         holders = [tip for name, tip in live.items() if self._owner(name)[0] == machine]
         others = [name for name, origin in done.origins.items() if origin[0] == machine and name != here]
         holders += [self._local[name] for name in others] + self._kept.get(machine, [])
-        if not any(history.descends(holder, oid) for holder in holders):
+        if oid not in holders and not any(history.descends(holder, oid) for holder in holders):
             self._kept.setdefault(machine, []).append(oid)
             return False
         if here is not None and any(history.descends(holder, self._local[here]) for holder in holders):
