@@ -291,6 +291,13 @@ def test_no_text_takes_for_ever(rule: rules.LineRule) -> None:
             assert time.process_time() - start < 2, (mark, filler)
 
 
+def test_no_word_takes_for_ever() -> None:
+    for text in (b"x" * (1 << 20), b"a1-" * (1 << 18), b"0" * (1 << 20)):
+        start = time.process_time()
+        list(detect.Detector().found_in(text))
+        assert time.process_time() - start < 5
+
+
 # The refusal, and what allows it.
 
 

@@ -28,7 +28,7 @@ ASKED = (
         "discord",
         "DiscordBotTokenDetector",
         (b"iscord", b"DISCORD", b"bot", b"BOT", b"Bot"),
-        _RUN + rb"[A-Za-z0-9_-]*\.",
+        rb"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",
     ),
     ("ibm_cloud_iam", "IbmCloudIamDetector", (b"ibm", b"IBM", b"iam", b"IAM"), _RUN + rb"[A-Za-z0-9_-]{20}"),
     ("ibm_cos_hmac", "IbmCosHmacDetector", (b"cos", b"COS"), rb"[a-f0-9]{48}"),
