@@ -28,7 +28,8 @@ from test_cli import assert_record, snap, snap_json
 
 from snapstore import Session, Store
 from snapstore.errors import Busy, Corrupt, Failed, Unsafe
-from snapstore.git import packing
+from snapstore.git import housekeeping, packing
+from snapstore.git import repack as git_repack
 from snapstore.git.objects import BLOB
 from snapstore.git.packs import apply_delta
 from snapstore.git.program import environment
@@ -204,9 +205,9 @@ def test_a_pack_that_somebody_keeps_is_left_alone(root: Path, store: Store, sess
     mine = packs(store)[0]
     mine.with_suffix(".keep").write_text("mine\n")
     turn(session, root, "two", a="2")
-    before = mine.stat()
+    before = (mine.stat().st_ino, mine.stat().st_mtime_ns)
     gc.collect(store, git=way, grace=0)
-    assert mine.stat() == before
+    assert (mine.stat().st_ino, mine.stat().st_mtime_ns) == before
     assert_whole(store)
 
 
@@ -346,6 +347,85 @@ def test_turns_go_on_while_gc_after_gc_runs(root: Path, store: Store, way: str |
     assert_equal(store, tip(store, "w"), on_disk(root))
 
 
+def test_somebodys_git_that_packs_while_the_old_packs_go_loses_nothing(
+    root: Path, store: Store, session: Session, way: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G-17. It would make again the pack that is about to go, and find the new one superfluous."""
+    saved = many_turns(session, root, 5)
+    plain_git(store.shadow.git_dir, "repack", "-adfq")
+    remove = git_repack._remove
+
+    def slowly(path: str) -> None:
+        if path.endswith(".idx"):
+            plain_git(store.shadow.git_dir, "repack", "-adfq")
+        remove(path)
+
+    monkeypatch.setattr(git_repack, "_remove", slowly)
+    gc.collect(store, git=way, grace=0)
+    for commit, files in saved.items():
+        assert_equal(store, commit, files)
+    assert_whole(store)
+    assert not list(Path(store.shadow.objects.pack_folder).glob("*.keep"))
+
+
+def test_old_packs_stay_where_the_new_one_is_not(
+    root: Path, store: Store, session: Session, way: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever took it away."""
+    saved = many_turns(session, root, 5)
+    before = packs(store)
+    show = git_repack.show
+
+    def shown_and_gone(base: str, target: str) -> None:
+        show(base, target)
+        os.unlink(f"{target}.pack")
+
+    monkeypatch.setattr(git_repack, "show", shown_and_gone)
+    gc.collect(store, git=way, grace=0)
+    assert set(before) <= set(packs(store))
+    for path in Path(store.shadow.objects.pack_folder).glob("*.idx"):
+        if not path.with_suffix(".pack").exists():
+            path.unlink()
+    for commit, files in saved.items():
+        assert_equal(store, commit, files)
+
+
+def test_packs_that_somebodys_git_takes_away_meanwhile_fail_nothing(
+    root: Path, store: Store, session: Session, way: str | None
+) -> None:
+    saved = many_turns(session, root, 5)
+    with repack(store, way) as work:
+        with store.changing():
+            roots = gc.roots(store)
+            store.shadow.objects.close()  # so that none of them has been looked into
+            work.survey(roots)
+        plain_git(store.shadow.git_dir, "repack", "-adfq")
+        work.build()
+        plain_git(store.shadow.git_dir, "repack", "-adfq")
+        with store.changing():
+            work.install(gc.roots(store))
+    for commit, files in saved.items():
+        assert_equal(store, commit, files)
+    assert_whole(store)
+
+
+def test_small_packs_put_together_are_kept_until_the_old_ones_are_gone(
+    root: Path, store: Store, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = housekeeping._remove
+
+    def slowly(path: str) -> None:
+        if path.endswith(".idx"):
+            plain_git(store.shadow.git_dir, "repack", "-adq")
+        remove(path)
+
+    monkeypatch.setattr(housekeeping, "_remove", slowly)
+    saved = many_turns(session, root, housekeeping.FOLD_AT + 4)
+    for commit, files in saved.items():
+        assert_equal(store, commit, files)
+    assert_whole(store)
+
+
 def test_two_at_once_are_one_too_many(root: Path, store: Store, session: Session) -> None:
     with repack(store, "") as _, pytest.raises(Busy, match="another gc"):
         gc.collect(store)
@@ -421,6 +501,39 @@ def test_files_of_git_that_tell_of_old_packs_go(root: Path, store: Store, sessio
 
 
 # Refusals
+
+
+def test_where_the_disk_would_be_full_nothing_is_begun(
+    root: Path, store: Store, session: Session, way: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many_turns(session, root, 3)
+    before = packs(store)
+    free = os.statvfs(store.folder)
+    monkeypatch.setattr(housekeeping, "SPARE", (free.f_bavail + 1) * free.f_frsize)
+    with pytest.raises(Failed, match="the disk has"):
+        gc.collect(store, git=way)
+    assert packs(store) == before
+    keeping.keep(store)
+    assert "the disk has" in logbook.last(f"{store.folder}/log")[-1]
+    session.begin("goes on").end()
+
+
+def test_what_a_git_that_failed_leaves_takes_no_room(
+    root: Path, store: Store, session: Session, tmp_path: Path
+) -> None:
+    """Half a pack on a full disk: every turn after it would be lost. A git that was killed leaves it to the next gc."""
+    many_turns(session, root, 3)
+    failing = tmp_path / "git"
+    write(failing, '#!/bin/sh\ncd "$GIT_OBJECT_DIRECTORY" && mkdir pack && echo half > pack/tmp_pack_half\nexit 1\n')
+    failing.chmod(0o755)
+    before = sorted(path for path in Path(store.shadow.objects.folder).rglob("*"))
+    with pytest.raises(Failed, match="git could not pack"):
+        gc.collect(store, git=str(failing))
+    assert sorted(path for path in Path(store.shadow.objects.folder).rglob("*")) == before
+    half = Path(store.shadow.objects.folder, housekeeping.WORK, "pack", "tmp_pack_half")
+    write(half, "of one that was killed")
+    gc.collect(store)
+    assert not half.exists()
 
 
 def test_a_planted_configuration_runs_no_program(root: Path, store: Store, session: Session, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from snapstore.errors import Failed
 from snapstore.git.packwriter import TEMPORARY
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ FOLD_AT = 32
 ABANDONED = 3600  # seconds; no program writes at a pack for so long without touching it
 BORROWED = "borrowed from the user's repository\n"  # what the `.keep` file of such a pack says
 WORK = "snapstore_gc"  # the folder beside the packs in which a gc works, locked while it does
+SPARE = 1 << 22  # bytes on the disk that turns may need meanwhile
 STEPS = (1 << 20, 1 << 25)  # packs up to a size are folded with their like; larger ones are left alone
 
 
@@ -75,6 +77,19 @@ def is_kept(base: str) -> bool:
         return False
 
 
+def must_have_room(folder: str, size: int) -> None:
+    """Raises Failed where so much more would fill the disk. New packs are made beside the old ones; a turn that ends
+    on a disk full of half a pack is lost."""
+    st = os.statvfs(folder)
+    free = st.f_bavail * st.f_frsize
+    if st.f_blocks and free < size + SPARE:
+        need, has = (f"{number / 1e6:,.0f} MB" for number in (size + SPARE, free))
+        raise Failed(
+            f"packing may take {need} for a while, and the disk has {has}",
+            "Nothing was changed. Make room on the disk, then run it again.",
+        )
+
+
 def _fold(objects: Objects, packs: list[Pack]) -> None:
     writer = objects.writer()
     try:
@@ -83,14 +98,15 @@ def _fold(objects: Objects, packs: list[Pack]) -> None:
             ends = [offset for offset, _ in offsets[1:]] + [pack.size() - 20]
             for (offset, oid), end in zip(offsets, ends, strict=True):
                 writer.add_packed(oid, pack.raw(offset, end))
-        written = writer.finish()
+        written = writer.finish(keep=True)  # or a git of somebody's could take it, before the old ones go
     except BaseException:
         writer.abandon()
         raise
     for pack in packs:
         if pack.base != written:
             for suffix in (".idx", ".pack"):  # without its index a pack does not count, so that goes first
-                os.unlink(pack.base + suffix)
+                _remove(pack.base + suffix)
+    _remove(f"{written}.keep")
 
 
 def _size(pack: Pack) -> int:
@@ -145,6 +161,13 @@ def sweep(objects: Objects, now: float) -> int:
             if name.startswith("tmp_"):
                 count += _remove_old(f"{folder}/{name}", now)
     return count
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
 
 
 def _remove_old(path: str, now: float) -> bool:

@@ -27,6 +27,7 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
     """Packing by the git program: the quickest, and the smallest."""
 
     def pack(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
+        import shutil
         import subprocess
 
         # -F: deltas are looked for between all of them, and everything is deflated anew. Ours are deflated in a hurry,
@@ -34,23 +35,35 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
         command = [program, "-c", f"pack.threads={threads}", "-c", "pack.writeReverseIndex=false", "pack-objects", "-q"]
         command += ["--no-reuse-object", "--no-reuse-delta", "--delta-base-offset", "--window-memory=256m"]
         command += ["--non-empty"]
+        objects = repack.objects
         if reach:
             command += ["--revs"]
             command += [f"--keep-pack={os.path.basename(kept.base)}.pack" for kept in repack.kept]
-        done = subprocess.run(
-            [*command, f"{repack.folder}/pack"],
-            input=b"".join(oid.hex().encode() + b"\n" for oid in ids),
-            capture_output=True,
-            check=False,
-            env=environment,
-            pass_fds=(repack.lock,),
-        )
+        # Half a pack is to lie where the next gc empties it away, not among the store's own: git leaves it behind when
+        # it fails, most likely since the disk is full.
+        beside = {"GIT_OBJECT_DIRECTORY": repack.folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects.folder)}
+        try:
+            done = subprocess.run(
+                [*command, f"{repack.folder}/pack"],
+                input=b"".join(oid.hex().encode() + b"\n" for oid in ids),
+                capture_output=True,
+                check=False,
+                env=environment | beside,
+                pass_fds=(repack.lock,),
+            )
+        finally:
+            shutil.rmtree(f"{repack.folder}/pack", ignore_errors=True)
         if done.returncode != 0:
             why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it gave no reason"]
             raise Failed(f"git could not pack the store: {why[0]}", "Run `snapstore check`; nothing was changed.")
         return [f"{repack.folder}/pack-{name}" for name in done.stdout.decode().split()]
 
     return pack
+
+
+def _quoted(path: str) -> str:
+    """As git reads a list of paths, in which a colon would end one."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:

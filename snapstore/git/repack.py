@@ -14,17 +14,19 @@ A turn must not wait for it, so most of it happens without the store's lock. Why
 A kill before the third step leaves files in a folder that nobody reads; within it old and new side by side, which is
 the same objects twice. Programs that do not know of our lock (git itself) are what the grace time is for: an object
 that nothing refers to stays until the file that holds it has not been touched for that long. What is younger moves to
-a pack of its own that keeps their age, and goes as a whole.
+a pack of its own that keeps their age, and goes as a whole. And the new pack is kept (`.keep`) from before it is
+visible until the old ones are gone: no `git repack` takes it away in between.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import time
 
 from snapstore.errors import Busy, Failed, Unsafe
-from snapstore.git.housekeeping import WORK, is_kept, is_linked
+from snapstore.git.housekeeping import WORK, is_kept, is_linked, must_have_room
 from snapstore.git.missing import between
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import sync_folder
@@ -116,8 +118,11 @@ class Repack:
         os.close(self.lock)
 
     def _empty(self) -> None:
-        for name in os.listdir(self.lock):
-            os.unlink(name, dir_fd=self.lock)
+        for entry in os.scandir(self.lock):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.name, dir_fd=self.lock)
+            else:
+                os.unlink(entry.name, dir_fd=self.lock)
 
     # 1.
 
@@ -128,6 +133,7 @@ class Repack:
         for pack in objects.packs():
             try:
                 st = os.stat(f"{pack.base}.pack")
+                pack.count()  # its index is at hand from now on, even if somebody's git takes it away
             except FileNotFoundError:
                 continue
             if is_linked(st) or is_kept(pack.base):
@@ -150,6 +156,7 @@ class Repack:
     def build(self) -> None:
         if not self._old and not self._loose:
             return
+        must_have_room(self.folder, self.result.bytes_before)
         self._made = self._packing(self, sorted(self._roots), True)
         new = _ids(self._made)
         self._must_hold(new, self._roots)
@@ -231,20 +238,21 @@ class Repack:
         objects = self.objects
         objects.refresh()
         staying = self._needed_by(frozenset(roots) - self._roots)
-        for base in self._made:
-            self._show(base)
-        if self._made:
+        new = [self._show(base) for base in self._made]
+        if new:
             sync_folder(objects.pack_folder)
         for name in _STALE:  # they tell git of packs and commits that may be gone
             _remove(f"{objects.folder}/{name}")
         for base, (pack, _) in self._old.items():
-            if base not in staying and os.path.exists(f"{base}.idx"):
+            if base not in staying and os.path.exists(f"{base}.idx") and are_there(new):
                 pack.close()
                 for suffix in SUFFIXES:
                     _remove(base + suffix)
         for oid in self._loose:
-            if oid not in staying:
+            if oid not in staying and are_there(new):
                 _remove(objects.loose_path(oid))
+        for base in new:
+            _remove(f"{base}.keep")
         self._remove_empty_folders()
         objects.reload()
         return self.result
@@ -267,14 +275,11 @@ class Repack:
                 pack.close()
         return staying
 
-    def _show(self, base: str) -> None:
+    def _show(self, base: str) -> str:
         target = f"{self.objects.pack_folder}/{os.path.basename(base)}"
         self._old.pop(target, None)  # the very same pack, made before: that one stays
-        if os.path.exists(f"{target}.idx"):
-            return
-        for suffix in (".pack", ".rev", ".idx"):  # only with its index does a pack count
-            if os.path.exists(base + suffix):
-                os.rename(base + suffix, target + suffix)
+        show(base, target)
+        return target
 
     def _remove_empty_folders(self) -> None:
         for name in os.listdir(self.objects.folder):
@@ -283,6 +288,22 @@ class Repack:
                     os.rmdir(f"{self.objects.folder}/{name}")
                 except OSError:
                     pass  # not empty
+
+
+def show(base: str, target: str) -> None:
+    """Makes a new pack visible. It is kept from any git until the old ones are gone, and `.keep` is removed: a `git
+    repack` of somebody's would else put all into a pack that we are about to remove, and remove ours."""
+    os.close(os.open(f"{target}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    if os.path.exists(f"{target}.idx"):
+        return
+    for suffix in (".pack", ".rev", ".idx"):  # only with its index does a pack count
+        if os.path.exists(base + suffix):
+            os.rename(base + suffix, target + suffix)
+
+
+def are_there(bases: Iterable[str]) -> bool:
+    """Asked before anything goes that they hold too."""
+    return all(os.path.exists(base + suffix) for base in bases for suffix in (".idx", ".pack"))
 
 
 def _ids(bases: Iterable[str]) -> set[bytes]:
