@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from helpers import all_refs, assert_whole, bit_by_bit, child, in_commit, killed_at, living_child, on_disk, write
@@ -22,12 +24,14 @@ from tui_helpers import app_of, in_terminal, screen_text, settled, terminal, unt
 from snapstore import Store
 from snapstore.errors import Conflict
 from snapstore.tui import app as app_module
+from snapstore.tui import moving
 from snapstore.tui.app import SnapstoreApp
 from snapstore.tui.bars import StatusBar
 from snapstore.tui.branches import BranchesScreen
 from snapstore.tui.conflicts import ConflictScreen
 from snapstore.tui.help import HelpScreen
 from snapstore.tui.linescreen import LineScreen
+from snapstore.tui.moves import Look
 from snapstore.tui.planscreen import PlanScreen
 from snapstore.tui.undolist import UndolistScreen
 
@@ -127,13 +131,13 @@ async def command(pilot: Pilot[None], text: str) -> None:
 
 async def asked(pilot: Pilot[None]) -> str:
     """The plan that is shown before the move."""
-    await until(pilot, lambda: isinstance(pilot.app.screen, PlanScreen))
+    await until(pilot, lambda: isinstance(pilot.app.screen, PlanScreen) and pilot.app.screen.listening)
     await rest(pilot)
     return screen_text(pilot.app)
 
 
 async def conflicting(pilot: Pilot[None]) -> str:
-    await until(pilot, lambda: isinstance(pilot.app.screen, ConflictScreen))
+    await until(pilot, lambda: isinstance(pilot.app.screen, ConflictScreen) and pilot.app.screen.listening)
     await rest(pilot)
     return screen_text(pilot.app)
 
@@ -472,21 +476,96 @@ def test_a_bad_command_is_told_and_does_nothing(project: Project, text: str, tol
     story()
 
 
+def at_once(pilot: Pilot[None], *keys: str) -> None:
+    """Keys that arrive together: a slow line, a key held down, a macro."""
+    for key in keys:
+        name = _character_to_key(key) if len(key) == 1 else key
+        pilot.app.post_message(events.Key(name, key if len(key) == 1 else None))
+
+
+@in_terminal
+async def test_keys_that_come_at_once_keep_their_counts_and_prefixes(forked: Project) -> None:
+    """S3-31: as many turns are undone as were typed, whatever was typed after."""
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        app = app_of(pilot)
+        at_once(pilot, *"u3j")
+        await rest(pilot)
+        assert forked.is_at("other") and len(app.screen_stack) == 1
+        at_once(pilot, "ctrl+r", *"2uj")
+        assert "Undo 2 turns" in await asked(pilot)
+        await press(pilot, "escape")
+        assert forked.is_at("last")
+        at_once(pilot, *"g-")
+        await until(pilot, lambda: forked.is_at("other"))
+        await rest(pilot)
+        at_once(pilot, *"g+")
+        await until(pilot, lambda: forked.is_at("last"))
+        await rest(pilot)
+        at_once(pilot, *"gg-")  # the top; `-` alone is nothing
+        await rest(pilot)
+        top = app.selected
+        at_once(pilot, *"Ggg")
+        await rest(pilot)
+        assert app.selected == top and forked.is_at("last")
+        at_once(pilot, *"G")
+        await rest(pilot)
+        assert app.selected != top
+
+
+@in_terminal
+async def test_a_name_that_comes_at_once_is_no_row_of_keys(forked: Project) -> None:
+    """`r` asks for a name: its `a` archives nothing."""
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        at_once(pilot, *"bjra", "enter")
+        await until(pilot, lambda: "refs/heads/shell/maina" in all_refs(forked.store))
+        assert not any("archive" in name for name in all_refs(forked.store))
+
+
+@in_terminal
+async def test_a_plan_never_comes_over_what_somebody_types(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C13: a letter of a command is no answer to a plan that took its time, nor is one typed before it is read."""
+    project.turn("new file", new="new\n")
+    slowly = threading.Event()
+
+    def look(*arguments: Any) -> Look:
+        slowly.wait()
+        return looked(*arguments)
+
+    looked = moving.look
+    monkeypatch.setattr(moving, "look", look)
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        app = app_of(pilot)
+        app.reading_time = 3600
+        await pilot.press("u", "colon", *"chec")
+        slowly.set()
+        await until(pilot, lambda: "There is a plan to look at" in said(pilot))
+        await pilot.press("y")
+        assert isinstance(app.screen, LineScreen) and app.screen.query_one(Input).value == "checy"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, PlanScreen))
+        await press(pilot, "y", "enter", "n")
+        assert isinstance(app.screen, PlanScreen) and project.is_at("new file")
+        assert "Go (Enter)" not in screen_text(app)  # it does not hear yet
+        app.reading_time = 0.001
+        await pilot.press("y")
+        assert "Go (Enter)" in await asked(pilot)
+        assert project.is_at("new file")
+        await press(pilot, "y")
+        assert project.is_at("three")
+
+
 @in_terminal
 async def test_what_is_typed_ahead_belongs_to_the_command(project: Project) -> None:
     """A slow line delivers many keys at once: none of them may be taken for a key of the tree, `r` least of all."""
     async with terminal(project) as pilot:  # type: ignore[arg-type]
-        for character in ":revert 99":
-            pilot.app.post_message(events.Key(_character_to_key(character), character))
-        pilot.app.post_message(events.Key("enter", None))
+        at_once(pilot, *":revert 99", "enter")
         await until(pilot, lambda: "there is no turn 99" in said(pilot))
         assert project.is_at("three")
-        for key in ("b", "j", "enter"):
-            pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        at_once(pilot, "b", "j", "enter")
         await until(pilot, lambda: "You are there already." in said(pilot))
         assert project.is_at("three")
-        for key in ("j", "enter"):
-            pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        at_once(pilot, "j", "enter")
         await until(pilot, lambda: "Undone turn 3" in said(pilot))
         assert project.is_at("two")
 
@@ -579,6 +658,25 @@ def test_one_key_settles_all_of_them(edited: Project, key: str, outcome: str) ->
             assert texts(edited)[1] == outcome
 
     story()
+
+
+@in_terminal
+async def test_what_a_move_removes_beside_its_conflicts_is_shown(project: Project) -> None:
+    """C13: who has settled one file has not seen that others go."""
+    project.turn("new file", b="new\n")
+    project.turn("again", a="again\n")
+    write(project.root / "a", "mine\n")
+    async with terminal(project, 120, 40) as pilot:  # type: ignore[arg-type]
+        for answer in ("escape", "enter"):
+            await command(pilot, "undo 2")
+            await conflicting(pilot)
+            await press(pilot, "o", "enter")
+            shown = await asked(pilot)
+            assert "remove     b" in shown and "Undo 2 turns" in shown
+            assert (project.root / "b").exists() and project.cursor == project.commits["again"]
+            await press(pilot, answer)
+        assert not (project.root / "b").exists() and (project.root / "a").read_text() == "mine\n"
+        assert project.cursor == project.commits["three"]
 
 
 @in_terminal
@@ -746,6 +844,7 @@ async def test_a_turn_that_was_cut_off_is_closed_first_and_then_seen(root: Path,
     agent.put_down()
     with Store.open(root) as store:
         app = SnapstoreApp(str(root))
+        app.reading_time = 0.001
         async with app.run_test(size=(110, 30)) as pilot:
             await press(pilot, "u")
             assert "the turn that was cut off is closed now" in said(pilot) and (root / "half.txt").exists()

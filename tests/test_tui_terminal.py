@@ -102,6 +102,7 @@ def test_from_the_start_to_an_undo_and_back(terminal: Terminal, root: Path) -> N
     terminal.press("u")
     terminal.wait(lambda: "remove     b4" in terminal.seen())  # C13: what deletes is shown first
     assert (root / "b4").exists()
+    terminal.wait(lambda: "Go (Enter)" in terminal.seen())  # what is typed before is no answer
     terminal.press("Enter")
     terminal.wait(lambda: "Turn >5<" in terminal.seen() and not (root / "b4").exists())
     terminal.wait(lambda: "Turn {6}" in terminal.seen())

@@ -36,6 +36,7 @@ def in_terminal(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 async def terminal(garden: Garden, columns: int = 100, lines: int = 30, **named: Any) -> AsyncIterator[Pilot[None]]:
     """The app over a garden's project, under the garden's clock."""
     app = SnapstoreApp(str(garden.root), garden.session, clock=garden.clock, **named)
+    app.reading_time = 0.001  # nobody reads here
     async with app.run_test(size=(columns, lines)) as pilot:
         await settled(pilot)
         yield pilot

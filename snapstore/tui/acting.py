@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.widgets import Input
 
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.painting import NARROW
@@ -35,10 +36,10 @@ class ActingApp(MovingApp):
         Binding("enter", "go", "go"),
         Binding("r", "revert", "revert"),
         Binding("U", "take_back", "take back"),
-        Binding("b", "branches", "branches", priority=True),
+        Binding("b", "branches", "branches"),
         Binding("d", "diff", "diff"),
         Binding("m", "mark", "mark"),
-        Binding("colon", "command", "command", priority=True),
+        Binding("colon", "command", "command"),
     ]
 
     def __init__(self) -> None:
@@ -65,24 +66,37 @@ class ActingApp(MovingApp):
         """Makes room for the diff panel, or takes it back."""
         raise NotImplementedError
 
-    def action_help(self) -> None:
+    async def action_help(self) -> None:
         raise NotImplementedError
 
     @property
     def looked_at(self) -> bytes | None:
-        """The selected node as the tree has it now. Keys typed at once are all obeyed before the app hears of it."""
+        """The selected node as the tree has it now: keys that come at once are obeyed before the app hears of it."""
         return self.screen_stack[0].query_one(TreeView).selected
 
     def count(self) -> int:
         """How often, from digits typed before the key."""
         return 1
 
-    # Keys that open a screen: with priority, and waited for. What is typed ahead is then the screen's, not the tree's.
+    # Keys one after the other.
 
-    OPENING: ClassVar[set[str]] = {"branches", "command"}
+    async def on_event(self, event: events.Event) -> None:
+        """Each key is obeyed before the next is looked at, however many come at once. Textual would send them to the
+        widget first, and their actions would find the counts and the screens of later keys."""
+        if not isinstance(event, events.Key) or event.is_forwarded:
+            await super().on_event(event)
+        elif self.hears(event):
+            self.note(event.key)
+            if isinstance(self.focused, Input):
+                await super().on_event(event)
+            elif not await self._check_bindings(event.key, priority=True):
+                await self._check_bindings(event.key)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return not (action in self.OPENING and len(self.screen_stack) > 1)
+    def note(self, key: str) -> None:
+        """A key, before it is obeyed."""
+        self._keys += 1
+
+    # Keys that open a screen wait for it: what is typed next is the screen's, not the tree's.
 
     async def action_command(self) -> None:
         await self.push_screen(LineScreen(":", typed=self._typed, known=COMMANDS), self._entered)
@@ -110,11 +124,6 @@ class ActingApp(MovingApp):
     def after_g(self) -> bool:
         """Whether the key before this one was `g`."""
         return self._keys == self._prefix + 1
-
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key) and not event.is_forwarded:
-            self._keys += 1
-        await super().on_event(event)
 
     def action_in_time(self, verb: str) -> None:
         """`g-` and `g+`."""

@@ -64,7 +64,7 @@ class BranchesScreen(ModalScreen[str | None]):
             yield Static(styled(KEYS), classes="quiet")
 
     def on_mount(self) -> None:
-        self.query_one(PickList).focus()
+        self.set_focus(self.query_one(PickList))
         self._list()
 
     @work(group="branches")

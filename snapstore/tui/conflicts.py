@@ -12,13 +12,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from snapstore.timeline.plan import FORCE, MARKERS, MERGE, SKIP, PathMove
 from snapstore.timeline.text import files_text, path_text, safe
 from snapstore.timeline.threeway import three_way
 from snapstore.timeline.wording import remark
+from snapstore.tui.asking import AskingScreen
 from snapstore.tui.lines import Lines, LinesView, styled
 from snapstore.tui.moves import Look, trouble
 from snapstore.tui.patchlines import TextLines, changes_of, language_of
@@ -32,7 +32,7 @@ WORDS = {SKIP: "keep mine", FORCE: "take theirs", MERGE: "merge", MARKERS: "merg
 KEYS = "o keep mine · t take theirs · m merge · x merge with markers (O T M X: all) · Enter go · Esc write nothing"
 
 
-class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
+class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
     """Gives a way for each file, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -81,7 +81,7 @@ class ConflictScreen(ModalScreen[dict[bytes, str] | None]):
 
     def on_mount(self) -> None:
         self._list()
-        self.query_one("#files").focus()
+        self.set_focus(self.query_one("#files"))
         self._say(self._notice)
         self._show(self._move)
 

@@ -47,7 +47,7 @@ class LineScreen(ModalScreen[str | None]):
             yield Input(self._value, suggester=suggester, max_length=LONGEST, compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))  # at once: the next key may be here already
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)

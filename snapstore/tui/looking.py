@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
 from textual.binding import Binding, BindingType
-from textual.widgets import Input
 from textual.worker import WorkType
 
 from snapstore.errors import SnapstoreError
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
     from snapstore.tui.snapshot import Snapshot
 
 _LONGEST_COUNT = 6  # digits
-_OPEN_A_LINE = ("colon", "slash")
-_LINE_COMES_WITHIN = 400  # times 5 ms
 
 
 class LookingApp(ActingApp):
@@ -55,7 +50,6 @@ class LookingApp(ActingApp):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ahead: list[events.Key] | None = None
         self._digits = ""
         self._counting = False
         self._search: Search | None = None
@@ -81,34 +75,10 @@ class LookingApp(ActingApp):
         """Starts work beside the keys; what is left of the same before is given up."""
         self.run_worker(work, group=group, exclusive=True)
 
-    # What is typed ahead.
-
-    async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.Key) and not event.is_forwarded:
-            if self._ahead is not None:
-                self._ahead.append(event)
-                return
-            self._note(event.key)
-            if event.key in _OPEN_A_LINE and len(self.screen_stack) == 1:
-                self._ahead = []
-                self.at_once(self._wait_for_line, "line")
-        await super().on_event(event)
-
-    async def _wait_for_line(self) -> None:
-        """The line that `:` and `/` open takes a moment to come. What is typed meanwhile is meant for it: the `u` of a
-        quick `:undolist` must never undo. When no line comes, it is forgotten."""
-        for _ in range(_LINE_COMES_WITHIN):
-            if isinstance(self.focused, Input):
-                break
-            await asyncio.sleep(0.005)
-        ahead, self._ahead = self._ahead or [], None
-        if isinstance(self.focused, Input):
-            for event in ahead:
-                await super().on_event(event)
-
     # Counts: `3j`.
 
-    def _note(self, key: str) -> None:
+    def note(self, key: str) -> None:
+        super().note(key)
         digit = len(key) == 1 and key in "0123456789" and (key != "0" or self._counting)
         if not self._counting:
             self._digits = ""
@@ -179,9 +149,9 @@ class LookingApp(ActingApp):
 
     # Search.
 
-    def action_search(self) -> None:
+    async def action_search(self) -> None:
         self._origin = self._standing()
-        self.push_screen(SearchScreen(self.look_for), self._searched)
+        await self.push_screen(SearchScreen(self.look_for), self._searched)
 
     def look_for(self, text: str) -> None:
         """What is found while the text is typed: the nearest from where the search began."""
@@ -286,5 +256,5 @@ class LookingApp(ActingApp):
         self.tree_view.focus()
         self._forget_search()
 
-    def action_help(self) -> None:
-        self.push_screen(HelpScreen())
+    async def action_help(self) -> None:
+        await self.push_screen(HelpScreen())

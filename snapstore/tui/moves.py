@@ -41,12 +41,15 @@ class Asked:
 class Look:
     """A plan as it is shown before it is carried out."""
 
-    __slots__ = ("asked", "due", "first", "intent", "place", "plan")
+    __slots__ = ("asked", "due", "first", "intent", "place", "plan", "unseen")
 
     def __init__(self, session: Session, asked: Asked, plan: Plan) -> None:
         self.asked = asked
         self.plan = plan
         self.due = deserves_a_look(plan)
+        # Who has settled the conflicts has seen those files only.
+        removed = any(move.action == REMOVE and not move.settled for move in plan.paths)
+        self.unseen = removed or plan.exact or len(plan.undone) + len(plan.redone) > 1
         self.intent = intent(session, plan)
         self.place = "".join(place(plan))
         self.first = ""

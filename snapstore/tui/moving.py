@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from textual import work
+from textual import events, work
 from textual.app import App
 from textual.reactive import reactive
 
@@ -21,6 +21,7 @@ from snapstore.timeline.plan import Policy
 from snapstore.timeline.seen import changing
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
+from snapstore.tui.asking import AskingScreen
 from snapstore.tui.conflicts import ConflictScreen
 from snapstore.tui.moves import Asked, Look, carry_out, look, trouble
 from snapstore.tui.planscreen import PlanScreen
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LOOK_EVERY = 0.05  # seconds, whether a screen is closed
+
 
 class MovingApp(App[None]):
     selected: reactive[bytes | None] = reactive(None, init=False)  # the node looked at; None for a folded run
     marked: reactive[bytes | None] = reactive(None, init=False)
     snapshot: Snapshot
     clock: Callable[[], float]
+    reading_time = 0.4  # seconds without a key before one is an answer to what was just shown
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,6 +57,10 @@ class MovingApp(App[None]):
 
     async def refresh_snapshot(self, select: bytes | None = None) -> None:
         raise NotImplementedError
+
+    def hears(self, event: events.Key) -> bool:
+        """Whether a key is for what is on the screen."""
+        return not isinstance(self.screen, AskingScreen) or self.screen.hears(event)
 
     # Moves.
 
@@ -75,6 +83,9 @@ class MovingApp(App[None]):
                 self.say("Nothing was written.")
                 return
             found = settled
+            if found.unseen and not await self._ask(PlanScreen(found)):
+                self.say("Nothing was written.")
+                return
         elif not await self._agreed(found):
             self.say("Nothing was changed.")
             return
@@ -87,15 +98,22 @@ class MovingApp(App[None]):
         """Whether to go on, asked where a look is due (C13)."""
         if not found.due or found.plan.nothing_to_do:
             return True
+        return await self._ask(PlanScreen(found))
+
+    async def _ask(self, screen: AskingScreen[T]) -> T:
+        """Never over what a person is at: what they type there is no answer."""
+        if len(self.screen_stack) > 1:
+            self.say("There is a plan to look at: it comes when this is closed.")
+        while len(self.screen_stack) > 1:
+            await asyncio.sleep(LOOK_EVERY)
         self._run += 1
-        return await self.push_screen_wait(PlanScreen(found))
+        return await self.push_screen_wait(screen)
 
     async def _settle(self, found: Look) -> Look | None:
         """File by file, until nothing stands in the way (G-38). What changes on disk meanwhile is looked at again."""
-        self._run += 1
         session, seen, asked, notice = found.plan.session, found.plan.start, found.asked, ""
         while True:
-            choices = await self.push_screen_wait(ConflictScreen(found, notice))
+            choices = await self._ask(ConflictScreen(found, notice))
             if choices is None:
                 return None
             settled = await self.in_thread(look, session, seen, asked, Policy(each=choices))

@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from snapstore.timeline.plan import CONFLICT, CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.text import path_text
 from snapstore.timeline.wording import action_word, by_weight, remark
+from snapstore.tui.asking import AskingScreen
 from snapstore.tui.lines import LinesView, styled
 from snapstore.tui.moves import Look
 
@@ -26,7 +26,7 @@ MOST_ROWS = 1000
 LOOK_EVERY = 0.2  # seconds
 
 
-class PlanScreen(ModalScreen[bool]):
+class PlanScreen(AskingScreen[bool]):
     """What would happen, path by path; nothing has happened yet."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -65,7 +65,7 @@ class PlanScreen(ModalScreen[bool]):
     def on_mount(self) -> None:
         rows = self.query_one("#rows", LinesView)
         rows.show_lines(plan_lines(self._look.plan))
-        rows.focus()
+        self.set_focus(rows)
         self.set_interval(LOOK_EVERY, self._check)
 
     def _check(self) -> None:

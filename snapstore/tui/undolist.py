@@ -53,7 +53,7 @@ class UndolistScreen(ModalScreen[bytes | None]):
         current = next((at for at, end in enumerate(self._ends) if end.state == "current"), 0)
         view = self.query_one(PickList)
         view.show_rows(rows, current)
-        view.focus()
+        self.set_focus(view)
 
     def action_look(self) -> None:
         self.dismiss(self._ends[self.query_one(PickList).picked].leaf.tip)
