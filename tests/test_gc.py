@@ -30,7 +30,7 @@ from snapstore import Session, Store
 from snapstore.errors import Busy, Corrupt, Failed, Unsafe
 from snapstore.git import housekeeping, packing
 from snapstore.git import repack as git_repack
-from snapstore.git.objects import BLOB
+from snapstore.git.objects import BLOB, object_id
 from snapstore.git.packs import apply_delta
 from snapstore.git.program import environment
 from snapstore.git.repack import Repack
@@ -449,12 +449,14 @@ def test_leftovers_of_killed_processes_go(root: Path, store: Store, session: Ses
     turn(session, root, "one", a="1")
     folder = Path(store.shadow.objects.pack_folder)
     old = time.time() - 2 * HOUR
+    nobody = 2**22 + 1  # more than any process can have for a number
     dead = [
-        folder / "snapstore_1_abc.part",
+        folder / f"snapstore_{nobody}_abc.part",
         folder / "tmp_pack_abcdef",
         folder / "pack-1234.pack",
         folder / "pack-1234.rev",
         folder / "pack-5678.keep",
+        folder / "pack-9abc.keep",
         folder.parent / "17" / "tmp_obj_abc",
         folder.parent / "snapstore_gc" / "pack-1.pack",
         Path(store.state, "open", "x.json.new"),
@@ -465,7 +467,7 @@ def test_leftovers_of_killed_processes_go(root: Path, store: Store, session: Ses
     ]
     for path in dead:
         path.parent.mkdir(exist_ok=True)
-        path.write_text("x")
+        path.write_text(f"snapstore {nobody}\n" if path.name == "pack-9abc.keep" else "x")
         os.utime(path, (old, old))
         if path.parent.name.startswith(".building"):
             os.utime(path.parent, (old, old))
@@ -476,6 +478,40 @@ def test_leftovers_of_killed_processes_go(root: Path, store: Store, session: Ses
     assert [path for path in dead if path.exists()] == []
     assert living.exists()
     assert_whole(store)
+
+
+WRITER = """
+import sys
+from snapstore import Store
+from snapstore.git.objects import BLOB, object_id
+store = Store.open(sys.argv[1])
+objects = store.shadow.objects
+writer = objects.writer()
+writer.add(BLOB, b"to be sent")
+objects.finish(writer)
+half = objects.writer()
+half.add(BLOB, b"half")
+half._flush()
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_a_living_process_writes_without_the_lock_is_no_leftover(
+    root: Path, store: Store, session: Session, way: str | None
+) -> None:
+    """A push writes what it is about to send, and moves refs to it once that is done."""
+    turn(session, root, "one", a="1")
+    folder = Path(store.shadow.objects.pack_folder)
+    sent = object_id(BLOB, b"to be sent")
+    with living_child(WRITER, root):
+        age(store, 2 * HOUR)
+        assert gc.collect(store, git=way, grace=0).leftovers == 0
+        assert store.shadow.objects.contains(sent)
+        assert (len(list(folder.glob("*.keep"))), len(list(folder.glob("snapstore_*")))) == (1, 1)
+    age(store, 2 * HOUR)
+    assert gc.collect(store, git=way, grace=0).leftovers == 2
+    assert not store.shadow.objects.contains(sent)
 
 
 def test_reflogs_of_records_do_not_keep_old_ones_for_ever(root: Path, store: Store, session: Session) -> None:

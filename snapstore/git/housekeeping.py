@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Failed
-from snapstore.git.packwriter import TEMPORARY
+from snapstore.git.packwriter import KEPT_BY, TEMPORARY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,18 +130,41 @@ def _has_deltas(pack: Pack) -> bool:
 
 
 def _sweep(objects: Objects) -> int:
-    """Removes what killed writers of packs left: the lock is ours, so none of ours is at work. Says how much that
-    was."""
+    """Removes what killed writers of packs left. A living one may be at work though the lock is ours: a push writes
+    what it sends without it. Says how much that was."""
     count = 0
     for name in os.listdir(objects.pack_folder):
         path = f"{objects.pack_folder}/{name}"
-        try:
-            if name.startswith(TEMPORARY) or (name.endswith(".keep") and os.stat(path).st_size == 0):
-                os.unlink(path)
-                count += 1
-        except FileNotFoundError:
-            continue
+        if name.startswith(TEMPORARY):
+            left = not _lives(name[len(TEMPORARY) :].partition("_")[0])
+        else:
+            left = name.endswith(".keep") and _is_left(path)
+        if left:
+            _remove(path)
+            count += 1
     return count
+
+
+def _is_left(keep: str) -> bool:
+    """Whether a `.keep` file is one of ours whose process has died. A person's, or what was borrowed, is not."""
+    try:
+        with open(keep, "rb") as file:
+            said = file.read(64)
+    except FileNotFoundError:
+        return False
+    return not said or (said.startswith(KEPT_BY) and not _lives(said[len(KEPT_BY) :].decode("latin-1").strip()))
+
+
+def _lives(process: str) -> bool:
+    if not (process.isascii() and process.isdecimal() and len(process) < 10):
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        pass
+    return True
 
 
 def sweep(objects: Objects, now: float) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Not git's own `tmp_`: `git gc --prune=now` removes those from under a living writer.
 TEMPORARY = "snapstore_"
+KEPT_BY = b"snapstore "  # what a `.keep` file of ours says, before the number of the process
 FLUSH_AT = 4 * CHUNK
 
 
@@ -146,10 +147,12 @@ class PackWriter:
                 os.close(fd)
             if os.path.exists(f"{base}.idx"):
                 self._discard()  # the very same pack is there already
+                if keep:
+                    _keep(base)
                 return base
             if keep:
                 self._made.append(f"{base}.keep")
-                os.close(os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                _keep(base)
             self._made += [f"{base}.idx", f"{base}.pack"]
             os.rename(self._made[0], f"{base}.pack")
             os.rename(index, f"{base}.idx")
@@ -252,6 +255,17 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def _keep(base: str) -> None:
+    try:
+        fd = os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    try:
+        os.write(fd, b"%s%d\n" % (KEPT_BY, os.getpid()))
+    finally:
+        os.close(fd)
 
 
 def cannot_write(error: OSError) -> Failed:
