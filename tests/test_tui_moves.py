@@ -513,6 +513,41 @@ async def test_keys_that_come_at_once_keep_their_counts_and_prefixes(forked: Pro
 
 
 @in_terminal
+async def test_what_comes_after_a_line_is_closed_is_for_what_lies_below(project: Project) -> None:
+    """A line is closed once, and commands that come at once are obeyed one after the other."""
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        at_once(pilot, *":frob", "enter", "enter")
+        await until(pilot, lambda: "no command" in said(pilot) or "already" in said(pilot))
+        at_once(pilot, *"/three", "enter", "enter", ":", "backspace", "backspace", "backspace")
+        await rest(pilot)
+        at_once(pilot, *":undo", "enter", *":undo", "enter", *":redo", "enter")
+        await until(pilot, lambda: "Redone turn 2" in said(pilot))
+        await rest(pilot)
+        at_once(pilot, *"?", "escape", "escape", *"bq:", "escape", "escape", *":undolist", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, UndolistScreen))
+        at_once(pilot, "escape", "escape", "escape")
+        await rest(pilot)
+        assert len(pilot.app.screen_stack) == 1 and project.is_at("two") and not pilot.app._exit
+
+
+@in_terminal
+async def test_a_second_enter_does_not_take_back_what_the_first_began(project: Project) -> None:
+    """G-08: the selected turn was chosen in view of a tree that is about to change."""
+    project.turn("new file", new="new\n")
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "u")
+        await asked(pilot)
+        at_once(pilot, "enter", "enter")
+        await until(pilot, lambda: "Undone turn 4" in said(pilot))
+        await rest(pilot)
+        assert project.is_at("three")
+        at_once(pilot, "u", "enter")
+        await until(pilot, lambda: "Undone turn 3" in said(pilot))
+        await rest(pilot)
+        assert project.is_at("two")
+
+
+@in_terminal
 async def test_a_name_that_comes_at_once_is_no_row_of_keys(forked: Project) -> None:
     """`r` asks for a name: its `a` archives nothing."""
     async with terminal(forked) as pilot:  # type: ignore[arg-type]

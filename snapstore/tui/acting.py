@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, ClassVar
 
@@ -87,10 +88,18 @@ class ActingApp(MovingApp):
             await super().on_event(event)
         elif self.hears(event):
             self.note(event.key)
-            if isinstance(self.focused, Input):
-                await super().on_event(event)
+            if isinstance(self.focused, Input) and event.is_printable:
+                await self._type(self.focused, event)
             elif not await self._check_bindings(event.key, priority=True):
                 await self._check_bindings(event.key)
+
+    async def _type(self, line: Input, event: events.Key) -> None:
+        """Until the letter is in the line."""
+        await super().on_event(event)
+        there = asyncio.Event()
+        if line.call_later(there.set):
+            with suppress(TimeoutError):  # a line that is closed by other means
+                await asyncio.wait_for(there.wait(), 1)
 
     def note(self, key: str) -> None:
         """A key, before it is obeyed."""
@@ -145,9 +154,8 @@ class ActingApp(MovingApp):
             self._goto(oid.hex())
 
     def _goto(self, address: str) -> None:
-        self.run_move(
-            lambda session, policy: session.plan_goto(address, policy=policy), "goto", "You are there already."
-        )
+        nothing = "You are there already."
+        self.move_in_view(lambda session, policy: session.plan_goto(address, policy=policy), "goto", nothing)
 
     def action_revert(self) -> None:
         oid = self.looked_at
@@ -158,7 +166,7 @@ class ActingApp(MovingApp):
 
     def _revert(self, address: str) -> None:
         nothing = "Nothing to revert: nothing of it is left."
-        self.run_move(lambda session, policy: session.plan_revert(address, policy=policy), "revert", nothing)
+        self.move_in_view(lambda session, policy: session.plan_revert(address, policy=policy), "revert", nothing)
 
     def action_take_back(self) -> None:
         nothing = "There is nothing to take back."
@@ -197,7 +205,7 @@ class ActingApp(MovingApp):
 
     def _switch(self, address: str) -> None:
         nothing = "You are there already."
-        self.run_move(lambda session, policy: session.plan_switch(address, policy=policy), "switch", nothing)
+        self.move_in_view(lambda session, policy: session.plan_switch(address, policy=policy), "switch", nothing)
 
     # Commands.
 

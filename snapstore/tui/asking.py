@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from textual import events
-from textual.screen import ModalScreen
 from textual.timer import Timer
+
+from snapstore.tui.overlay import Overlay
 
 if TYPE_CHECKING:
     from snapstore.tui.acting import ActingApp
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AskingScreen(ModalScreen[T]):
+class AskingScreen(Overlay[T]):
     """`#keys` tells how to answer, and is shown as soon as answers are heard."""
 
     DEFAULT_CSS = """

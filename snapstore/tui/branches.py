@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from snapstore.timeline.branch import ARCHIVED, CURRENT, Branch
@@ -23,6 +22,7 @@ from snapstore.timeline.wording import turns_text
 from snapstore.tui.lines import styled
 from snapstore.tui.linescreen import LineScreen
 from snapstore.tui.moves import trouble
+from snapstore.tui.overlay import Overlay
 from snapstore.tui.picklist import PickList
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ KEYS = "Enter switches · r renames · a archives, or lists again · Esc leaves"
 _STYLES = {CURRENT: "bold $here", ARCHIVED: "$quiet"}
 
 
-class BranchesScreen(ModalScreen[str | None]):
+class BranchesScreen(Overlay[str | None]):
     """Gives the branch to switch to. What changes names is done here, and the list stays."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

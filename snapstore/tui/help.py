@@ -10,10 +10,10 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from snapstore.tui.commandline import COMMANDS
+from snapstore.tui.overlay import Overlay
 
 KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
@@ -69,7 +69,7 @@ SIGNS = (
 )
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Overlay[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss", "close"),
         Binding("j,down", "scroll(1)", "down", show=False),

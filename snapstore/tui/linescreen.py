@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import ModalScreen
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label
+
+from snapstore.tui.overlay import Overlay
 
 LONGEST = 1000
 
 
-class LineScreen(ModalScreen[str | None]):
+class LineScreen(Overlay[str | None]):
     """Gives what was typed. Up and down bring back what was typed before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "enter", show=False, priority=True),
         Binding("escape,ctrl+c", "leave", show=False, priority=True),
+        Binding("backspace", "rub_out", show=False, priority=True),
         Binding("up", "recall(-1)", show=False, priority=True),
         Binding("down", "recall(1)", show=False, priority=True),
     ]
@@ -49,12 +51,15 @@ class LineScreen(ModalScreen[str | None]):
     def on_mount(self) -> None:
         self.set_focus(self.query_one(Input))  # at once: the next key may be here already
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
+    def action_enter(self) -> None:
+        self.dismiss(self.query_one(Input).value)
 
-    def on_key(self, event: events.Key) -> None:
+    def action_rub_out(self) -> None:
         """As in Vim, rubbing out what is not there leaves."""
-        if event.key == "backspace" and not self.query_one(Input).value:
+        line = self.query_one(Input)
+        if line.value:
+            line.action_delete_left()
+        else:
             self.dismiss(None)
 
     def action_leave(self) -> None:

@@ -45,6 +45,7 @@ class MovingApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self._one_move = asyncio.Lock()
+        self._under_way = 0
         self._run = 0  # of keys typed one after the other: a move that comes to nothing ends it
 
     # What the app itself has.
@@ -67,12 +68,24 @@ class MovingApp(App[None]):
     def run_move(self, make_plan: MakePlan, verb: str, nothing: str = "") -> None:
         """Starts a move. Those asked for while one is under way wait for it, and are forgotten if it fails or a person
         is asked: they were meant for what would have come of it."""
+        self._under_way += 1
         self.in_background(partial(self._in_turn, Asked(make_plan, nothing), self._run), verb)
 
+    def move_in_view(self, make_plan: MakePlan, verb: str, nothing: str) -> None:
+        """Starts a move to something that was chosen by looking. While another is under way what is seen is about to
+        be history: the second Enter of a plan must not go back to where the first one led away from (G-08)."""
+        if self._under_way:
+            self.say("A move is under way: look at what comes of it first.")
+        else:
+            self.run_move(make_plan, verb, nothing)
+
     async def _in_turn(self, asked: Asked, run: int) -> None:
-        async with self._one_move:
-            if run == self._run:
-                await self.move(asked)
+        try:
+            async with self._one_move:
+                if run == self._run:
+                    await self.move(asked)
+        finally:
+            self._under_way -= 1
 
     async def move(self, asked: Asked) -> None:
         seen = self.snapshot

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from snapstore.timeline.undolist import ends, table
 from snapstore.tui.lines import styled
+from snapstore.tui.overlay import Overlay
 from snapstore.tui.picklist import PickList
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _STYLES = {"current": "bold $here", "archived": "$quiet"}
 
 
-class UndolistScreen(ModalScreen[bytes | None]):
+class UndolistScreen(Overlay[bytes | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "look", "look at it"),
         Binding("escape,q", "leave", "leave"),
