@@ -37,8 +37,8 @@ from helpers import (
 from test_cli import snap, snap_json
 
 from snapstore import Store
-from snapstore.errors import Busy, Unknown, Usage
-from snapstore.git import packing
+from snapstore.errors import Busy, Failed, Interrupted, SnapstoreError, Unknown, Usage
+from snapstore.git import housekeeping, packing, purge
 from snapstore.git.repack import Repack
 from snapstore.timeline import forgetting
 from snapstore.timeline.branches import Branches
@@ -675,6 +675,129 @@ def test_a_full_disk_half_way_is_finished_when_there_is_room(root: Path) -> None
     assert finished
     with Store.open(root) as store:
         assert_gone(store)
+
+
+def _forgettable(root: Path, store: Store) -> None:
+    for number in range(3):
+        turn(store.session("s1"), root, f"Turn {number}", a=f"{number}", key=f"{SECRET} {number}")
+
+
+def test_somebodys_git_that_packs_meanwhile_loses_nothing(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G-17. It puts all into a pack of its own, which is removed like all that is not ours, and would remove ours."""
+    _forgettable(root, store)
+    git(store.shadow.git_dir, "repack", "-adfq")
+    remove = purge._remove
+    struck: list[str] = []
+
+    def slowly(path: str) -> None:
+        if path.endswith((".idx", ".pack")):
+            git(store.shadow.git_dir, "repack", "-adfq")
+            struck.append(path)
+        remove(path)
+
+    monkeypatch.setattr(purge, "_remove", slowly)
+    forget(store, "key")
+    assert struck
+    assert_gone(store)
+    assert len(line(store, "s1")) == 4
+    assert not list(Path(store.shadow.objects.pack_folder).glob("*.keep"))
+
+
+def test_a_git_that_was_at_it_before_and_makes_the_very_same_pack_loses_nothing(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes away packs that it saw at its beginning: none that it has seen may be one that is counted on."""
+    _forgettable(root, store)
+    show = purge.show
+
+    def known_and_taken(base: str, target: str) -> None:
+        before = set(Path(store.shadow.objects.pack_folder).iterdir())
+        show(base, target)
+        for path in before:
+            path.unlink()
+
+    monkeypatch.setattr(purge, "show", known_and_taken)
+    forget(store, "key")
+    assert_gone(store)
+    forget(store, "a")
+    assert_gone(store)
+
+
+def test_the_old_packs_stay_where_the_new_ones_are_not(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever took them away: the next command goes on from what there is."""
+    _forgettable(root, store)
+    show = purge.show
+
+    def shown_and_gone(base: str, target: str) -> None:
+        show(base, target)
+        os.unlink(f"{target}.pack")
+
+    with monkeypatch.context() as patch, pytest.raises(Interrupted, match="took away"):
+        patch.setattr(purge, "show", shown_and_gone)
+        forget(store, "key")
+    store.close()
+    with Store.open(root) as again:
+        again.recover()
+        assert_gone(again)
+        assert len(line(again, "s1")) == 4
+
+
+def test_where_the_disk_has_no_room_nothing_is_changed_and_turns_go_on(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _forgettable(root, store)
+    before, refs = _below(store.shadow.objects.folder), all_refs(store)
+    free = os.statvfs(store.folder)
+    with monkeypatch.context() as patch, pytest.raises(Failed, match="the disk has"):
+        patch.setattr(housekeeping, "SPARE", (free.f_blocks + 1) * free.f_frsize)
+        forget(store, "key")
+    assert (_below(store.shadow.objects.folder), all_refs(store)) == (before, refs)
+    turn(store.session("s1"), root, "Goes on", b="1")
+    forget(store, "key")
+    assert_gone(store)
+
+
+@pytest.mark.parametrize("way", ["git", "ourselves"])
+def test_an_object_that_is_damaged_stops_it_before_anything_is_changed(
+    root: Path, store: Store, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or every command after it would try to finish, in vain."""
+    if way == "ourselves":
+        monkeypatch.setattr(forgetting, "_packing", lambda _: packing.by_ourselves)
+    _forgettable(root, store)
+    rotten = git(store.shadow.git_dir, "hash-object", "-w", "--stdin", feed=b"rotten").decode().strip()
+    turn(store.session("s1"), root, "Rotten", file="rotten")
+    loose = Path(store.shadow.objects.loose_path(bytes.fromhex(rotten)))
+    loose.chmod(0o600)
+    loose.write_bytes(zlib.compress(b"blob 6\0rotten")[:-6])
+    refs = all_refs(store)
+    with pytest.raises(SnapstoreError):
+        forget(store, "key")
+    assert all_refs(store) == refs
+    assert not Path(store.shadow.objects.folder, purge.WORK).exists()
+    turn(store.session("s1"), root, "Goes on", b="1")
+
+
+def test_packs_are_made_once(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    _forgettable(root, store)
+    calls: list[object] = []
+
+    def pack(*arguments: Any) -> list[str]:
+        calls.append(arguments)
+        return packing.by_ourselves(*arguments)
+
+    monkeypatch.setattr(forgetting, "_packing", lambda _: pack)
+    forget(store, "key")
+    assert len(calls) == 1
+    assert_gone(store)
+
+
+def _below(folder: str) -> list[Path]:
+    return sorted(Path(folder).rglob("*"))
 
 
 # The command.

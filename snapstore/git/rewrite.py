@@ -1,17 +1,12 @@
 """History made again without something: other trees, other commits, and in the end no trace of the old ones.
 
 Nothing is ever changed in place. New trees and commits are written beside the old, refs move over (through the journal,
-which is not our business here), and then `purge` leaves in the store what refs lead to, and not a byte else.
+which is not our business here), and then the purge (git/purge.py) leaves in the store what refs lead to.
 """
 
 from __future__ import annotations
 
-import os
-
-from snapstore.git.missing import between
 from snapstore.git.objects import COMMIT, EMPTY_TREE, FOLDER, TAG, TREE, object_id
-from snapstore.git.packs import Pack
-from snapstore.git.packwriter import sync_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +14,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from snapstore.git.objects import Entry
-    from snapstore.git.odb import Objects
     from snapstore.git.packwriter import PackWriter
-    from snapstore.git.repack import Packing
     from snapstore.git.shadow import Shadow
     from snapstore.git.trees import Trees
 
@@ -33,10 +26,6 @@ if TYPE_CHECKING:
         def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes: ...
 
         def message(self, commit: bytes, text: bytes) -> bytes: ...
-
-
-_WORK = "snapstore_purge"
-_BESIDE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
 
 
 class Finder:
@@ -155,104 +144,3 @@ def _parents_first(shadow: Shadow, tips: Iterable[bytes]) -> list[bytes]:
         waiting.append((oid, True))
         waiting += [(parent, False) for parent in shadow.commit(oid).parents if parent not in found]
     return list(found)
-
-
-class Purge:
-    """Leaves in an object store what some objects reach, in packs of its own, and nothing else: also packs go that
-    were borrowed or kept, since they hold whatever the user's own repository holds. Call it under the store's lock. It
-    can be cut short anywhere and done again."""
-
-    def __init__(self, objects: Objects, packing: Packing, progress: Callable[[int], None] | None = None) -> None:
-        self.objects = objects
-        self.folder = f"{objects.folder}/{_WORK}"
-        self.kept: list[Pack] = []
-        self.progress = progress
-        self.lock = -1
-        self._packing = packing
-
-    def run(self, roots: Iterable[bytes]) -> None:
-        objects = self.objects
-        os.makedirs(self.folder, 0o700, exist_ok=True)
-        self._empty()
-        objects.reload()
-        old = [pack.base for pack in objects.packs()]
-        self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            made = self._packing(self, sorted(set(roots)), True)  # type: ignore[arg-type]
-        finally:
-            os.close(self.lock)
-        self._check(made, roots)
-        shown = [self._show(base) for base in made]
-        sync_folder(objects.pack_folder)
-        for name in _BESIDE:
-            _remove(f"{objects.folder}/{name}")
-        for base in old:
-            if base not in shown:
-                _remove_pack(base)
-        self._remove_others(shown)
-        self._empty()
-        os.rmdir(self.folder)
-        objects.close()  # what is gone is not to be read from an open file either
-
-    def _check(self, made: list[str], roots: Iterable[bytes]) -> None:
-        """Before anything goes: everything that is needed is in the new packs."""
-        packs = [Pack(base) for base in made]
-        try:
-            for oid, _, _, _ in between(self.objects, sorted(set(roots)), ()):
-                if not any(pack.find(oid) is not None for pack in packs):
-                    from snapstore.git.objects import Missing
-
-                    raise Missing(oid)
-        finally:
-            for pack in packs:
-                pack.close()
-
-    def _show(self, base: str) -> str:
-        target = f"{self.objects.pack_folder}/{os.path.basename(base)}"
-        for suffix in (".pack", ".rev", ".idx"):  # only with its index does a pack count
-            if os.path.exists(base + suffix):
-                fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fchmod(fd, 0o444)
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
-                os.rename(base + suffix, target + suffix)
-        return target
-
-    def _remove_others(self, shown: list[str]) -> None:
-        """Loose objects, and whatever lies in the folder of packs that belongs to none of ours."""
-        objects = self.objects
-        for oid in list(objects.loose_ids()):
-            _remove(objects.loose_path(oid))
-        for first in range(256):
-            folder = f"{objects.folder}/{first:02x}"
-            if os.path.isdir(folder):
-                for name in os.listdir(folder):
-                    _remove(f"{folder}/{name}")  # an object that was never finished
-                os.rmdir(folder)
-        names = {f"{os.path.basename(base)}{suffix}" for base in shown for suffix in (".pack", ".idx", ".rev")}
-        for name in os.listdir(objects.pack_folder):
-            if name not in names:
-                _remove(f"{objects.pack_folder}/{name}")
-        graphs = f"{objects.folder}/info/commit-graphs"
-        if os.path.isdir(graphs):
-            for name in os.listdir(graphs):
-                _remove(f"{graphs}/{name}")
-        sync_folder(objects.pack_folder)
-
-    def _empty(self) -> None:
-        for name in os.listdir(self.folder):
-            _remove(f"{self.folder}/{name}")
-
-
-def _remove_pack(base: str) -> None:
-    for suffix in (".idx", ".rev", ".bitmap", ".mtimes", ".promisor", ".keep", ".pack"):
-        _remove(base + suffix)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass

@@ -1,8 +1,9 @@
 """Forgets files, or a turn: history is made again without them, and the old one goes for good.
 
 One change through the journal moves every ref and every document of the store over to the new commits. Its last part is
-the purge: only what refs lead to is left, in new packs. A kill before the journal is whole leaves the old store; after
-it, the next command of any kind finishes, purge included, so that there is no state in between that anybody sees.
+the purge: only what refs lead to is left, in new packs, which are made before, since that takes room and time and may
+fail. A kill before the journal is whole leaves the old store; after it, the next command of any kind finishes, purge
+included, so that there is no state in between that anybody sees.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from snapstore.git.commits import quote
 from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
+from snapstore.git.purge import Purge, sweep
 from snapstore.git.repack import Repack
-from snapstore.git.rewrite import Purge, Rewrite, peel
+from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import config
 from snapstore.timeline.documents import encode
 from snapstore.timeline.recorder import DISK_REF
@@ -272,16 +274,26 @@ class Forgetting:
             return
         pack = self._shadow.objects.finish(writer)
         try:
+            _purge(self._store).prepare(self._roots(moves))
             self._store.journal.carry_out(moves, files, what=WHAT, then=PURGE)
         except BaseException:
             if not self._store.journal.pending():
                 self._shadow.objects.discard(pack)
+                sweep(self._shadow.objects)
             raise
         if cache is not None:
             try:
                 self._store.cache.replace(*cache)
             except OSError as error:  # the next scan reads everything once
                 self._store.log(f"after forgetting: {error}")
+
+    def _roots(self, moves: list[RefMove]) -> set[bytes]:
+        """What refs lead to once they have moved."""
+        refs = self._shadow.refs
+        moved = {name: new for name, _, new in moves}
+        names = {*refs.list("refs/"), "HEAD", *moved}
+        values = {name: moved[name] if name in moved else refs.value(name) for name in names}
+        return {value for value in values.values() if isinstance(value, bytes)}  # or it leads to one of the others
 
     def _ref_moves(self, rewrite: Rewrite, change: WithoutPaths | WithoutTurn) -> list[RefMove]:
         refs = self._shadow.refs
@@ -347,7 +359,11 @@ def follow_up(store: Store, what: str) -> None:
     refs = store.shadow.refs
     roots = set(refs.list("refs/").values())
     head = refs.read("HEAD")
-    Purge(store.shadow.objects, _packing(store), store.progress).run(roots | ({head} if head is not None else set()))
+    _purge(store).run(roots | ({head} if head is not None else set()))
+
+
+def _purge(store: Store) -> Purge:
+    return Purge(store.shadow.objects, _packing(store), store.progress)
 
 
 def _packing(store: Store) -> Packing:

@@ -1,0 +1,199 @@
+"""Leaves in an object store what some objects reach, in packs of its own, and nothing else: also packs go that were
+borrowed or kept, since they hold whatever the user's own repository holds.
+
+It has two parts. `prepare` makes the new packs, in a folder that nobody reads: all that can fail, for want of room or
+for a damaged object, fails there, and nothing has changed. `run` shows them and removes the rest. It can be cut short
+anywhere and done again.
+
+Somebody's `git repack` may be at work beside it. Whatever that makes is removed, so ours must be there, for certain:
+the new packs have names that no git has seen, so none that is under way removes them, and they are kept (`.keep`) from
+before they are visible until the end, so none that begins meanwhile does.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from hashlib import sha1
+
+from snapstore.errors import Interrupted
+from snapstore.git.housekeeping import is_linked, must_have_room
+from snapstore.git.missing import between
+from snapstore.git.objects import Missing
+from snapstore.git.packs import Pack
+from snapstore.git.packwriter import sync_folder
+from snapstore.git.repack import SUFFIXES, are_there, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from snapstore.git.odb import Objects
+    from snapstore.git.repack import Packing
+
+WORK = "snapstore_purge"
+_PROOF = "proof"  # a file that says for which roots the packs beside it were found to be whole
+_BESIDE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
+
+
+class Purge:
+    """One purge of one store. Call it under the store's lock."""
+
+    def __init__(self, objects: Objects, packing: Packing, progress: Callable[[int], None] | None = None) -> None:
+        self.objects = objects
+        self.folder = f"{objects.folder}/{WORK}"
+        self.kept: list[Pack] = []
+        self.progress = progress
+        self.lock = -1
+        self._packing = packing
+
+    def prepare(self, roots: Iterable[bytes]) -> list[str]:
+        """Makes packs of all that the roots reach. Where that fails nothing is left of it."""
+        wanted = sorted(set(roots))
+        sweep(self.objects)
+        os.mkdir(self.folder, 0o700)
+        try:
+            must_have_room(self.folder, self._size())
+            self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                made = self._packing(self, wanted, True)  # type: ignore[arg-type]
+            finally:
+                os.close(self.lock)
+            self._check(made, wanted)
+            for base in made:
+                _settle(base)
+            with open(f"{self.folder}/{_PROOF}", "wb") as file:
+                file.write(_proof(made, wanted))
+                file.flush()
+                os.fsync(file.fileno())
+            sync_folder(self.folder)
+        except BaseException:
+            sweep(self.objects)
+            raise
+        return made
+
+    def run(self, roots: Iterable[bytes]) -> None:
+        objects, wanted = self.objects, set(roots)
+        objects.reload()
+        made = self._prepared(wanted)
+        if made is None:
+            made = self.prepare(wanted)
+        old = [pack.base for pack in objects.packs()]
+        shown = [self._show(base) for base in made]
+        sync_folder(objects.pack_folder)
+        for name in _BESIDE:
+            _remove(f"{objects.folder}/{name}")
+        for base in old:
+            _must_be_there(shown)
+            for suffix in SUFFIXES:
+                _remove(base + suffix)
+        self._remove_others(shown)
+        sweep(objects)
+        for base in shown:
+            _remove(f"{base}.keep")
+        sync_folder(objects.pack_folder)
+        objects.close()  # what is gone is not to be read from an open file either
+
+    def _size(self) -> int:
+        """What new packs may take. A pack that is also the user's holds more than we need of it, nobody knows how much
+        less."""
+        size = 0
+        for pack in self.objects.packs():
+            try:
+                st = os.stat(f"{pack.base}.pack")
+            except FileNotFoundError:
+                continue
+            size += 0 if is_linked(st) else st.st_size
+        return size
+
+    def _prepared(self, roots: set[bytes]) -> list[str] | None:
+        """The packs that were made for these roots, if they are all there."""
+        try:
+            names = os.listdir(self.folder)
+            with open(f"{self.folder}/{_PROOF}", "rb") as file:
+                said = file.read()
+        except FileNotFoundError:
+            return None
+        made = [f"{self.folder}/{name[:-4]}" for name in sorted(names) if name.endswith(".idx")]
+        return made if are_there(made) and said == _proof(made, sorted(roots)) else None
+
+    def _check(self, made: list[str], roots: list[bytes]) -> None:
+        """Before anything goes: everything that is needed is in the new packs."""
+        packs = [Pack(base) for base in made]
+        try:
+            for oid, _, _, _ in between(self.objects, roots, ()):
+                if not any(pack.find(oid) is not None for pack in packs):
+                    raise Missing(oid)
+        finally:
+            for pack in packs:
+                pack.close()
+
+    def _show(self, base: str) -> str:
+        target = f"{self.objects.pack_folder}/pack-{os.urandom(20).hex()}"
+        show(base, target)
+        return target
+
+    def _remove_others(self, shown: list[str]) -> None:
+        """Loose objects, and whatever lies in the folder of packs that belongs to none of ours."""
+        objects = self.objects
+        for first in range(256):
+            folder = f"{objects.folder}/{first:02x}"
+            if os.path.isdir(folder):
+                _must_be_there(shown)
+                for name in os.listdir(folder):
+                    _remove(f"{folder}/{name}")  # also one that was never finished
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    pass  # somebody's git has put another one there
+        names = {f"{os.path.basename(base)}{suffix}" for base in shown for suffix in (".pack", ".idx", ".rev", ".keep")}
+        for name in os.listdir(objects.pack_folder):
+            if name not in names:
+                _must_be_there(shown)
+                _remove(f"{objects.pack_folder}/{name}")
+        graphs = f"{objects.folder}/info/commit-graphs"
+        if os.path.isdir(graphs):
+            for name in os.listdir(graphs):
+                _remove(f"{graphs}/{name}")
+
+
+def sweep(objects: Objects) -> None:
+    """Removes what a purge left that never came to its second part. Call under the lock, and with no change pending."""
+    folder = f"{objects.folder}/{WORK}"
+    if os.path.islink(folder):
+        os.unlink(folder)
+    elif os.path.isdir(folder):
+        shutil.rmtree(folder)
+
+
+def _settle(base: str) -> None:
+    for suffix in (".pack", ".rev", ".idx"):
+        if os.path.exists(base + suffix):
+            fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fchmod(fd, 0o444)
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+
+def _proof(made: list[str], roots: list[bytes]) -> bytes:
+    digest = sha1(b"".join(roots), usedforsecurity=False)
+    for base in sorted(made):
+        digest.update(f"\n{os.path.basename(base)} {os.stat(base + '.pack').st_size}".encode())
+    return digest.hexdigest().encode()
+
+
+def _must_be_there(shown: list[str]) -> None:
+    if not are_there(shown):
+        raise Interrupted(
+            "somebody took away the new packs of the store while the old ones were being removed",
+            "Let no other program change the store's folder; the next command of any kind goes on.",
+        )
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
