@@ -37,8 +37,9 @@ from helpers import (
 from test_cli import snap, snap_json
 
 from snapstore import Store
-from snapstore.errors import Busy, Failed, Interrupted, SnapstoreError, Unknown, Usage
+from snapstore.errors import Busy, Failed, Interrupted, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.git import housekeeping, packing, purge
+from snapstore.git.packwriter import KEPT_BY
 from snapstore.git.repack import Repack
 from snapstore.timeline import forgetting
 from snapstore.timeline.branches import Branches
@@ -740,6 +741,9 @@ def test_the_old_packs_stay_where_the_new_ones_are_not(
         patch.setattr(purge, "show", shown_and_gone)
         forget(store, "key")
     store.close()
+    said = snap(root, "recover").stdout
+    assert "cannot be taken back" in said and "--back" not in said
+    assert "cannot be taken back" in snap(root, "recover", "--back", status=2).stderr
     with Store.open(root) as again:
         again.recover()
         assert_gone(again)
@@ -780,6 +784,63 @@ def test_an_object_that_is_damaged_stops_it_before_anything_is_changed(
     assert all_refs(store) == refs
     assert not Path(store.shadow.objects.folder, purge.WORK).exists()
     turn(store.session("s1"), root, "Goes on", b="1")
+
+
+@pytest.mark.parametrize("place", ["pack", "info", "info/commit-graphs", "7f"])
+def test_a_link_in_the_store_is_refused_and_nothing_behind_it_is_touched(
+    root: Path, store: Store, tmp_path: Path, place: str
+) -> None:
+    _forgettable(root, store)
+    there = Path(store.shadow.objects.folder, place)
+    mine = tmp_path / "mine"
+    if there.exists():
+        there.rename(mine)
+    write(mine / "thesis", "all of it")
+    there.symlink_to(mine)
+    before, refs = _below(str(mine)), all_refs(store)
+    with pytest.raises(Unsafe, match="is a link"):
+        forget(store, "key")
+    assert (_below(str(mine)), all_refs(store)) == (before, refs)
+    turn(store.session("s1"), root, "Goes on", b="1")
+
+
+def test_a_link_where_the_purge_works_is_not_followed(root: Path, store: Store, tmp_path: Path) -> None:
+    _forgettable(root, store)
+    write(tmp_path / "mine" / "thesis", "all of it")
+    Path(store.shadow.objects.folder, purge.WORK).symlink_to(tmp_path / "mine")
+    Path(store.shadow.git_dir, "ORIG_HEAD").symlink_to(tmp_path / "mine" / "thesis")
+    shutil.rmtree(f"{store.shadow.git_dir}/logs", ignore_errors=True)
+    Path(store.shadow.git_dir, "logs").symlink_to(tmp_path / "mine")
+    forget(store, "key")
+    assert (tmp_path / "mine" / "thesis").read_text() == "all of it"
+    assert not Path(store.shadow.git_dir, "logs").is_symlink()
+    assert_gone(store)
+
+
+def test_folders_among_the_packs_go_too(root: Path, store: Store) -> None:
+    """git keeps one of its indexes as a folder of files."""
+    _forgettable(root, store)
+    objects = Path(store.shadow.objects.folder)
+    for place in ("pack/multi-pack-index.d", "3c/odd", "info/commit-graphs/odd", purge.WORK + "/pack"):
+        write(objects / place / "file", SECRET)
+    forget(store, "key")
+    assert_gone(store)
+
+
+def test_refused_while_a_push_is_at_work(root: Path, store: Store) -> None:
+    """It will refer to what it has written without the store's lock."""
+    _forgettable(root, store)
+    pushing = subprocess.Popen(["sleep", "60"])
+    try:
+        written = Path(store.shadow.objects.pack_folder, "pack-" + "1" * 40 + ".keep")
+        written.write_bytes(b"%s%d\n" % (KEPT_BY, pushing.pid))
+        with pytest.raises(Busy, match="push"):
+            forget(store, "key")
+    finally:
+        pushing.kill()
+        pushing.wait()
+    forget(store, "key")
+    assert_gone(store)
 
 
 def test_packs_are_made_once(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,11 @@ def recover(context: Context, *, finish: bool, back: bool) -> int:
 
     with Store.open(".", say=say, recover=False) as store:
         pending = store.journal.read()
+        if back and pending and pending.get("then"):
+            raise Usage(
+                f"what was begun ({pending['what']}) cannot be taken back",
+                "`snapstore recover --finish` finishes it, as does any other command.",
+            )
         obstacles = _obstacles(store, pending) if pending else []
         ended = store.recover(back=back) if pending and (finish or back) else None
     if context.json:
@@ -74,10 +79,13 @@ def _show(context: Context, pending: dict[str, Any], obstacles: list[str]) -> No
         out.line(f"  move    {safe(name)}  {out.paint(f'{_short(old)} → {_short(new)}', DIM)}")
     for text in obstacles:
         out.line(f"It cannot be finished: {safe(text)}.", YELLOW)
-    if obstacles:
+    if not obstacles:
+        out.line("It can be finished: `snapstore recover --finish`, or any other command.")
+    if pending.get("then"):
+        out.line("It cannot be taken back.", DIM)
+    elif obstacles:
         out.line("`snapstore recover --back` takes it back.")
     else:
-        out.line("It can be finished: `snapstore recover --finish`, or any other command.")
         out.line("`snapstore recover --back` takes it back instead.", DIM)
 
 

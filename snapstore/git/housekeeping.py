@@ -136,7 +136,7 @@ def _sweep(objects: Objects) -> int:
     for name in os.listdir(objects.pack_folder):
         path = f"{objects.pack_folder}/{name}"
         if name.startswith(TEMPORARY):
-            left = not _lives(name[len(TEMPORARY) :].partition("_")[0])
+            left = not lives(name[len(TEMPORARY) :].partition("_")[0])
         else:
             left = name.endswith(".keep") and _is_left(path)
         if left:
@@ -152,10 +152,11 @@ def _is_left(keep: str) -> bool:
             said = file.read(64)
     except FileNotFoundError:
         return False
-    return not said or (said.startswith(KEPT_BY) and not _lives(said[len(KEPT_BY) :].decode("latin-1").strip()))
+    return not said or (said.startswith(KEPT_BY) and not lives(said[len(KEPT_BY) :].decode("latin-1").strip()))
 
 
-def _lives(process: str) -> bool:
+def lives(process: str) -> bool:
+    """Whether a process, by its number as a file says it, is there."""
     if not (process.isascii() and process.isdecimal() and len(process) < 10):
         return False
     try:

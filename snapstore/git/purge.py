@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from errno import ENOTEMPTY
 from hashlib import sha1
 
-from snapstore.errors import Interrupted
-from snapstore.git.housekeeping import is_linked, must_have_room
+from snapstore.errors import Busy, Interrupted, Unsafe
+from snapstore.git.housekeeping import ABANDONED, is_linked, lives, must_have_room
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
 from snapstore.git.packs import Pack
-from snapstore.git.packwriter import sync_folder
+from snapstore.git.packwriter import KEPT_BY, sync_folder
 from snapstore.git.repack import SUFFIXES, are_there, show
 
 TYPE_CHECKING = False
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 WORK = "snapstore_purge"
 _PROOF = "proof"  # a file that says for which roots the packs beside it were found to be whole
-_BESIDE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
+_BESIDE = ("pack/multi-pack-index", "info/commit-graph", "info/commit-graphs", "info/packs")
 
 
 class Purge:
@@ -50,6 +52,7 @@ class Purge:
     def prepare(self, roots: Iterable[bytes]) -> list[str]:
         """Makes packs of all that the roots reach. Where that fails nothing is left of it."""
         wanted = sorted(set(roots))
+        self._refuse_links()
         sweep(self.objects)
         os.mkdir(self.folder, 0o700)
         try:
@@ -93,6 +96,17 @@ class Purge:
             _remove(f"{base}.keep")
         sync_folder(objects.pack_folder)
         objects.close()  # what is gone is not to be read from an open file either
+
+    def _refuse_links(self) -> None:
+        """What lies behind one is not ours to empty."""
+        objects = self.objects
+        folders = ("", "/info", "/info/commit-graphs", "/pack", *(f"/{first:02x}" for first in range(256)))
+        for folder in folders:
+            if os.path.islink(objects.folder + folder):
+                raise Unsafe(
+                    f"{objects.folder}{folder} is a link, and what it leads to would be emptied",
+                    "It is not of our making: put a folder in its place. Nothing was changed.",
+                )
 
     def _size(self) -> int:
         """What new packs may take. A pack that is also the user's holds more than we need of it, nobody knows how much
@@ -138,32 +152,40 @@ class Purge:
         objects = self.objects
         for first in range(256):
             folder = f"{objects.folder}/{first:02x}"
-            if os.path.isdir(folder):
+            if os.path.lexists(folder):
                 _must_be_there(shown)
-                for name in os.listdir(folder):
-                    _remove(f"{folder}/{name}")  # also one that was never finished
-                try:
-                    os.rmdir(folder)
-                except OSError:
-                    pass  # somebody's git has put another one there
+                _remove(folder)
         names = {f"{os.path.basename(base)}{suffix}" for base in shown for suffix in (".pack", ".idx", ".rev", ".keep")}
         for name in os.listdir(objects.pack_folder):
             if name not in names:
                 _must_be_there(shown)
                 _remove(f"{objects.pack_folder}/{name}")
-        graphs = f"{objects.folder}/info/commit-graphs"
-        if os.path.isdir(graphs):
-            for name in os.listdir(graphs):
-                _remove(f"{graphs}/{name}")
+
+
+def refuse_writers(objects: Objects) -> None:
+    """A push writes what it sends without the store's lock, and refers to it when it is done: that must not go."""
+    for name in os.listdir(objects.pack_folder):
+        if name.endswith(".keep"):
+            process = _writer(f"{objects.pack_folder}/{name}")
+            if process != str(os.getpid()) and lives(process):
+                raise Busy("a push or a pull is at work on this store", "Nothing was forgotten. Wait for its end.")
+
+
+def _writer(keep: str) -> str:
+    """The number of the process whose `.keep` file it is; none for one so old that it may be another's by now."""
+    try:
+        if time.time() - os.stat(keep).st_mtime > ABANDONED:
+            return ""
+        with open(keep, "rb") as file:
+            said = file.read(64)
+    except FileNotFoundError:
+        return ""
+    return said[len(KEPT_BY) :].decode("latin-1").strip() if said.startswith(KEPT_BY) else ""
 
 
 def sweep(objects: Objects) -> None:
     """Removes what a purge left that never came to its second part. Call under the lock, and with no change pending."""
-    folder = f"{objects.folder}/{WORK}"
-    if os.path.islink(folder):
-        os.unlink(folder)
-    elif os.path.isdir(folder):
-        shutil.rmtree(folder)
+    _remove(f"{objects.folder}/{WORK}")
 
 
 def _settle(base: str) -> None:
@@ -193,7 +215,14 @@ def _must_be_there(shown: list[str]) -> None:
 
 
 def _remove(path: str) -> None:
+    """A file, a link, or a folder with all in it, such as git's newer indexes: no link is followed."""
     try:
-        os.unlink(path)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
     except FileNotFoundError:
         pass
+    except OSError as error:
+        if error.errno != ENOTEMPTY:  # else somebody's git has just put something there
+            raise

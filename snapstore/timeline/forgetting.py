@@ -18,7 +18,7 @@ from snapstore.git.commits import quote
 from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
-from snapstore.git.purge import Purge, sweep
+from snapstore.git.purge import Purge, refuse_writers, sweep
 from snapstore.git.repack import Repack
 from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import config
@@ -187,6 +187,7 @@ class Forgetting:
                     "Nothing was forgotten. End it first, or `snapstore turn cancel`.",
                     session=turns[0].session,
                 )
+            refuse_writers(self._shadow.objects)
             self._shadow.objects.refresh()
             self._shadow.trees.start()
             writer = ForgetfulWriter() if dry_run else self._shadow.objects.writer()
@@ -354,7 +355,8 @@ def follow_up(store: Store, what: str) -> None:
     git_dir = store.shadow.git_dir
     for name in ("logs", "ORIG_HEAD", "FETCH_HEAD"):
         path = f"{git_dir}/{name}"
-        shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else _remove(path)
+        is_folder = os.path.isdir(path) and not os.path.islink(path)
+        shutil.rmtree(path, ignore_errors=True) if is_folder else _remove(path)
     _sweep(store)
     refs = store.shadow.refs
     roots = set(refs.list("refs/").values())
