@@ -53,8 +53,8 @@ def session(store: Store) -> Session:
     return store.session("s")
 
 
-def packs(store: Store) -> list[Path]:
-    return sorted(Path(store.shadow.objects.pack_folder).glob("pack-*.pack"))
+def packs(store: Store, suffix: str = "pack") -> list[Path]:
+    return sorted(Path(store.shadow.objects.pack_folder).glob(f"pack-*.{suffix}"))
 
 
 def age(store: Store, seconds: float) -> None:
@@ -126,6 +126,8 @@ def test_loose_objects_are_packed(root: Path, store: Store, session: Session, wa
     loose = plain_git(store.shadow.git_dir, "hash-object", "-w", "--stdin", feed=b"young and unreferenced").decode()
     done = gc.collect(store, git=way).packed
     assert (done.loose, done.waiting) == (2, 1)
+    left = os.stat(store.shadow.objects.loose_path(bytes.fromhex(loose.strip()))).st_blocks * 512
+    assert done.bytes_after == left + sum(path.stat().st_blocks * 512 for path in packs(store, "*"))
     assert list(store.shadow.objects.loose_ids()) == [bytes.fromhex(loose.strip())]
     assert plain_git(store.shadow.git_dir, "cat-file", "-t", "s/mine").strip() == b"tag"
     assert_whole(store)

@@ -113,7 +113,7 @@ def test_months_of_turns_stay_within_what_is_promised(
     assert len(checked) > len(months.saved) // 2
     for commit in checked:
         assert_equal(store, commit, months.saved[commit])
-    assert any(operation.kind == "prune" for operation in Operations(store).newest_first())
+    assert any(operation.kind == "auto prune" for operation in Operations(store).newest_first())
     assert_whole(store)
     store.close()
 

@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import all_refs, assert_equal, assert_whole, git, on_disk, tip, turn
+from helpers import all_refs, assert_equal, assert_whole, git, on_disk, tip, turn, write
 from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
-from snapstore.errors import Conflict, Usage
+from snapstore.errors import Conflict, SnapstoreError, Usage
 from snapstore.git import notes
 from snapstore.records.keeping import PruneRecord
 from snapstore.timeline import gc, keeping
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.documents import encode
 from snapstore.timeline.keeping import Pruned
+from snapstore.timeline.ops import Operations
+from snapstore.timeline.plan import FORCE, Policy
 from snapstore.timeline.prune import DAY, must_be_known
 from snapstore.worktree import durable
 
@@ -278,6 +280,102 @@ def test_two_sessions_are_two_operations(grove: Grove) -> None:
     assert "refs/snapstore/archive/s/first" not in all_refs(grove.store)
 
 
+def test_what_a_person_did_is_taken_back_not_what_happened_by_itself(grove: Grove) -> None:
+    grove.branches.archive("first")
+    grove.days(91)
+    before = on_disk(grove.root)
+    grove.move(grove.session.plan_undo(1))
+    keeping.keep(grove.store)
+    assert "refs/snapstore/archive/s/first" not in all_refs(grove.store)
+    plan = grove.session.plan_ops_undo()
+    assert plan.arguments == [str(plan.undoes[0])] and len(plan.undoes) == 1
+    grove.move(plan)
+    assert on_disk(grove.root) == before
+    assert "refs/snapstore/archive/s/first" not in all_refs(grove.store)
+
+
+def test_what_was_done_to_a_pruned_branch_is_taken_back_with_its_prune(grove: Grove) -> None:
+    before = all_refs(grove.store)
+    grove.branches.archive("first")
+    grove.days(91)
+    keeping.keep(grove.store)
+    plan = grove.session.plan_ops_undo()
+    assert len(plan.undoes) == 2
+    grove.move(plan)
+    assert all_refs(grove.store) == before
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_a_prune_that_is_final_is_in_nobodys_way(grove: Grove, numbered: bool) -> None:
+    grove.branches.archive("first")
+    before = on_disk(grove.root)
+    grove.move(grove.session.plan_undo(1))
+    undone = Operations(grove.store).next_number() - 1
+    grove.days(91)
+    grove.prune()
+    gc.collect(grove.store, grace=0)
+    grove.move(grove.session.plan_ops_undo(undone if numbered else None))
+    assert on_disk(grove.root) == before
+
+
+# What was saved before forced moves
+
+
+def forced(grove: Grove, text: str) -> str:
+    """A move over what somebody has edited; gives the ref that holds the edit."""
+    write(grove.root / "a", text)
+    moved = grove.session.move(grove.session.plan_undo(1, policy=Policy(FORCE)))
+    assert moved.safety_ref is not None
+    grove.session.move(grove.session.plan_redo(1))
+    return moved.safety_ref
+
+
+def test_what_was_saved_before_moves_goes_only_where_somebody_asks_for_it(grove: Grove) -> None:
+    old = forced(grove, "mine\n" * 1000)
+    grove.days(91)
+    young = forced(grove, "mine again")
+    keeping.keep(grove.store)
+    grove.prune(older=0)
+    assert {old, young} <= all_refs(grove.store).keys()
+    assert [found.ref for found in grove.prune(safety=True, dry_run=True).going] == [old]
+    assert old in all_refs(grove.store)
+    before = all_refs(grove.store)
+    done = grove.prune(safety=True)
+    assert old not in all_refs(grove.store) and young in all_refs(grove.store)
+    grove.move(grove.session.plan_ops_undo())
+    assert all_refs(grove.store) == before
+    assert [found.state for found in done.going] == ["safety"]
+
+
+@pytest.mark.parametrize("way", [None, ""], ids=["git", "ourselves"])
+def test_after_the_grace_time_it_is_gone_and_the_move_can_no_longer_be_taken_back(
+    grove: Grove, way: str | None
+) -> None:
+    ref = forced(grove, "mine\n" * 1000)
+    saved = all_refs(grove.store)[ref]
+    undone = Operations(grove.store).next_number() - 2
+    grove.days(91)
+    grove.prune(safety=True)
+    gc.collect(grove.store, grace=0, git=way)
+    assert not grove.store.shadow.objects.contains(bytes.fromhex(saved))
+    disk = on_disk(grove.root)
+    with pytest.raises(SnapstoreError):
+        grove.move(grove.session.plan_ops_undo(undone))
+    assert on_disk(grove.root) == disk
+    for name in ("first", "second", "third"):
+        assert grove.store.shadow.note(bytes.fromhex(grove.tips[name])) is not None
+    assert_whole(grove.store)
+
+
+def test_a_remote_has_nothing_to_do_with_it(grove: Grove) -> None:
+    """What is saved stays at home."""
+    ref = forced(grove, "mine")
+    durable.write(f"{grove.store.state}/remotes.json", json.dumps({"remotes": {"origin": {"url": "x"}}}).encode())
+    grove.days(91)
+    grove.prune(safety=True)
+    assert ref not in all_refs(grove.store)
+
+
 def test_it_happens_by_itself(grove: Grove) -> None:
     """S1-60, S3-27: with the gc that runs by itself."""
     grove.branches.archive("first")
@@ -337,6 +435,12 @@ def a_branch(root: Path) -> None:
 def test_prune_on_the_command_line(root: Path) -> None:
     a_branch(root)
     assert "Nothing to prune: no branch was archived or deleted more than 90d ago." in snap(root, "prune").stdout
+    assert snap(root, "prune", "--safety").stdout == (
+        "Nothing to prune: no state was saved before a move more than 90d ago.\n"
+    )
+    assert snap(root, "prune", "--safety", "--older", "0").stdout == (
+        "Nothing to prune: no state was saved before a move.\n"
+    )
     would = snap(root, "prune", "--dry-run", "--older", "0s").stdout
     assert "shell/main  archived" in would
     assert "Would prune 1 branch" in would
@@ -352,6 +456,24 @@ def test_prune_on_the_command_line(root: Path) -> None:
     assert "Pruned 1 branch" in said
     assert "`snapstore ops undo" in said
     assert "whole" in snap(root, "check").stdout
+    snap(root, "config", "set", "prune_after_days", "0")
+    assert "prune_after_days is 0" in snap(root, "prune").stdout
+
+
+def test_saved_states_on_the_command_line(root: Path) -> None:
+    a_branch(root)
+    snap(root, "redo")
+    (root / "file").write_text("mine\n" * 1000)
+    snap(root, "undo", "--force", "--yes")
+    assert "of it saved before a forced move: `snapstore prune --safety`" in snap(root, "du").stdout
+    assert snap_json(root, "du", "--json")["safety_bytes"] > 0
+    assert "Would prune 1 saved state" in snap(root, "prune", "--safety", "--older", "0", "--dry-run").stdout
+    document = snap_json(root, "prune", "--safety", "--older", "0", "--json")
+    assert_record(PruneRecord, document)
+    assert [one["state"] for one in document["pruned"]] == ["safety"]
+    assert snap_json(root, "du", "--json")["safety_bytes"] == 0
+    snap(root, *document["undo"].split()[1:], "--yes")
+    assert snap_json(root, "du", "--json")["safety_bytes"] > 0
 
 
 @pytest.mark.parametrize("words", [["--older", "old"], ["--keep", "nothing"], ["--older", "-1d"]])

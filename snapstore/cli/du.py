@@ -44,6 +44,13 @@ def _print(context: Context, found: DiskUse, limit: int) -> None:
         ("index_bytes", "indexes of packs"),
     ):
         row(document[key], text)
+    count, size = found.saved()
+    if count:
+        row(
+            size,
+            f"of it saved before {count:,} forced moves" if count > 1 else "of it saved before a forced move",
+            ": `snapstore prune --safety`",
+        )
     if found.unreferenced:
         row(found.unreferenced, "nothing refers to", ": `snapstore gc`")
     if found.borrowed:

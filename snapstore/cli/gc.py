@@ -49,7 +49,8 @@ def _tell(context: Context, done: Collected, grace: int) -> None:
     if packed.dropped:
         out.line(f"{'Would drop' if done.dry_run else 'Dropped'} {packed.dropped:,} objects that nothing refers to.")
     if packed.waiting:
-        out.line(f"{packed.waiting:,} more that nothing refers to stay until they are {spell_duration(grace)} old.")
+        until = f" until they are {spell_duration(grace)} old" if grace else ": they were written just now"
+        out.line(f"{packed.waiting:,} more that nothing refers to stay{until}.")
     if done.expired:
         number = "1 pruned branch is" if done.expired == 1 else f"{done.expired:,} pruned branches are"
         out.line(f"{number} gone for good.")

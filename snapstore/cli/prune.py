@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from snapstore.timeline.prune import Prunable
 
 
-def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str, ...]) -> int:
+def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str, ...], safety: bool) -> int:
     from snapstore.timeline import keeping
     from snapstore.timeline.prune import DAY, must_be_known
 
     with context.store() as store:
         must_be_known(store, keep)
-        done = keeping.prune(store, older=older, keep=keep, dry_run=dry_run)
+        done = keeping.prune(store, older=older, keep=keep, safety=safety, dry_run=dry_run)
         limit = store.header.prune_after_days * DAY if older is None else older
         grace, now = store.header.gc_grace, store.clock()
     undo = f"snapstore ops undo {done.operations[-1].number}" if done.operations else None
@@ -38,24 +38,36 @@ def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str
         }
         context.document(dump(PruneRecord, document))
     elif not context.quiet:
-        _tell(context, done, limit, grace, now, dry_run=dry_run)
+        words = ("saved state", "saved states") if safety else ("branch", "branches")
+        _tell(context, done, limit, grace, now, words, dry_run=dry_run, never=older is None and not limit)
     return 0
 
 
-def _tell(context: Context, done: Pruned, limit: int, grace: int, now: float, *, dry_run: bool) -> None:
+def _tell(
+    context: Context,
+    done: Pruned,
+    limit: int,
+    grace: int,
+    now: float,
+    words: tuple[str, str],
+    *,
+    dry_run: bool,
+    never: bool,
+) -> None:
     from snapstore.records.settings import spell_duration
 
     out = context.out
     for one in done.staying:
         out.line(f"  kept  {_row(one, now)}  {one.kept}", DIM)
     if not done.going:
-        never = "prune_after_days is 0"
-        why = f"no branch was archived or deleted more than {spell_duration(limit)} ago" if limit else never
+        when = f" more than {spell_duration(limit)} ago" if limit else ""
+        what = "branch was archived or deleted" if words[0] == "branch" else "state was saved before a move"
+        why = "prune_after_days is 0" if never else f"no {'other ' if done.staying else ''}{what}{when}"
         out.line(f"Nothing to prune: {why}.")
         return
     for one in done.going:
         out.line(f"  {_row(one, now)}  {size_text(one.size)}")
-    number = "1 branch" if len(done.going) == 1 else f"{len(done.going):,} branches"
+    number = f"1 {words[0]}" if len(done.going) == 1 else f"{len(done.going):,} {words[1]}"
     if dry_run:
         out.line(f"Would prune {number}, and free {size_text(done.size)}. Nothing was changed.")
         return
@@ -82,6 +94,11 @@ COMMAND = Command(
             "Out of the list for longer than this: else the setting prune_after_days, 90 days unless set.",
             metavar="TIME",
             convert=duration,
+        ),
+        Option(
+            "safety",
+            "--safety",
+            "Let go of what was saved before forced and exact moves instead. Never happens by itself.",
         ),
         Option("keep", "--keep", "Keep this branch, or SESSION/BRANCH. May be said again.", metavar="NAME", many=True),
         QUIET,

@@ -211,6 +211,7 @@ class Repack:
             else:
                 del self._loose[oid]
                 result.waiting += 1
+                result.bytes_after += _blocks(self.objects.loose_path(oid))
         return waiting, dropped - waiting
 
     def _is_kept(self, oid: bytes) -> bool:
@@ -320,13 +321,15 @@ def _left_out(oid: bytes) -> Failed:
 
 
 def _on_disk(base: str) -> int:
-    total = 0
-    for suffix in (".pack", ".idx", ".rev"):
-        try:
-            total += os.stat(base + suffix).st_blocks * 512
-        except FileNotFoundError:
-            pass
-    return total
+    return sum(_blocks(base + suffix) for suffix in (".pack", ".idx", ".rev"))
+
+
+def _blocks(path: str) -> int:
+    try:
+        st = os.stat(path)
+    except FileNotFoundError:
+        return 0
+    return 0 if is_linked(st) else st.st_blocks * 512
 
 
 def _remove(path: str) -> None:

@@ -72,6 +72,7 @@ class DiskUseRecord(Record):
     max_store_size: int
     files_bytes: int
     records_bytes: int = Field(description="conversations")
+    safety_bytes: int = Field(description="of the files, what only states saved before forced moves hold")
     unreferenced_bytes: int = Field(description="what gc will drop")
     index_bytes: int
     borrowed_bytes: int = Field(description="in packs that are your own repository's too")

@@ -119,7 +119,7 @@ class DiskUse:
                 st = os.stat(self._objects.loose_path(oid))
             except FileNotFoundError:
                 continue
-            size = 0 if is_linked(st) else st.st_size
+            size = 0 if is_linked(st) else st.st_blocks * 512
             self.loose += size
             self.sizes.setdefault(oid, size)
 
@@ -246,6 +246,11 @@ class DiskUse:
         bits = sum(1 << at for at, holder in enumerate(self.holders, 1) if holder.ref in set(refs))
         return sum(self.sizes.get(oid, 0) for oid, mask in self._masks.items() if not mask & ~bits)
 
+    def saved(self) -> tuple[int, int]:
+        """How many states were saved before forced moves, and the bytes that nothing else holds."""
+        refs = [holder.ref for holder in self.holders if holder.state == "safety"]
+        return len(refs), self.freed_by(refs) if refs else 0
+
     def as_json(self) -> dict[str, Any]:
         return {
             "store": self._store.folder,
@@ -253,6 +258,7 @@ class DiskUse:
             "max_store_size": self._store.header.max_store_size,
             "files_bytes": sum(self.sizes.get(oid, 0) for oid in self._masks),
             "records_bytes": self.records,
+            "safety_bytes": self.saved()[1],
             "unreferenced_bytes": self.unreferenced,
             "index_bytes": self.index,
             "borrowed_bytes": self.borrowed,

@@ -96,7 +96,7 @@ def keep(store: Store) -> None:
     try:
         _note_begin(store)
         pressed = bool(limit) and folder_size(store.folder) >= limit
-        prune(store)
+        prune(store, by_itself=True)
         if pressed:
             collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
             left = folder_size(store.folder)
@@ -112,13 +112,25 @@ def keep(store: Store) -> None:
         store.log(f"gc: {error}")
 
 
-def prune(store: Store, *, older: float | None = None, keep: Collection[str] = (), dry_run: bool = False) -> Pruned:
+def prune(
+    store: Store,
+    *,
+    older: float | None = None,
+    keep: Collection[str] = (),
+    safety: bool = False,
+    dry_run: bool = False,
+    by_itself: bool = False,
+) -> Pruned:
     """Prunes all that the rules allow; see `snapstore.timeline.prune`."""
     from snapstore.timeline import prune as rules
     from snapstore.timeline.diskuse import DiskUse
 
     remotes = on_remotes(store)
-    going, staying = rules.find(store, older=older, keep=keep, on_remotes=remotes)
+
+    def find() -> tuple[list[Prunable], list[Prunable]]:
+        return rules.find(store, older=older, keep=keep, on_remotes=remotes, safety=safety)
+
+    going, staying = find()
     if not going:
         return Pruned(going, staying, [], 0)
     use = DiskUse(store).measure(only=[found.ref for found in going])  # takes its time: not under the lock
@@ -129,9 +141,9 @@ def prune(store: Store, *, older: float | None = None, keep: Collection[str] = (
     if dry_run:
         return Pruned(going, staying, [], size)
     with store.changing():
-        still = {(found.ref, found.tip) for found in rules.find(store, older=older, keep=keep, on_remotes=remotes)[0]}
+        still = {(found.ref, found.tip) for found in find()[0]}
         going = [found for found in going if (found.ref, found.tip) in still]
-        return Pruned(going, staying, rules.prune(store, going), size)
+        return Pruned(going, staying, rules.prune(store, going, by_itself=by_itself), size)
 
 
 def on_remotes(store: Store) -> Container[bytes] | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FOLDER = "ops"
 UNDO = "ops undo"  # the kind of an operation that takes others back
+PRUNE, AUTO_PRUNE = "prune", "auto prune"  # by a person, and by itself
 _A_FOLDER = 1000
 
 
@@ -105,6 +106,7 @@ class Operation:
 class Operations:
     def __init__(self, store: Store) -> None:
         self._state = store.state
+        self._refs = store.shadow.refs
 
     def next_number(self) -> int:
         """Call under the lock."""
@@ -145,8 +147,10 @@ class Operations:
 
     def since(self, session: str, number: int | None) -> list[Operation]:
         """A session's operations back to one, newest first: what taking that one back takes back. Without a number
-        back to the last that still counts."""
+        back to the last that still counts. A prune that is final is passed by, and so is one that happened by itself
+        where nobody asks for it, unless what is to be taken back is about the same branch."""
         found: list[Operation] = []
+        passed: list[Operation] = []
         cancelled: set[int] = set()
         for operation in self.newest_first():
             if operation.session != session:
@@ -158,12 +162,24 @@ class Operations:
             if operation.kind == UNDO and operation.number != number:
                 cancelled.update(operation.undoes)  # the two cancel each other: neither is on the way back
                 continue
+            if operation.number != number and operation.kind in (PRUNE, AUTO_PRUNE):
+                if self._is_final(operation):
+                    continue
+                if number is None and operation.kind == AUTO_PRUNE:
+                    passed.append(operation)
+                    continue
             found.append(operation)
             if number in (None, operation.number):
-                return found
+                names = {name for one in found for name, _, _ in one.refs}
+                found += [one for one in passed if any(name in names for name, _, _ in one.refs)]
+                return sorted(found, key=lambda one: -one.number)
         if number is None:
             return []
         raise Unknown(f"there is no operation {number} in session {session}", "`snapstore ops` lists them.")
+
+    def _is_final(self, prune: Operation) -> bool:
+        """Whether gc has taken what it pruned."""
+        return all(self._refs.value(name) is None for name, _, new in prune.refs if new is not None)
 
     def _folders(self, newest_first: bool) -> list[int]:
         return sorted(_numeric(f"{self._state}/{FOLDER}", ""), reverse=newest_first)

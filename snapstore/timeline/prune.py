@@ -1,7 +1,8 @@
 """What may go (C18): branches that are in the archive or deleted, that nobody used for long, and that nothing pins.
 
 Never the line that a session stands on, nor what an open turn began from, nor a branch with a checkpoint of its own,
-nor, where there are remotes, one that none of them has. What goes is out of every list at once, and `ops undo` brings
+nor, where there are remotes, one that none of them has. What was saved before forced moves goes only where somebody
+asks for it. What goes is out of every list at once, and `ops undo` brings
 it back until the grace time of `gc` is over: only then are its turns, and what was recorded of them, gone for good.
 """
 
@@ -13,7 +14,7 @@ from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.documents import SessionState, encode, timestamp
-from snapstore.timeline.ops import Operation, Operations
+from snapstore.timeline.ops import AUTO_PRUNE, PRUNE, Operation, Operations
 from snapstore.timeline.recorder import MAIN, highest_seq
 from snapstore.timeline.text import seconds_of
 
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
 
 DAY = 86400
 ARCHIVE, DELETED, PRUNED = "refs/snapstore/archive/", "refs/snapstore/deleted/", "refs/snapstore/pruned/"
-PLACES = {ARCHIVE: "archived", DELETED: "deleted"}
+SAFETY = "refs/snapstore/safety/"
+PLACES = {ARCHIVE: "archived", DELETED: "deleted", SAFETY: "safety"}
 
 
 class Prunable:
-    """A branch out of the list: since when, and if it stays, why."""
+    """A branch out of the list, or what was saved before a move: since when, and if it stays, why."""
 
     __slots__ = ("kept", "name", "own", "ref", "session", "size", "state", "tip", "used")
 
@@ -66,15 +68,17 @@ def find(
     older: float | None = None,
     keep: Collection[str] = (),
     on_remotes: Container[bytes] | None = None,
+    safety: bool = False,
 ) -> tuple[list[Prunable], list[Prunable]]:
     """What may go, and what was old enough and stays all the same, with why. `older` is in seconds, else the setting.
     `keep` are names of branches, or `session/branch`. `on_remotes` are the commits that remotes are known to have; None
-    where there is no remote, and nothing to wait for."""
+    where there is no remote, and nothing to wait for. With `safety` what was saved before forced moves, instead."""
     limit = store.header.prune_after_days * DAY if older is None else older
     if older is None and not limit:
         return [], []
     refs = store.shadow.refs.list("refs/")
-    listed = {name: oid for name, oid in refs.items() if name.startswith((ARCHIVE, DELETED))}
+    places = SAFETY if safety else (ARCHIVE, DELETED)
+    listed = {name: oid for name, oid in refs.items() if name.startswith(places)}
     pins = {oid for name, oid in refs.items() if name.startswith("refs/tags/")}
     # Neither checkpoints nor cursors hold a line: they are why it stays.
     apart = ("refs/tags/", "refs/snapstore/cursor/", PRUNED)
@@ -98,7 +102,7 @@ def find(
     return going, staying
 
 
-def prune(store: Store, going: Iterable[Prunable]) -> list[Operation]:
+def prune(store: Store, going: Iterable[Prunable], *, by_itself: bool = False) -> list[Operation]:
     """Takes branches out of every list, each session's as one operation. Call it with what `find` gave, inside the
     same `store.changing()`, or they may have moved meanwhile."""
     by_session: dict[str, list[Prunable]] = {}
@@ -115,9 +119,9 @@ def prune(store: Store, going: Iterable[Prunable]) -> list[Operation]:
             operation = Operation(
                 number=number,
                 session=session,
-                kind="prune",
+                kind=AUTO_PRUNE if by_itself else PRUNE,
                 at=timestamp(store.clock()),
-                what=f"prune of branch {names[0]}" if len(names) == 1 else f"prune of {len(names)} branches",
+                what=_in_words(branches),
                 arguments=names,
                 refs=moves,
             )
@@ -125,6 +129,13 @@ def prune(store: Store, going: Iterable[Prunable]) -> list[Operation]:
             store.journal.carry_out(moves, {name: data}, what=operation.what)
             operations.append(operation)
     return operations
+
+
+def _in_words(pruned: list[Prunable]) -> str:
+    number = len(pruned)
+    if pruned[0].state == PLACES[SAFETY]:
+        return f"prune of {number:,} saved {'state' if number == 1 else 'states'}"
+    return f"prune of branch {pruned[0].name}" if number == 1 else f"prune of {number:,} branches"
 
 
 def expire(store: Store, grace: float) -> int:
@@ -175,7 +186,7 @@ def _reason(
         return "a session stands on one of its turns"
     if (found.own | {found.tip}) & pins:
         return "a checkpoint is on it"
-    if on_remotes is not None and found.tip not in on_remotes:
+    if on_remotes is not None and found.tip not in on_remotes and found.state != PLACES[SAFETY]:
         return "no remote has it"
     return None
 
