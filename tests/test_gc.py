@@ -461,6 +461,7 @@ def test_leftovers_of_killed_processes_go(root: Path, store: Store, session: Ses
         folder / "pack-9abc.keep",
         folder.parent / "17" / "tmp_obj_abc",
         folder.parent / "snapstore_gc" / "pack-1.pack",
+        folder.parent / "snapstore_purge" / "pack-1.pack",
         Path(store.state, "open", "x.json.new"),
         Path(store.folder, "config.toml.new"),
         Path(store.shadow.git_dir, "refs/heads/s/main.lock"),

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 
-from snapstore.git import housekeeping, packing, receive
+from snapstore.git import housekeeping, packing, purge, receive
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.repack import Repack, Result
 from snapstore.timeline import creation
@@ -137,6 +137,7 @@ def sweep(store: Store) -> int:
     now = time.time()
     count = housekeeping.sweep(store.shadow.objects, now)
     receive.sweep(store.shadow.objects)
+    purge.sweep(store.shadow.objects)
     for top in (store.folder, f"{store.shadow.git_dir}/refs"):
         for folder, folders, names in os.walk(top):
             if folder == store.folder:
