@@ -836,3 +836,24 @@ def test_a_link_where_it_works_leads_nowhere(root: Path, store: Store, session: 
     (folder / "zz").symlink_to(tmp_path / "precious")
     gc.collect(store)
     assert sorted(os.listdir(tmp_path / "precious")) == ["file", "tmp_old"]
+
+
+@pytest.mark.parametrize("folder", ["00", "ff", "pack", "info"])
+def test_a_link_among_the_folders_of_objects_is_not_emptied(
+    root: Path, store: Store, session: Session, tmp_path: Path, way: str | None, folder: str
+) -> None:
+    """Somebody's files behind it may have names like those that gc removes."""
+    many_turns(session, root, 3)
+    place, mine = Path(store.shadow.objects.folder, folder), tmp_path / "mine"
+    if place.exists():
+        place.rename(mine)
+    write(mine / ("1" * 38), "mine")
+    write(mine / "empty.keep", "")
+    write(mine / "pack-1.pack", "mine")
+    place.symlink_to(mine)
+    for path in mine.iterdir():
+        os.utime(path, (1, 1))
+    before = {path: path.stat().st_ino for path in mine.iterdir()}
+    with pytest.raises(Unsafe, match="is a link"):
+        gc.collect(store, git=way, grace=0)
+    assert {path: path.stat().st_ino for path in mine.iterdir()} == before

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from snapstore.errors import Failed
+from snapstore.errors import Failed, Unsafe
 from snapstore.git.packwriter import KEPT_BY, TEMPORARY
 
 TYPE_CHECKING = False
@@ -75,6 +75,16 @@ def is_kept(base: str) -> bool:
             return file.read() != BORROWED
     except FileNotFoundError:
         return False
+
+
+def refuse_links(objects: Objects) -> None:
+    """Raises Unsafe where a folder of the object store is a link: what lies behind it is not ours to empty."""
+    for folder in ("", "/info", "/info/commit-graphs", "/pack", *(f"/{first:02x}" for first in range(256))):
+        if os.path.islink(objects.folder + folder):
+            raise Unsafe(
+                f"{objects.folder}{folder} is a link, and what it leads to would be emptied",
+                "It is not of our making: put a folder in its place. Nothing was changed.",
+            )
 
 
 def must_have_room(folder: str, size: int) -> None:

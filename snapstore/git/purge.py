@@ -18,8 +18,8 @@ import time
 from errno import ENOTEMPTY
 from hashlib import sha1
 
-from snapstore.errors import Busy, Interrupted, Unsafe
-from snapstore.git.housekeeping import ABANDONED, is_linked, lives, must_have_room
+from snapstore.errors import Busy, Interrupted
+from snapstore.git.housekeeping import ABANDONED, is_linked, lives, must_have_room, refuse_links
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
 from snapstore.git.packs import Pack
@@ -52,7 +52,7 @@ class Purge:
     def prepare(self, roots: Iterable[bytes]) -> list[str]:
         """Makes packs of all that the roots reach. Where that fails nothing is left of it."""
         wanted = sorted(set(roots))
-        self._refuse_links()
+        refuse_links(self.objects)
         sweep(self.objects)
         os.mkdir(self.folder, 0o700)
         try:
@@ -96,17 +96,6 @@ class Purge:
             _remove(f"{base}.keep")
         sync_folder(objects.pack_folder)
         objects.close()  # what is gone is not to be read from an open file either
-
-    def _refuse_links(self) -> None:
-        """What lies behind one is not ours to empty."""
-        objects = self.objects
-        folders = ("", "/info", "/info/commit-graphs", "/pack", *(f"/{first:02x}" for first in range(256)))
-        for folder in folders:
-            if os.path.islink(objects.folder + folder):
-                raise Unsafe(
-                    f"{objects.folder}{folder} is a link, and what it leads to would be emptied",
-                    "It is not of our making: put a folder in its place. Nothing was changed.",
-                )
 
     def _size(self) -> int:
         """What new packs may take. A pack that is also the user's holds more than we need of it, nobody knows how much

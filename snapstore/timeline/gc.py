@@ -72,6 +72,7 @@ def collect(
     try:
         with Repack(store.shadow.objects, older_than=now - grace, packing=way, progress=progress) as work:
             with store.changing():
+                housekeeping.refuse_links(store.shadow.objects)
                 if not dry_run:
                     done.leftovers = sweep(store)
                     done.expired = expire(store, grace if pruned_grace is None else pruned_grace)
