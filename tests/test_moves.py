@@ -276,6 +276,23 @@ def test_a_stale_plan_is_refused_G_08(root: Path, session: Session) -> None:
     assert texts(root) == {"a": "mine"}
 
 
+def test_a_plan_is_stale_once_its_branch_has_grown_G_08(root: Path, session: Session) -> None:
+    """The cursor follows the same branch by name, and no file of the plan was touched; still the new turn is no part of
+    it: undone by this plan its file would be left on disk, on a line that has never had it."""
+    turn(session, root, "one", a="1")
+    turn(session, root, "two", a="2")
+    plan = session.plan_undo(2)
+    grown = turn(session, root, "aside", b="aside")
+    before = all_refs(session.store)
+    with pytest.raises(Conflict, match="has moved since the plan was made"):
+        session.move(plan)
+    assert texts(root) == {"a": "2", "b": "aside"}
+    assert all_refs(session.store) == before and cursor(session).hex() == grown
+    session.move(session.plan_undo(3))
+    assert texts(root) == {}
+    assert_whole(session.store)
+
+
 # The tree.
 
 

@@ -22,7 +22,6 @@ from textual.widgets import Input
 from tui_helpers import app_of, in_terminal, screen_text, settled, terminal, until
 
 from snapstore import Store
-from snapstore.errors import Conflict
 from snapstore.tui import app as app_module
 from snapstore.tui import moving
 from snapstore.tui.app import SnapstoreApp
@@ -785,17 +784,6 @@ async def test_a_turn_recorded_while_the_plan_is_open_makes_it_stale(project: Pr
         assert app_of(pilot).snapshot.cursor == project.cursor
 
 
-def test_a_plan_is_stale_once_its_branch_has_grown(project: Project) -> None:
-    """G-08: the cursor still follows the same branch, and no file of the plan was touched; the turn is not its all the
-    same, and would be left on disk without a node to stand for it."""
-    session = project.store.session("shell")
-    plan = session.plan_undo(2)
-    project.turn("aside", b="aside\n")
-    with pytest.raises(Conflict, match="has moved since the plan was made"):
-        session.move(plan)
-    assert project.is_at("aside")
-
-
 @in_terminal
 async def test_a_key_pressed_in_view_of_an_old_tree_refreshes_instead(
     project: Project, monkeypatch: pytest.MonkeyPatch
@@ -995,6 +983,38 @@ async def test_a_store_that_somebody_else_holds_is_told_by_whom(
             await press(pilot, "u")
             assert complained(pilot) and f"in use by process {other.pid}" in said(pilot) and "Wait" in said(pilot)
             assert project.is_at("three")
+
+
+@in_terminal
+async def test_who_is_waited_for_is_told_meanwhile(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SNAPSTORE_LOCK_TIMEOUT", "60")
+    with living_child(HOLD, project.root) as other:
+        async with terminal(project) as pilot:  # type: ignore[arg-type]
+            await pilot.press("u")
+            await until(pilot, lambda: f"Waiting for process {other.pid}" in said(pilot))
+            other.kill()
+            await until(pilot, lambda: "Undone turn 3" in said(pilot))
+            assert project.is_at("two") and "aiting" not in said(pilot)
+
+
+@in_terminal
+async def test_what_was_finished_for_somebody_else_is_told(project: Project) -> None:
+    def half() -> None:
+        with Store.open(project.root) as store:
+            session = store.session("shell")
+            session.move(session.plan_undo(1))
+
+    def interrupt() -> None:
+        assert any(killed_at(nth, half) and project.store.journal.pending() for nth in range(1, 200))
+
+    interrupt()
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        assert "an interrupted change: undo of 1 turn" in said(pilot)
+        interrupt()
+        await press(pilot, "u")
+        assert "an interrupted change: undo of 1 turn" in said(pilot)
+        assert "the session has moved" in said(pilot) or "Undone turn" in said(pilot)
+    assert_whole(project.store)
 
 
 # Whatever is typed.

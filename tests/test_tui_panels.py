@@ -97,7 +97,24 @@ async def test_a_long_reply_and_many_files_are_bounded(project: Project) -> None
     async with terminal(project) as pilot:  # type: ignore[arg-type]
         await until(pilot, lambda: "260 files changed" in preview(pilot))
         assert "… and 60 more" in preview(pilot) and "more lines" in preview(pilot)
+        await until(pilot, lambda: "+200 −0 in the first 200" in preview(pilot))  # a sum says of what
         assert len(preview(pilot).splitlines()) < 700
+
+
+@in_terminal
+async def test_what_cannot_be_read_is_told_and_read_when_it_can_be(project: Project) -> None:
+    """What is shown is never another turn's, however often it is painted again."""
+    async with terminal(project, 120, 40) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "d")
+        folder = project.store.folder
+        os.rename(folder, f"{folder}-away")
+        await press(pilot, "j")
+        await until(pilot, lambda: "no store" in preview(pilot).lower() and "no store" in diff(pilot).plain.lower())
+        app_of(pilot).screen_stack[0].query_one(Preview)._repaint()
+        assert "Turn" not in preview(pilot)
+        await until(pilot, lambda: "What is shown is from before" in said(pilot))
+        os.rename(f"{folder}-away", folder)
+        await until(pilot, lambda: "Turn 2" in preview(pilot) and "+two" in diff(pilot).plain)
 
 
 @in_terminal
@@ -215,6 +232,7 @@ async def test_a_large_diff_is_bounded_and_only_what_is_seen_is_coloured(project
         await until(pilot, lambda: len(diff(pilot)._patch) > 1000)
         patch = diff(pilot)._patch
         assert patch.files == 7 and len(patch) < patchlines.MOST_LINES + patchlines.MOST_OF_A_FILE + 10
+        assert title(pilot).endswith("7 files +60,000 −0 in the first 5")
         blocks = {id(block): block for block, _ in (line for line in patch._lines if isinstance(line, tuple))}
         coloured = [block for block in blocks.values() if block._coloured is not None]
         assert len(coloured) <= 4 < len(blocks)
@@ -266,6 +284,50 @@ async def test_a_plan_of_many_files_scrolls(project: Project) -> None:
         await until(pilot, lambda: "f149" in screen_text(pilot.app))
         assert "Messages removed" in screen_text(pilot.app)
         await press(pilot, "q")
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(20, 5), (30, 8), (80, 14), (80, 24), (40, 30)])
+def test_what_a_plan_removes_and_how_to_answer_is_seen_in_any_terminal(
+    project: Project, columns: int, lines: int
+) -> None:
+    """C13: a plan that cannot be read is none."""
+    project.turn("new files", **{f"new{number:02}": "new\n" for number in range(20)})
+
+    @in_terminal
+    async def story() -> None:
+        async with terminal(project, columns, lines) as pilot:  # type: ignore[arg-type]
+            await press(pilot, "u")
+            shown = await asked(pilot)
+            assert "Undo 1 turn" in shown and "remove     new00" in shown and "Go (Enter)" in shown
+            await press(pilot, "end")
+            assert "Messages removed" in screen_text(pilot.app)
+            project.turn("meanwhile", a="meanwhile\n")
+            await until(pilot, lambda: "The session has" in screen_text(pilot.app))
+            assert "Go (Enter)" in screen_text(pilot.app)
+            await press(pilot, "escape")
+
+    story()
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(20, 5), (80, 14)])
+def test_lists_show_the_picked_row_and_their_words_in_any_terminal(forked: Project, columns: int, lines: int) -> None:
+    for number in range(12):
+        forked.undo()
+        forked.turn(f"try {number}", a=f"try {number}\n")
+    session = forked.store.session("shell")
+    session.move(session.plan_switch("main"))  # an old end: far down in the lists
+
+    @in_terminal
+    async def story() -> None:
+        async with terminal(forked, columns, lines) as pilot:  # type: ignore[arg-type]
+            await command(pilot, "undolist")
+            assert "▸" in screen_text(pilot.app) and "Enter" in screen_text(pilot.app)
+            await press(pilot, "escape", "b", "a")
+            await until(pilot, lambda: "you stand on" in screen_text(pilot.app))
+            assert "▸" in screen_text(pilot.app)
+            await press(pilot, "escape")
+
+    story()
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(20, 8), (40, 12), (60, 24), (200, 60)])

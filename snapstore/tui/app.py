@@ -19,7 +19,7 @@ from snapstore.timeline.watching import Folders
 from snapstore.tui.bars import StatusBar, TitleBar
 from snapstore.tui.diffview import DiffView
 from snapstore.tui.looking import LookingApp
-from snapstore.tui.moves import trouble
+from snapstore.tui.moves import spoken, trouble
 from snapstore.tui.preview import Preview
 from snapstore.tui.snapshot import Snapshot
 from snapstore.tui.themes import DARK, LIGHT, PLAIN, THEMES
@@ -81,7 +81,7 @@ class SnapstoreApp(LookingApp):
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
         self.VERTICAL_BREAKPOINTS = [(0, "-short"), (HIGH, "-high")]
         self.clock = clock
-        with Store.open(folder, home=home, clock=clock) as store:
+        with Store.open(folder, home=home, clock=clock, say=self.words.append) as store:
             self.root, self.home = store.root, store.home
             self._folders = Folders(store.folder)
             self._folders.changed()
@@ -119,8 +119,11 @@ class SnapstoreApp(LookingApp):
         yield StatusBar(id="status")
 
     def on_mount(self) -> None:
+        self._main_loop = asyncio.get_running_loop()
         self.tree_view.focus()
         self._show(self.snapshot)
+        if self.words:
+            self.tell("")
         self.at_once(self._follow, "follow")
         self.set_interval(AGES_EVERY, self.tree_view.repaint)
 
@@ -130,10 +133,18 @@ class SnapstoreApp(LookingApp):
     def store(self, *, recover: bool = True) -> Iterator[Store]:
         """The store, opened anew: what others did meanwhile is seen, one that is gone included. For threads."""
         try:
-            with Store.open(os.fsdecode(self.root), home=self.home, clock=self.clock, recover=recover) as store:
+            root = os.fsdecode(self.root)
+            with Store.open(root, home=self.home, clock=self.clock, recover=recover, say=self._hear) as store:
                 yield store
         except OSError as error:
             raise failed(error) from error
+
+    def _hear(self, text: str) -> None:
+        """What the store says meanwhile, on a thread: whom it waits for, what it finished for somebody else. At once,
+        and what is more than waiting again with what came of it."""
+        if not text.startswith("waiting"):
+            self.words.append(text)
+        self._main_loop.call_soon_threadsafe(self.say, spoken(text))
 
     async def refresh_snapshot(self, select: bytes | None = None) -> None:
         """Shows the tree as it is now. A store that cannot be read leaves the one before, and says so."""
@@ -164,6 +175,7 @@ class SnapstoreApp(LookingApp):
         if self._trouble:
             self._trouble = ""
             self.say("The store can be read again.")
+            self._show_selected()
         return found
 
     def _show(self, snapshot: Snapshot, select: bytes | None = None) -> None:
@@ -203,8 +215,11 @@ class SnapstoreApp(LookingApp):
 
     def on_tree_view_selected(self, message: TreeView.Selected) -> None:
         self.selected = message.oid
+        self._show_selected()
+
+    def _show_selected(self) -> None:
         for panel in (self._on_first(Preview), self._on_first(DiffView)):
-            panel.show(message.oid, self.snapshot)
+            panel.show(self.tree_view.selected, self.snapshot)
 
     def watch_marked(self, marked: bytes | None) -> None:
         self.tree_view.show_marked(marked)

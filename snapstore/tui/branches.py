@@ -44,10 +44,10 @@ class BranchesScreen(Overlay[str | None]):
     ]
     DEFAULT_CSS = """
     BranchesScreen { align: center middle; }
-    BranchesScreen #branches {
+    BranchesScreen .box {
         width: 94%; height: auto; max-height: 90%; background: $surface; border: round $primary; padding: 0 1;
     }
-    BranchesScreen PickList { max-height: 70vh; background: $surface; }
+    BranchesScreen PickList { max-height: 60vh; background: $surface; }
     BranchesScreen #notice { color: $warning; height: auto; display: none; }
     BranchesScreen .quiet { color: $quiet; }
     """
@@ -58,7 +58,7 @@ class BranchesScreen(Overlay[str | None]):
         self._found: list[Branch] = []
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="branches"):
+        with Vertical(classes="box"):
             yield PickList(id="list")
             yield Static("", id="notice")
             yield Static(styled(KEYS), classes="quiet")

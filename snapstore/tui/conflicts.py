@@ -57,6 +57,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
     ConflictScreen #notice { color: $warning; height: auto; }
     ConflictScreen #keys { color: $quiet; height: auto; }
     """
+    VERTICAL_BREAKPOINTS = None  # the app's
     app: ActingApp
 
     def __init__(self, look: Look, notice: str = "") -> None:

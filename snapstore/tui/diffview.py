@@ -103,7 +103,10 @@ class DiffView(LinesView):
             self.show_lines([styled((text, "$quiet"))])
         else:
             self.show_made(patch)
-        self._entitle(f" · {files_text(patch.files)} +{patch.added:,} −{patch.removed:,}" if patch.files else "")
+        counts = f" · {files_text(patch.files)} +{patch.added:,} −{patch.removed:,}" if patch.files else ""
+        if patch.read_files < patch.files:
+            counts += f" in the first {patch.read_files:,}"
+        self._entitle(counts)
 
     def _entitle(self, counts: str = "") -> None:
         self.border_title = Text(safe(self._of + counts))

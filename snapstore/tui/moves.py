@@ -158,12 +158,17 @@ def _way_on(session: Session, moved: Moved) -> list[str]:
 def trouble(error: Exception) -> str:
     """An error for the status line: what is wrong, and what to do next."""
     if isinstance(error, Busy) and "session" in error.details:
-        return f"{_sentence(error.message)} Wait for it to end; `:cancel` closes it as interrupted."
+        return f"{sentence(error.message)} Wait for it to end; `:cancel` closes it as interrupted."
     if isinstance(error, SnapstoreError):
-        return f"{_sentence(error.message)} {safe(error.hint)}".strip()
-    return _sentence(f"{type(error).__name__}: {error}")
+        return f"{sentence(error.message)} {safe(error.hint)}".strip()
+    return sentence(f"{type(error).__name__}: {error}")
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     text = safe(text)
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def spoken(text: str) -> str:
+    """A word of the store's, on its own."""
+    return sentence(text[:1].upper() + text[1:])

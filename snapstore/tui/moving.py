@@ -23,7 +23,7 @@ from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
 from snapstore.tui.asking import AskingScreen
 from snapstore.tui.conflicts import ConflictScreen
-from snapstore.tui.moves import Asked, Look, carry_out, look, trouble
+from snapstore.tui.moves import Asked, Look, carry_out, look, spoken, trouble
 from snapstore.tui.planscreen import PlanScreen
 from snapstore.tui.snapshot import Snapshot
 
@@ -45,6 +45,7 @@ class MovingApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self._one_move = asyncio.Lock()
+        self.words: list[str] = []  # of the store, about what it did for somebody else
         self._under_way = 0
         self._run = 0  # of keys typed one after the other: a move that comes to nothing ends it
 
@@ -105,7 +106,7 @@ class MovingApp(App[None]):
         told = await self.in_thread(carry_out, found)
         if told.moved:
             await self.refresh_snapshot(told.target)
-        self.say(told.text)
+        self.tell(told.text)
 
     async def _agreed(self, found: Look) -> bool:
         """Whether to go on, asked where a look is due (C13)."""
@@ -171,4 +172,9 @@ class MovingApp(App[None]):
             if isinstance(error, Conflict) and error.details.get("stale"):
                 await self.refresh_snapshot()
             failed = "" if isinstance(error, Usage) else f"{verb} failed: "
-            self.say(f"{failed}{trouble(error)}", error=True)
+            self.tell(f"{failed}{trouble(error)}", error=True)
+
+    def tell(self, text: str, error: bool = False) -> None:
+        """What came of something, and what the store said meanwhile."""
+        self.say(" ".join([*map(spoken, self.words), text]).strip(), error=error)
+        self.words.clear()

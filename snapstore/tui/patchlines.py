@@ -83,6 +83,7 @@ class PatchLines:
 
     def __init__(self) -> None:
         self.files = 0
+        self.read_files = 0  # of them: what is counted
         self.added = 0
         self.removed = 0
         self.widest = 0
@@ -109,6 +110,7 @@ class PatchLines:
                 self.say(f"… and {files_text(len(changes) - number)} more. `snapstore diff` shows all of it.")
                 break
             self._read_file(history, change)
+            self.read_files += 1
         if not changes:
             self.say("No differences.")
         for at in range(min(len(self), 2 * BLOCK)):  # what is seen first is ready when it is shown

@@ -65,6 +65,9 @@ class PickList(LinesView):
         if height and not top <= self.picked < top + height:
             self.scroll_to(y=self.picked - height // 2, animate=False)
 
+    def on_resize(self) -> None:
+        self._see()  # before there was a size nothing could be scrolled to
+
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
         if offset is not None and offset.y + self.scroll_offset.y < self.count:

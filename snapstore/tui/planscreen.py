@@ -35,13 +35,15 @@ class PlanScreen(AskingScreen[bool]):
     ]
     DEFAULT_CSS = """
     PlanScreen { align: center middle; }
-    PlanScreen #plan {
+    PlanScreen .box {
         width: 90%; max-width: 110; height: auto; max-height: 90%;
         background: $surface; border: round $primary; padding: 0 1;
     }
-    PlanScreen LinesView { height: auto; max-height: 60vh; margin: 1 0; background: $surface; }
+    PlanScreen LinesView { height: auto; max-height: 45vh; margin: 1 0; background: $surface; }
     PlanScreen #notice { color: $error; height: auto; display: none; }
     PlanScreen #keys { height: auto; }
+    PlanScreen.-tiny #what, PlanScreen.-tiny #notice { max-height: 2; }
+    PlanScreen.-tiny.-stale #what { display: none; }
     PlanScreen Button { margin: 0 2 0 0; }
     """
     app: ActingApp
@@ -52,10 +54,12 @@ class PlanScreen(AskingScreen[bool]):
 
     def compose(self) -> ComposeResult:
         look = self._look
-        with Vertical(id="plan"):
-            yield Static(styled((look.intent[:1].upper() + look.intent[1:], "bold"), f", and be at {look.place}."))
+        with Vertical(classes="box"):
+            yield Static(
+                styled((look.intent[:1].upper() + look.intent[1:], "bold"), f", and be at {look.place}."), id="what"
+            )
             if look.first:
-                yield Static(styled((look.first, "$quiet")))
+                yield Static(styled((look.first, "$quiet")), classes="roomy")
             yield LinesView(id="rows")
             yield Static("", id="notice")
             with Horizontal(id="keys"):
@@ -74,6 +78,7 @@ class PlanScreen(AskingScreen[bool]):
             notice = self.query_one("#notice", Static)
             notice.update(styled("The session has moved since: leave this, and look again."))
             notice.display = True
+            self.add_class("-stale")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "go")

@@ -63,6 +63,7 @@ class Preview(LinesView):
             for counts in (False, True):  # the counts take a look into every file: what is known is shown before
                 found = await asyncio.to_thread(self._look, oid, snapshot, counts, given_up)
                 if isinstance(found, str):
+                    self._node = None
                     self.show_lines([styled((found, "$error"))])
                     return
                 same = self._node is not None and self._node.commit == found.commit
@@ -130,6 +131,8 @@ def _files(node: Node, counted: bool) -> Iterator[Content]:
     found = FOUND_BY.get(node.found_by or "")
     sums = [sum(getattr(change, side) or 0 for change in node.files) for side in ("added", "removed")]
     more = [(f"  +{sums[0]:,}", "$success"), (f" −{sums[1]:,}", "$error")] if counted else []
+    if counted and len(node.files) > MOST_FILES:
+        more.append((f" in the first {MOST_FILES:,}", "$quiet"))
     yield styled(f"{files_text(len(node.files))} changed", *more, (f"  {found}", "$quiet") if found else "")
     for change in node.files[:MOST_FILES]:
         yield file_line(change)

@@ -27,10 +27,10 @@ class UndolistScreen(Overlay[bytes | None]):
     ]
     DEFAULT_CSS = """
     UndolistScreen { align: center middle; }
-    UndolistScreen #ends {
+    UndolistScreen .box {
         width: 94%; height: auto; max-height: 90%; background: $surface; border: round $primary; padding: 0 1;
     }
-    UndolistScreen PickList { max-height: 70vh; background: $surface; }
+    UndolistScreen PickList { max-height: 60vh; background: $surface; }
     UndolistScreen .quiet { color: $quiet; }
     UndolistScreen .line { text-wrap: nowrap; text-overflow: ellipsis; }
     """
@@ -43,7 +43,7 @@ class UndolistScreen(Overlay[bytes | None]):
         self._head = head
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="ends"):
+        with Vertical(classes="box"):
             yield Static(styled((f"  {self._head}", "bold")), classes="line")
             yield PickList(id="list")
             yield Static(styled("Enter looks at it · Esc leaves"), classes="quiet")
