@@ -6,6 +6,7 @@ No secret stands in this file: each is put together when the test runs, so that 
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import string
@@ -208,6 +209,55 @@ def test_a_commit_message_is_read(root: Path, store: Store) -> None:
 # What is read.
 
 
+def test_names_are_looked_at_themselves_and_not_shown(root: Path, store: Store) -> None:
+    """However many there are, and in whatever bytes; a folder is one finding."""
+    session, token, other = store.session("s1"), TOKENS["github-token"], TOKENS["npm-token"]
+    for number in range(300):
+        write(root / "many" / f"{number}", "x")
+    write(root / "many" / "zz" / token, "x")
+    write(Path(os.fsdecode(os.fsencode(root) + b"/\377\376" + other.encode())), "x")
+    turn(session, root, "Many", a="1")
+    for name in "123":
+        write(root / TOKENS["stripe-key"] / name, TOKENS["google-key"] if name == "2" else name)
+    turn(session, root, "A folder", a="2")
+    findings = pushed(store)
+    assert sorted(finding.rule for finding in findings) == ["github-token", "google-key", "npm-token", "stripe-key"]
+    said = " ".join(map(str, findings)) + json.dumps([finding.as_json() for finding in findings])
+    assert re.search(r"the name many/zz/\*\*\*, .* of session s1: github-token", said)
+    assert "***/2, line 1, " in said
+    assert not any(token in said for token in TOKENS.values())
+    secrets.allow(store, [finding.fingerprint for finding in findings])
+    assert pushed(store) == []
+
+
+def test_names_of_branches_and_checkpoints_are_looked_at(root: Path, store: Store) -> None:
+    turn(store.session("s1"), root, "Go", a="1")
+    refs = {f"refs/heads/s1/{TOKENS['github-token']}": b"\1" * 20, "refs/tags/s1/before": b"\1" * 20}
+    (finding,) = secrets.check(store, [], refs=refs)
+    assert str(finding) == "the name refs/heads/s1/***: github-token, 40 characters"
+    assert TOKENS["github-token"] not in json.dumps(finding.as_json())
+    assert secrets.check(store, [], allowed=[finding.fingerprint], refs=refs) == []
+
+
+def test_all_that_refs_lead_to(root: Path, store: Store) -> None:
+    """As it goes into a file, after an earlier one."""
+    session = store.session("s1")
+    open_turn = session.begin("Ask " + TOKENS["npm-token"])
+    write(root / "a", TOKENS["github-token"])
+    open_turn.end()
+    refs = store.shadow.refs.list("refs/")
+    assert {(finding.kind, finding.rule) for finding in secrets.check_refs(store, refs)} == {
+        ("file", "github-token"),
+        ("record", "npm-token"),
+        ("message", "npm-token"),
+    }
+    with pytest.raises(Secret, match="nothing was written"):
+        secrets.refuse(secrets.check_refs(store, refs), "snapstore export FILE", "written")
+    turn(session, root, "Again", b=TOKENS["stripe-key"])
+    after = store.shadow.refs.list("refs/")
+    assert found(secrets.check_refs(store, after, refs.values())) == [("stripe-key", "b", 1)]
+
+
 def test_only_what_is_new_is_read(root: Path, store: Store) -> None:
     session = store.session("s1")
     first = turn(session, root, "One", old=TOKENS["npm-token"] + "\n", kept="x")
@@ -402,7 +452,12 @@ def test_the_command_stops_with_status_18_and_goes_on_when_allowed(root: Path, t
     assert git(there, "for-each-ref") == b""  # nothing was sent
     said = snap(root, "push", status=18).stderr
     assert "settings, line 2" in said and f"--allow {finding['fingerprint']}" in said
-    snap(root, "push", "--allow", finding["fingerprint"])
+    write(root / "more", "\n" + TOKENS["npm-token"])
+    snap(root, "run", "-m", "More", "--", "touch", "other")
+    rows = snap(root, "push", status=18).stderr.splitlines()
+    words = [re.fullmatch(r"  (settings|more), line 2, .*  --allow ([0-9a-f]{16})", row) for row in rows[1:3]]
+    assert all(words), rows
+    snap(root, "push", *(word for match in words if match for word in ("--allow", match[2])))
     assert b"refs/heads/shell/main" in git(there, "for-each-ref")
     snap(root, "run", "-m", "More", "--", "sh", "-c", "echo more >> settings")
     snap(root, "push")  # the same secret in the same place stays allowed

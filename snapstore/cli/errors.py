@@ -6,7 +6,7 @@ import os
 import sys
 
 from snapstore.cli.output import DIM, RED, Output, Untold, safe, safe_lines, telling
-from snapstore.errors import Failed, SnapstoreError
+from snapstore.errors import Failed, Secret, SnapstoreError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,12 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
         if json and not isinstance(error, Untold) and _answered(error):
             pass
         else:
-            err.line(f"{err.paint('snapstore:', RED)} {' '.join(safe_lines(error.message))}")
+            lines = safe_lines(error.message)
+            if not isinstance(error, Secret):  # it has a list; the words of others are no lines of ours
+                lines = [" ".join(lines)]
+            err.line(f"{err.paint('snapstore:', RED)} {lines[0]}")
+            for line in lines[1:]:
+                err.line(line)
             if error.hint:
                 err.line(safe(error.hint), DIM)
     except (BrokenPipeError, Untold):

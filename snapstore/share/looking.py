@@ -90,6 +90,21 @@ class Look:
         for _, hit in sorted(found.values(), key=lambda one: one[0]):
             yield hit
 
+    def names(self, paths: Iterable[bytes]) -> Iterator[tuple[str, bytes, int, bytes]]:
+        """What is found in names themselves: rule, path, where in it, the secret."""
+        batch = _Batch()
+        for path in paths:
+            batch.add(path, path, b"")
+            if batch.size > CHUNK:
+                yield from self._in_names(batch)
+                batch = _Batch()
+        yield from self._in_names(batch)
+
+    def _in_names(self, batch: _Batch) -> Iterator[tuple[str, bytes, int, bytes]]:
+        for rule, at, secret in self._hits(batch.data(), ANYWHERE, True, batch):
+            start, path, _ = batch.file_at(at)
+            yield rule, path, max(path.find(secret, at - start), 0), secret
+
     def text(self, pieces: Iterable[bytes], rules: Sequence[LineRule] = ANYWHERE) -> Iterator[Hit]:
         """What is found in a text, each secret once."""
         seen: set[tuple[str, bytes]] = set()

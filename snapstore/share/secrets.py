@@ -1,4 +1,5 @@
-"""Looks for secrets in what a push would send: new files with their lines, records of turns, commit messages.
+"""Looks for secrets in what would be sent: new files with their names and lines, records of turns, commit messages,
+names of branches and checkpoints.
 
 Nothing else is read, so a push of one turn costs what that turn changed. Blobs stream through a window: memory is
 bounded whatever their size, and however long a line. A binary file is judged by its name alone.
@@ -7,17 +8,19 @@ bounded whatever their size, and however long a line. A binary file is judged by
 from __future__ import annotations
 
 import json
-import os
 from hashlib import blake2b
 
 from snapstore.errors import Secret, Usage
-from snapstore.git.commits import one_line, quote
-from snapstore.git.objects import BLOB, EMPTY_TREE, GITLINK
+from snapstore.git.commits import one_line
+from snapstore.git.missing import between
+from snapstore.git.notes import REF as NOTES
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, GITLINK
+from snapstore.share.finding import FILE, MESSAGE, NAME, RECORD, REF, Finding
 from snapstore.timeline.documents import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from typing import Any
 
     from snapstore.git.commits import Commit
@@ -28,65 +31,8 @@ _NESTED = 4 << 20  # a text inside a record up to this size may be JSON itself: 
 _SHOWN = 20
 STATE = "allowed-secrets.json"
 
-FILE, RECORD, MESSAGE = "file", "record", "message"
-
-
-class Finding:
-    """One secret-looking thing in one place. It never holds the secret."""
-
-    __slots__ = ("commit", "fingerprint", "kind", "length", "line", "path", "rule", "session", "turn", "where")
-
-    def __init__(
-        self,
-        *,
-        rule: str,
-        kind: str,
-        commit: bytes,
-        session: str,
-        turn: int | None,
-        fingerprint: str,
-        path: bytes | None = None,
-        where: str = "",
-        line: int | None = None,
-        length: int = 0,
-    ) -> None:
-        self.rule = rule
-        self.kind = kind  # file, record (what is remembered of a turn) or message (of its commit)
-        self.commit = commit
-        self.session = session
-        self.turn = turn  # None for a baseline or edits
-        self.fingerprint = fingerprint
-        self.path = path
-        self.where = where  # the field of a record
-        self.line = line  # from 1; None for a file that is one by its name
-        self.length = length  # bytes of the secret
-
-    def as_json(self) -> dict[str, Any]:
-        shown: dict[str, Any] = {
-            "rule": self.rule,
-            "kind": self.kind,
-            "session": self.session,
-            "turn": self.turn,
-            "commit": self.commit.hex(),
-            "path": os.fsdecode(self.path) if self.path is not None else None,
-            "where": self.where,
-            "line": self.line,
-            "masked": f"({self.length} characters)" if self.length else None,
-            "fingerprint": self.fingerprint,
-        }
-        return shown
-
-    def __str__(self) -> str:
-        turn = f"turn {self.turn}" if self.turn is not None else f"commit {self.commit.hex()[:8]}"
-        if self.kind == FILE:
-            assert self.path is not None
-            place = quote(self.path) + (f", line {self.line}" if self.line is not None else "")
-        elif self.kind == RECORD:
-            place = f"the record ({one_line(self.where)}" + (f", line {self.line})" if self.line is not None else ")")
-        else:
-            place = "the commit message"
-        size = f", {self.length} characters" if self.length else ""
-        return f"{place}, {turn} of session {one_line(self.session)}: {self.rule}{size}"
+_HISTORY = ("refs/heads/", "refs/tags/", "refs/snapstore/archive/", "refs/snapstore/safety/")
+_MASK = b"***"
 
 
 def check(
@@ -95,31 +41,50 @@ def check(
     new_notes: Iterable[tuple[bytes, bytes]] = (),
     allowed: Collection[str] | None = None,
     progress: Callable[[int], None] | None = None,
+    *,
+    refs: Mapping[str, bytes] | None = None,
 ) -> list[Finding]:
-    """What looks like a secret in the commits (oldest first) and records (commit, blob of its record) that a push
-    would send, without the findings that are allowed: those given, else those the store remembers."""
+    """What looks like a secret in the commits (oldest first), records (commit, blob of its record) and names of refs
+    that would be sent, without the findings that are allowed: those given, else those the store remembers."""
     known = allowed_in(store) if allowed is None else set(allowed)
     found: dict[str, Finding] = {}
-    for finding in _Check(store, progress).run(new_commits, new_notes):
+    for finding in _Check(store, progress).run(new_commits, new_notes, refs or {}):
         if finding.fingerprint not in known:
             found.setdefault(finding.fingerprint, finding)
     return list(found.values())
 
 
-def refuse(findings: list[Finding], command: str = "snapstore push") -> None:
+def check_refs(
+    store: Store,
+    refs: Mapping[str, bytes],
+    known: Iterable[bytes] = (),
+    progress: Callable[[int], None] | None = None,
+) -> list[Finding]:
+    """The same for all that some refs lead to, the records among them, and that whoever gets it does not know."""
+    objects, there = store.shadow.objects, list(known)
+    history = {ref: oid for ref, oid in refs.items() if ref.startswith(_HISTORY)}
+    commits = [oid for oid, kind, _, _ in between(objects, list(history.values()), there) if kind == COMMIT]
+    records = []
+    for oid, kind, path, _ in between(objects, [refs[NOTES]] if NOTES in refs else [], there):
+        key = path.replace(b"/", b"")
+        if kind == BLOB and _is_id(key) and objects.contains(bytes.fromhex(key.decode())):
+            records.append((bytes.fromhex(key.decode()), oid))
+    return check(store, commits, records, progress=progress, refs=history)
+
+
+def refuse(findings: list[Finding], command: str = "snapstore push", done: str = "sent") -> None:
     """Raises Secret where there is a finding."""
     if not findings:
         return
-    listed = [str(finding) for finding in findings[:_SHOWN]]
+    listed = [f"{finding}  --allow {finding.fingerprint}" for finding in findings[:_SHOWN]]
     if len(findings) > _SHOWN:
-        listed.append(f"… and {len(findings) - _SHOWN} more")
+        listed.append(f"… and {len(findings) - _SHOWN} more, which `--json` lists")
     what = "something that looks" if len(findings) == 1 else f"{len(findings)} things that look"
-    word = findings[0].fingerprint
     raise Secret(
-        f"nothing was sent: it would publish {what} like a secret\n  " + "\n  ".join(listed),
+        f"nothing was {done}: it would publish {what} like a secret\n  " + "\n  ".join(listed),
         "Take it out of the history with `snapstore forget PATH` (or TURN), and change what is known already. "
-        f"If it is no secret: `{command} --allow {word}` allows exactly this one"
-        + (", and each has its own word." if len(findings) > 1 else "."),
+        f"What is no secret: `{command} --allow {findings[0].fingerprint}` allows exactly that one"
+        + (", each by its own word, as many at once as need be." if len(findings) > 1 else "."),
         findings=[finding.as_json() for finding in findings],
     )
 
@@ -163,14 +128,20 @@ class _Check:
         self._salt = store.header.id.encode()[:64]
         self._done = 0
         self._look = Look(store.shadow.objects, self._tick)
+        self._masked: dict[bytes, bytes] = {}  # names that are not to be shown as they are
 
-    def run(self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]]) -> Iterator[Finding]:
+    def run(
+        self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]], refs: Mapping[str, bytes]
+    ) -> Iterator[Finding]:
+        yield from self._refs(refs)
         for oid in commits:
             commit = self._shadow.commit(oid)
-            yield from self._message(oid, commit)
-            for rule, path, line, secret in self._look.files(list(self._new_files(commit))):
-                named = line is None
-                about = {"about": secret} if named else {"secret": secret}
+            files = list(self._new_files(commit))
+            named: set[bytes] = set()
+            yield from self._names(oid, commit, [path for path, _, _ in files], named)
+            yield from self._message(oid, commit, named)
+            for rule, path, line, secret in self._look.files(files):
+                about = {"about": secret} if line is None else {"secret": secret}
                 yield self._finding(rule, FILE, oid, commit, path=path, line=line, **about)
         for oid, blob in notes:
             yield from self._record(oid, blob)
@@ -183,10 +154,34 @@ class _Check:
             if new is not None and new[0] != GITLINK and all(trees.file(tree, path) != new for tree in parents[1:]):
                 yield path, *new
 
-    def _message(self, oid: bytes, commit: Commit) -> Iterator[Finding]:
+    def _refs(self, refs: Mapping[str, bytes]) -> Iterator[Finding]:
+        names = {ref.encode("utf-8", "surrogateescape"): oid for ref, oid in refs.items()}
+        for rule, name, _, secret in self._look.names(sorted(names)):
+            yield Finding(
+                rule=rule,
+                kind=REF,
+                commit=names[name],
+                session="",
+                turn=None,
+                where=name.replace(secret, _MASK).decode("utf-8", "replace"),
+                length=len(secret),
+                fingerprint=self._fingerprint(rule, REF, name, secret),
+            )
+
+    def _names(self, oid: bytes, commit: Commit, paths: list[bytes], found: set[bytes]) -> Iterator[Finding]:
+        for rule, path, at, secret in self._look.names(paths):
+            found.add(secret)
+            self._masked[path] = self._masked.get(path, path).replace(secret, _MASK)
+            # A folder is one finding, however many files there are in it.
+            end = path.find(b"/", at + len(secret))
+            yield self._finding(rule, NAME, oid, commit, path=path[:end] if end >= 0 else path, secret=secret)
+
+    def _message(self, oid: bytes, commit: Commit, named: set[bytes]) -> Iterator[Finding]:
+        """It lists files: what is in a name is told already."""
         text = f"{commit.subject}\n\n{commit.body}".encode("utf-8", "replace")
         for rule, line, secret in self._look.text((text,)):
-            yield self._finding(rule, MESSAGE, oid, commit, line=line, secret=secret)
+            if secret not in named:
+                yield self._finding(rule, MESSAGE, oid, commit, line=line, secret=secret)
 
     def _record(self, oid: bytes, blob: bytes) -> Iterator[Finding]:
         self._tick()
@@ -225,7 +220,11 @@ class _Check:
         self, rule: str, kind: str, oid: bytes, commit: Commit, *, secret: bytes = b"", about: bytes = b"", **place: Any
     ) -> Finding:
         trailers = commit.trailers
-        spot = place["path"] if kind == FILE else oid
+        spot = place.get("path", oid)
+        if kind == NAME:
+            place["path"] = place["path"].replace(secret, _MASK)
+        elif kind == FILE:
+            place["path"] = self._masked.get(spot, spot)
         return Finding(
             rule=rule,
             kind=kind,
@@ -249,6 +248,10 @@ class _Check:
         self._done += 1
         if self._progress is not None and self._done % 256 == 0:
             self._progress(self._done)
+
+
+def _is_id(key: bytes) -> bool:
+    return len(key) == 40 and all(byte in b"0123456789abcdef" for byte in key)
 
 
 def _parsed(text: str) -> Any:
