@@ -22,6 +22,7 @@ from textual.widgets import Input
 from tui_helpers import app_of, in_terminal, screen_text, settled, terminal, until
 
 from snapstore import Store
+from snapstore.timeline.plan import PathMove
 from snapstore.tui import app as app_module
 from snapstore.tui import moving
 from snapstore.tui.app import SnapstoreApp
@@ -547,6 +548,24 @@ async def test_a_second_enter_does_not_take_back_what_the_first_began(project: P
 
 
 @in_terminal
+async def test_an_enter_that_bounces_goes_nowhere(project: Project) -> None:
+    """Looking never moves: a command or a search is ended by Enter, and a second one is no `go`."""
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        app = app_of(pilot)
+        app.reading_time = 3600
+        at_once(pilot, *"j:checkpoint here", "enter", "enter")
+        await until(pilot, lambda: "Checkpoint here is at turn 2" in said(pilot))
+        at_once(pilot, *"/one", "enter", "enter")
+        await until(pilot, lambda: app.selected == project.commits["one"])
+        await rest(pilot)
+        assert project.is_at("three")
+        app.reading_time = 0.001
+        await press(pilot, "j", "k", "enter")
+        await asked(pilot)
+        await press(pilot, "escape")
+
+
+@in_terminal
 async def test_a_name_that_comes_at_once_is_no_row_of_keys(forked: Project) -> None:
     """`r` asks for a name: its `a` archives nothing."""
     async with terminal(forked) as pilot:  # type: ignore[arg-type]
@@ -711,6 +730,35 @@ async def test_what_a_move_removes_beside_its_conflicts_is_shown(project: Projec
             await press(pilot, answer)
         assert not (project.root / "b").exists() and (project.root / "a").read_text() == "mine\n"
         assert project.cursor == project.commits["three"]
+
+
+@in_terminal
+async def test_the_last_choice_counts_however_long_one_before_it_takes(
+    edited: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G-38: merges of many files take their time; mine is mine all the same, and Enter waits for what is not known."""
+    before, slowly = texts(edited), threading.Event()
+    read = ConflictScreen._three_way
+
+    def three_way(screen: ConflictScreen, move: PathMove) -> dict[str, Any]:
+        slowly.wait()
+        return read(screen, move)
+
+    monkeypatch.setattr(ConflictScreen, "_three_way", three_way)
+    async with terminal(edited, 120, 40) as pilot:  # type: ignore[arg-type]
+        await pilot.press("u")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConflictScreen) and pilot.app.screen.listening)
+        await pilot.press("X", "enter")
+        await until(pilot, lambda: "2 files still to be worked out" in screen_text(pilot.app))
+        await pilot.press("O")
+        await until(pilot, lambda: "mine       merges" in screen_text(pilot.app))
+        slowly.set()
+        await rest(pilot)
+        assert "mine       clashes" in screen_text(pilot.app) and "mine       merges" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await rest(pilot)
+        assert texts(edited) == before
 
 
 @in_terminal

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SHORT = {SKIP: "mine", FORCE: "theirs", MERGE: "merge", MARKERS: "markers"}
 WORDS = {SKIP: "keep mine", FORCE: "take theirs", MERGE: "merge", MARKERS: "merge, with markers"}
+TELL_EVERY = 50  # files
 KEYS = "o keep mine · t take theirs · m merge · x merge with markers (O T M X: all) · Enter go · Esc write nothing"
 
 
@@ -66,6 +67,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
         self._notice = notice
         self._conflicts: list[PathMove] = look.plan.conflicts
         self._chosen: dict[bytes, str] = {}
+        self._asked: dict[bytes, object] = {}  # choices that are being worked out
         self._sides: dict[bytes, dict[str, Any]] = {}
 
     def compose(self) -> ComposeResult:
@@ -141,31 +143,52 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
     def action_choose_all(self, way: str) -> None:
         self._choose(way, self._conflicts)
 
+    def _choose(self, way: str, moves: list[PathMove]) -> None:
+        """What was chosen last for a file counts, however long something before it takes to be worked out."""
+        asked = object()
+        self._asked |= {move.path: asked for move in moves}
+        if way in (SKIP, FORCE):
+            self._chose([self._settle(way, move, self._never(way, move)) for move in moves])
+        else:
+            self._work_out(way, moves, asked)
+
     @work(group="choose")
-    async def _choose(self, way: str, moves: list[PathMove]) -> None:
-        refused = ""
-        for move in moves:
-            why = await self._why_not(way, move)
-            if why:
-                refused = f"{path_text(move.path)} cannot be settled like that: {why}."
-            else:
-                self._chosen[move.path] = way
+    async def _work_out(self, way: str, moves: list[PathMove], asked: object) -> None:
+        refused = []
+        for number, move in enumerate(moves):
+            if number % TELL_EVERY == TELL_EVERY - 1:
+                self._chose([f"{number + 1:,} of {len(moves):,} worked out…"])
+            why = self._never(way, move) or await self._why_not(way, move)
+            if self._asked.get(move.path) is asked:
+                refused.append(self._settle(way, move, why))
+        self._chose(refused)
+
+    def _settle(self, way: str, move: PathMove, why: str) -> str:
+        del self._asked[move.path]
+        if why:
+            return f"{path_text(move.path)} cannot be settled like that: {why}."
+        self._chosen[move.path] = way
+        return ""
+
+    def _chose(self, told: list[str]) -> None:
         self._list()
-        self._say(refused)
+        self._say(next((text for text in reversed(told) if text), ""))
+
+    def _never(self, way: str, move: PathMove) -> str:
+        if way != SKIP and isinstance(move.found, str):
+            return f"{move.found} is there, which cannot be saved first"
+        return ""
 
     async def _why_not(self, way: str, move: PathMove) -> str:
-        if way == SKIP:
-            return ""
-        if isinstance(move.found, str):
-            return f"{move.found} is there, which cannot be saved first"
-        if way == FORCE:
-            return ""
         sides = await self._read(move)
         if sides["merged"] is None or (way == MERGE and not sides["clean"]):
             return str(sides["why"])
         return ""
 
     def action_go(self) -> None:
+        if self._asked:
+            self._say(f"{files_text(len(self._asked))} still to be worked out: a moment.")
+            return
         undecided = [move for move in self._conflicts if move.path not in self._chosen]
         if undecided:
             self._say(f"{files_text(len(undecided))} undecided: choose for each of them.")

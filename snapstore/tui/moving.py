@@ -6,6 +6,8 @@ What touches the store runs on threads, one move at a time, and no error leaves 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from textual import events, work
 from textual.app import App
 from textual.reactive import reactive
+from textual.screen import Screen
 
 from snapstore.errors import Conflict, Usage
 from snapstore.timeline.ops import Operation
@@ -46,6 +49,7 @@ class MovingApp(App[None]):
         super().__init__()
         self._one_move = asyncio.Lock()
         self.words: list[str] = []  # of the store, about what it did for somebody else
+        self._closed_at = -math.inf
         self._under_way = 0
         self._run = 0  # of keys typed one after the other: a move that comes to nothing ends it
 
@@ -61,8 +65,16 @@ class MovingApp(App[None]):
         raise NotImplementedError
 
     def hears(self, event: events.Key) -> bool:
-        """Whether a key is for what is on the screen."""
-        return not isinstance(self.screen, AskingScreen) or self.screen.hears(event)
+        """Whether a key is for what is on the screen. An Enter that follows the one which closed a line or a list is
+        a key that bounced, and goes nowhere."""
+        if isinstance(self.screen, AskingScreen):
+            return self.screen.hears(event)
+        bounced = event.time - self._closed_at < self.reading_time
+        return not (event.key == "enter" and len(self.screen_stack) == 1 and bounced)
+
+    def closed(self, screen: Screen[Any]) -> None:
+        """Called by a screen over the tree when it is left."""
+        self._closed_at = time.monotonic()
 
     # Moves.
 
