@@ -19,7 +19,7 @@ def add(context: Context, *, name: str, url: str, auto: bool) -> int:
     with context.store() as store:
         remote = Remotes(store).add(name, url, auto=auto)
         by_itself = "; every turn goes there by itself" if remote.auto else ""
-        _tell(context, remote, f"Remote {safe(remote.name)}: {path_text(remote.url)}{by_itself}.")
+        _tell(context, remote, f"Remote {safe(remote.name)}: {path_text(remote.shown)}{by_itself}.")
     return 0
 
 
@@ -40,7 +40,7 @@ def listed(context: Context) -> int:
         width = max((len(remote.name) for remote in found), default=0)
         for remote in found:
             auto = out.paint("  every turn", DIM) if remote.auto else ""
-            out.line(f"{out.paint(f'{safe(remote.name):<{width}}', BOLD)}  {path_text(remote.url)}{auto}")
+            out.line(f"{out.paint(f'{safe(remote.name):<{width}}', BOLD)}  {path_text(remote.shown)}{auto}")
         if not found:
             out.line("No remote. Name one: `snapstore remote add origin URL`", DIM)
     return 0

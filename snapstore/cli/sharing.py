@@ -81,7 +81,7 @@ def turns_text(number: int) -> str:
 
 
 def tell_push(out: Output, pushed: Pushed) -> None:
-    where = safe(pushed.remote.name or pushed.remote.url)
+    where = safe(pushed.remote.name or pushed.remote.shown)
     if not pushed.updates:
         out.line(f"Nothing to push: {where} has everything." if not pushed.objects else f"Records pushed to {where}.")
         return
@@ -96,7 +96,7 @@ def tell_push(out: Output, pushed: Pushed) -> None:
 
 
 def tell_pull(out: Output, pulled: Pulled, more: str = " No file was changed.") -> None:
-    where = safe(pulled.remote.name or pulled.remote.url)
+    where = safe(pulled.remote.name or pulled.remote.shown)
     if pulled.empty:
         out.line(f"{where} is empty: nothing was pushed there yet.")
         return

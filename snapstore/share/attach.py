@@ -181,7 +181,7 @@ def _join(store: Store, url: str, id: str, progress: Progress | None, ask: Ask |
     remotes = [remote for remote in Remotes(store).list() if remote.url != absolute(url)]
     if attached.joined and remotes:
         raise Unsafe(
-            f"this store is shared with {remotes[0].url} already, as another project",
+            f"this store is shared with {remotes[0].shown} already, as another project",
             f"If it is to join anyway: `snapstore remote remove {remotes[0].name}` first.",
         )
     known = {remote.name for remote in Remotes(store).list()}

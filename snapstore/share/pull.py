@@ -57,7 +57,7 @@ class Pulled:
     def as_json(self) -> dict[str, Any]:
         return {
             "remote": self.remote.name or None,
-            "url": self.remote.url,
+            "url": self.remote.shown,
             "empty": self.empty,
             "objects": self.objects,
             "turns": self.turns,
@@ -156,7 +156,7 @@ class _Taking:
         store = self._store
         missing = [ref for ref, oid in interesting(self._survey.refs) if not self._shadow.objects.contains(oid)]
         if missing:
-            raise RemoteError(f"{self._remote.url} did not send what {missing[0]} leads to", "Try again.")
+            raise RemoteError(f"{self._remote.shown} did not send what {missing[0]} leads to", "Try again.")
         foreign = store.foreign()
         me = this_machine(store)
         machines = {**self._survey.machines}

@@ -58,7 +58,7 @@ class Pushed:
     def as_json(self) -> dict[str, Any]:
         return {
             "remote": self.remote.name or None,
-            "url": self.remote.url,
+            "url": self.remote.shown,
             "objects": self.objects,
             "turns": self.turns,
             "updates": self.updates,

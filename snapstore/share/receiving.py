@@ -7,6 +7,7 @@ it comes by another way (a second server, a file), by what it is called at home.
 from __future__ import annotations
 
 from snapstore.share.naming import Machine, name_folded, parts_of, variants
+from snapstore.timeline.documents import reads_as_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,7 +181,10 @@ class _Receiving:
         place, session, name = parts_of(ref)
         machine = self._machines.get(id) or Machine(id or "unknown", id or "unknown")
         session = self._session(session, machine, self._history.root(oid))
-        candidates = (f"{place}/{session}/{variant}" for variant in variants(name, machine))
+        # A server may call a branch `5`, or by a commit's hash: here that means something else.
+        misleads = reads_as_address(name)
+        fitting = (variant for variant in variants(name, machine) if variant != name or not misleads)
+        candidates = (f"{place}/{session}/{variant}" for variant in fitting)
         return next(one for one in candidates if name_folded(one) not in self._taken and one not in self._done.dropped)
 
     def _move(self, here: str, oid: bytes) -> None:

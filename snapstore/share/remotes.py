@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Unknown, Unsafe, Usage
+from snapstore.git.transports.urls import is_token, shown
 from snapstore.timeline.documents import check_name, encode
 
 TYPE_CHECKING = False
@@ -37,8 +38,13 @@ class Remote:
         self.url = url
         self.auto = auto
 
+    @property
+    def shown(self) -> str:
+        """The address without anything secret."""
+        return shown(self.url)
+
     def as_json(self) -> dict[str, Any]:
-        return {"name": self.name, "url": self.url, "auto": self.auto}
+        return {"name": self.name, "url": self.shown, "auto": self.auto}
 
 
 class Remotes:
@@ -58,7 +64,7 @@ class Remotes:
             known = {remote.name: remote for remote in self.list()}
             if name in known and known[name].url != url:
                 raise Usage(
-                    f"there is a remote {name} already: {known[name].url}",
+                    f"there is a remote {name} already: {known[name].shown}",
                     f"Choose another name, or `snapstore remote remove {name}` first.",
                 )
             known[name] = Remote(name, url, auto or (name in known and known[name].auto))
@@ -130,10 +136,10 @@ def refuse_password(url: str) -> None:
     """Raises Unsafe for an address with a password in it: whoever can read the file could push."""
     authority = url.partition("://")[2].partition("/")[0]
     user = authority.rpartition("@")[0]
-    if ":" in user:
+    if ":" in user or (is_token(user) and url.lower().startswith("http")):
         raise Unsafe(
-            "an address with a password in it is not kept",
-            "Leave the password out; git's credential helpers (`git config credential.helper`) are asked for it.",
+            f"an address with a {'password' if ':' in user else 'token'} in it is not kept",
+            "Leave it out; git's credential helpers (`git config credential.helper`) are asked for it.",
         )
 
 

@@ -48,7 +48,7 @@ class Reach:
         self.error: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        name, url = self.remote.name, self.remote.url
+        name, url = self.remote.name, self.remote.shown
         return {"remote": name, "url": url, "done": self.done, "left": self.left, "error": self.error}
 
     def told(self) -> list[str]:

@@ -44,6 +44,10 @@ def locate(graph: Graph, address: str) -> tuple[bytes, str | None]:
         if found is None:
             raise _no_turn(graph, graph.tip, int(address), address)
         return found, None
+    # A whole hash means that commit, whatever name somebody else may have given to a branch.
+    found = _by_hash(graph, address) if len(address) == 40 else None
+    if found is not None:
+        return found, None
     named = _named(graph, address)
     if named is not None:
         return named

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from snapstore.errors import Conflict, Unknown, Unsafe, Usage
 from snapstore.timeline.branch import ARCHIVED, CURRENT, LISTED, Branch
-from snapstore.timeline.documents import SessionState, check_name, encode, timestamp
+from snapstore.timeline.documents import SessionState, check_name, encode, reads_as_address, timestamp
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.ops import Operation, Operations
 from snapstore.timeline.recorder import MAIN, highest_seq
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Listing = list[Branch]
     Moves = list[RefMove]
-
-_UNITS = "smhd"
 
 
 class Branches:
@@ -360,9 +358,7 @@ def _in_words(ref: str) -> str:
 def check_own_name(name: str, what: str) -> str:
     """A name that a person gives: one that git and file systems take, and that no address looks like."""
     check_name(name, what)
-    number = name[:-1] if name[-1] in _UNITS else name
-    hash_like = 7 <= len(name) <= 40 and not set(name.lower()) - set("0123456789abcdef")  # as `log` prints them
-    if number.isdecimal() or name.startswith("#") or hash_like:
+    if reads_as_address(name):
         raise Unsafe(f"{name!r} cannot be a {what} name: it reads as a turn, a time or a hash", "Add a letter to it.")
     return name
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 _LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
 LONGEST_NAME = 200
+_UNITS = ("s", "m", "h", "d")
 _CHECK = ', "check": "'  # the last field: a checksum of the text before it
 
 
@@ -257,6 +258,13 @@ def check_name(name: str, what: str = "session") -> str:
             f"Use letters, digits, `.`, `_` and `-`, at most {LONGEST_NAME}, not starting with `.` or `-`.",
         )
     return name
+
+
+def reads_as_address(name: str) -> bool:
+    """Whether a name would be taken for a turn, a time or a hash (as `log` prints them)."""
+    number = name[:-1] if name[-1:] in _UNITS else name
+    hash_like = 7 <= len(name) <= 40 and not set(name.lower()) - set("0123456789abcdef")
+    return number.isdecimal() or name.startswith("#") or hash_like
 
 
 def timestamp(seconds: float) -> str:

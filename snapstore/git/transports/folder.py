@@ -17,7 +17,7 @@ from snapstore.errors import Corrupt, Failed, Remote, SnapstoreError, Unsafe
 from snapstore.git import missing, outgoing
 from snapstore.git.odb import Objects
 from snapstore.git.refs import Refs
-from snapstore.git.transport import MOVED, Connection
+from snapstore.git.transport import MOVED, PUSH, Connection
 from snapstore.git.transports.pktline import Advertisement
 from snapstore.git.transports.refmoves import move, sweep
 
@@ -52,6 +52,8 @@ class FolderConnection(Connection):
     _through_git = False
 
     def _open(self, service: str) -> Advertisement:
+        if service == PUSH:
+            _refuse_in_use(self.address.path)
         if not self._through_git and _plain(self.address.path):
             try:
                 found = Advertisement()
@@ -150,6 +152,25 @@ def _shared(into: Objects, tips: list[bytes], theirs: Objects) -> list[bytes]:
             shared.add(oid)
             found.append(oid)
     return found
+
+
+def _refuse_in_use(path: str) -> None:
+    """Raises Unsafe for a repository that somebody works in: turns do not belong among a person's own branches, and
+    what a store holds changes under its own lock only."""
+    hint = "Use a repository of its own: `git init --bare FOLDER`."
+    if os.path.lexists(f"{path}/.git") or _says_checkout(path):
+        raise Unsafe(f"{path} is a checkout", hint)
+    if os.path.exists(f"{os.path.dirname(path)}/state/format") and os.path.basename(path) == "store.git":
+        raise Unsafe(f"{path} is a store that is in use", hint)
+
+
+def _says_checkout(path: str) -> bool:
+    try:
+        with open(f"{path}/config", "rb") as file:
+            lines = file.read(1 << 16).lower().split(b"\n")
+    except OSError:
+        return False
+    return any(line.replace(b" ", b"").strip() == b"bare=false" for line in lines)
 
 
 def _plain(path: str) -> bool:

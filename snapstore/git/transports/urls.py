@@ -30,7 +30,9 @@ class Address:
         self.port = port
         self.user = user
         self.password = password
-        self.shown = path if scheme == "path" else f"{scheme}://{user and user + '@'}{self.place}{path}"
+        user = user.replace("@", "%40")
+        who = "…" if scheme in ("http", "https") and is_token(user) else user
+        self.shown = path if scheme == "path" else f"{scheme}://{who and who + '@'}{self.place}{path}"
 
     @property
     def place(self) -> str:
@@ -42,6 +44,21 @@ class Address:
     def url(self) -> str:
         """For http: without user and password, which travel in a header."""
         return f"{self.scheme}://{self.place}{self.path}"
+
+
+def is_token(user: str) -> bool:
+    """Whether the user in a web address is more likely a key to it: `https://ghp_…@github.com/`."""
+    return len(user) >= 20 and not set(user) & set(".%@ ")
+
+
+def shown(text: str) -> str:
+    """An address as it may be printed and kept: without password or token."""
+    if text.partition("://")[0].lower() in ("http", "https"):
+        try:
+            return parse(text).shown
+        except Unsafe:
+            return text.partition("://")[0] + "://…"
+    return text
 
 
 def parse(text: str) -> Address:
@@ -86,7 +103,10 @@ def _with_scheme(scheme: str, rest: str) -> Address:
         raise Unsafe("git:// knows no users", "Leave the name out, or use ssh or https.")
     if scheme == "ssh" and password:
         raise Unsafe("ssh takes no password from an address", "Use a key, and leave the password out.")
-    return Address(scheme, path, host, port, _user(_decoded(user)), _decoded(password))
+    user = _decoded(user)
+    # Over the web a user may be a mail address: it goes into a header, not to a program.
+    checked = _user(user.replace("@", "")) and user if scheme in ("http", "https") else _user(user)
+    return Address(scheme, path, host, port, checked, _decoded(password))
 
 
 def _like_scp(place: str, path: str) -> Address:

@@ -1,0 +1,104 @@
+"""What others can put on a server, and what one can ask of push by mistake: TESTING's remote list, from a user's side.
+What a hostile pack does is in test_incoming_hostile.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers import all_refs, git, git_in, on_disk
+from machines import Machine, bare
+
+from snapstore.share.remotes import Remotes
+
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> str:
+    return bare(tmp_path / "hub.git")
+
+
+@pytest.fixture
+def ada(tmp_path: Path, hub: str) -> Machine:
+    machine = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
+    machine.turn("Add violets", poem="roses\nviolets\n")
+    machine.turn("Add a title", title="Poem\n")
+    machine.push()
+    return machine
+
+
+# Names.
+
+
+@pytest.mark.parametrize("place", ["refs/heads", "refs/tags", "refs/snapstore/archive"])
+def test_no_name_from_a_server_takes_the_place_of_an_address(ada: Machine, hub: str, place: str) -> None:
+    """A commit's hash and a turn's number mean here what they meant before, whatever a server calls its branches."""
+    first = ada.snap_json("show", "--json", "1")["commit"]
+    empty = git(hub, "hash-object", "-t", "tree", "-w", "--stdin", feed=b"").decode().strip()
+    other = git(hub, "commit-tree", "-m", "Evil\n\nSnapstore-Session: shell", empty)
+    names = [first, first[:12], "1", "#1", "10m", "deadbeef"]
+    for name in names:
+        git(hub, "update-ref", f"{place}/shell/{name}", other.decode().strip())
+    ada.pull()
+    assert not {ref.rpartition("/")[2] for ref in ada.refs("refs/")} & set(names)
+    for address in (first, first[:12], "1"):
+        assert ada.snap_json("show", "--json", address)["commit"] == first
+    ada.snap("goto", "--exact", first)
+    assert set(on_disk(ada.root)) == {b"poem"}
+
+
+def test_a_whole_hash_means_its_commit_even_where_a_branch_has_that_name(ada: Machine) -> None:
+    """A store may have taken such a name from a server once."""
+    first, second = (ada.snap_json("show", "--json", number)["commit"] for number in ("1", "2"))
+    with ada.open() as store:
+        git(store.shadow.git_dir, "update-ref", f"refs/heads/shell/{first}", second)
+    assert ada.snap_json("show", "--json", first)["commit"] == first
+
+
+# Where a push must not go.
+
+
+def test_turns_are_not_pushed_into_a_checkout(ada: Machine, tmp_path: Path) -> None:
+    """The user's own `.git` is never written to, however it is spelled; nor is a repository that someone works in."""
+    git_in(ada.root, "init", "-q")
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    git_in(apart, "init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere"))
+    before = on_disk(ada.root / ".git")
+    for address in (".", "./.git", str(ada.root), f"file://{ada.root}", str(apart), str(tmp_path / "elsewhere")):
+        refused = ada.snap_json("push", "--json", address, status=15)
+        assert refused["error"] == "unsafe" and "git init --bare" in refused["hint"]
+    assert on_disk(ada.root / ".git") == before and not all_refs(str(tmp_path / "elsewhere"))
+
+
+def test_turns_are_not_pushed_into_a_store_that_is_in_use(ada: Machine, tmp_path: Path) -> None:
+    other = Machine(tmp_path, "other").init()
+    with other.open() as store:
+        git_dir = store.shadow.git_dir
+    before = all_refs(git_dir)
+    assert ada.snap_json("push", "--json", git_dir, status=15)["error"] == "unsafe"
+    assert all_refs(git_dir) == before
+
+
+# What must not be kept or shown.
+
+
+@pytest.mark.parametrize("who", [TOKEN, f"{TOKEN}:", f"ada:{TOKEN}", f"{TOKEN}:x-oauth-basic"])
+def test_an_address_with_a_token_in_it_is_neither_kept_nor_printed(ada: Machine, who: str) -> None:
+    url = f"HTTPS://{who}@127.0.0.1:1/turns.git"
+    for words in (["remote", "add", "spare", url], ["push", url], ["pull", url], ["clone", url, "new"]):
+        for form in ([], ["--json"]):
+            status = 15 if words[0] == "remote" else 17
+            done = ada.snap(*words, *form, status=status)
+            assert TOKEN not in done.stdout + done.stderr
+    with ada.open() as store:
+        assert [remote.name for remote in Remotes(store).list()] == ["origin"]
+        kept = [path for path in Path(store.state).rglob("*") if path.is_file()]
+        assert kept and not [path for path in kept if TOKEN in path.read_text("latin-1")]
+
+
+def test_a_name_in_an_address_is_kept(ada: Machine) -> None:
+    for number, url in enumerate(["https://ada@example.com/x", "https://ada.lovelace.1815%40example.com@host/x"]):
+        ada.snap("remote", "add", f"spare{number}", url)
+        assert url in ada.snap("remote").stdout
