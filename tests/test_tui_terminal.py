@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -56,6 +57,10 @@ class Terminal:
 
     def seen(self, *, colours: bool = False) -> str:
         return self._run("capture-pane", "-p", *(["-e"] if colours else []))
+
+    def modes(self) -> str:
+        """Whether another screen is shown, the mouse is reported, the cursor is seen."""
+        return self._run("display-message", "-p", "#{alternate_on} #{mouse_any_flag} #{cursor_flag}").strip()
 
     def wait(self, there: Callable[[], object]) -> None:
         end = time.monotonic() + PATIENCE
@@ -145,6 +150,22 @@ def test_what_is_typed_ahead_of_a_line_is_meant_for_it(terminal: Terminal, root:
     assert (root / "b4").exists() and (root / "a.txt").read_text() == "four\n"
     assert "Turn >6<" in terminal.seen()
     assert json.loads(snap(root, "ops", "--json").stdout)["operations"] == []
+
+
+def test_a_signal_to_end_gives_the_terminal_back(terminal: Terminal, root: Path) -> None:
+    terminal.type(f"{shlex.join([*PROGRAM, 'tui'])} & echo $! >pid; fg; echo left with $?")
+    terminal.press("Enter")
+    terminal.wait(lambda: "Turn >6<" in terminal.seen())
+    os.kill(int((root / "pid").read_text()), signal.SIGTERM)
+    terminal.wait(lambda: "left with 143" in terminal.seen())
+    assert terminal.modes() == "0 0 1"
+
+
+def test_a_terminal_that_can_do_nothing_is_refused(terminal: Terminal) -> None:
+    terminal.type(f"TERM=dumb {shlex.join([*PROGRAM, 'tui'])}; echo left with $?")
+    terminal.press("Enter")
+    terminal.wait(lambda: "left with 2" in terminal.seen())
+    assert "needs a terminal" in terminal.seen() and "snapstore tree" in terminal.seen()
 
 
 def test_a_mistake_of_ours_ends_it_without_a_traceback(terminal: Terminal) -> None:

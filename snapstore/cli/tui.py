@@ -20,7 +20,7 @@ LOOKS = ("auto", "dark", "light")
 def tui(context: Context, *, look: str | None, ascii: bool) -> int:
     if context.json:
         raise Usage("the terminal tree is for people", "`snapstore tree --json` is the tree for programs.")
-    if not (context.out.terminal and sys.stdin.isatty()):
+    if not (context.out.terminal and sys.stdin.isatty()) or os.environ.get("TERM") in ("dumb", ""):
         raise Usage("the terminal tree needs a terminal", "`snapstore tree` prints the same drawing anywhere.")
     try:
         from snapstore.tui.app import SnapstoreApp

@@ -119,8 +119,7 @@ class Painter:
             return safe(name)
         owner = self._graph.owner_of(name)
         if owner is not None:  # another machine's: whose
-            who = " of ".join(safe(text) for text in (owner["name"], owner.get("person", "")) if text)
-            state = f"{who}, {state}" if state else who
+            state = f"{whose(owner)}, {state}" if state else whose(owner)
         return called(name, self._graph.label(name), state)
 
     def _run(self, folded: Sequence[GraphNode]) -> str:
@@ -139,3 +138,8 @@ def called(name: str, label: str, state: str = "") -> str:
     if label == name:
         return f"{safe(name)} ({state})" if state else safe(name)
     return f"{label} ({safe(name)}{f', {state}' if state else ''})"
+
+
+def whose(owner: dict[str, str]) -> str:
+    """`laptop of Ada`: the machine and person of what is not ours."""
+    return " of ".join(safe(text) for text in (owner["name"], owner.get("person", "")) if text)

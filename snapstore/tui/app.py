@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,12 +121,19 @@ class SnapstoreApp(LookingApp):
 
     def on_mount(self) -> None:
         self._main_loop = asyncio.get_running_loop()
+        self._main_loop.add_signal_handler(signal.SIGTERM, self._end, signal.SIGTERM)
+        self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh(layout=True))
         self.tree_view.focus()
         self._show(self.snapshot)
         if self.words:
             self.tell("")
         self.at_once(self._follow, "follow")
         self.set_interval(AGES_EVERY, self.tree_view.repaint)
+
+    def _end(self, number: int) -> None:
+        """Asked to end from outside: the terminal is given back as it was, and a move that is under way is made whole
+        first."""
+        self.exit(return_code=128 + number)
 
     # The store, and what is shown of it.
 

@@ -6,6 +6,7 @@ from rich.text import Text
 from textual.widget import Widget
 from textual.widgets import Static
 
+from snapstore.timeline.painting import whose
 from snapstore.timeline.text import cells, clip, safe
 
 TYPE_CHECKING = False
@@ -46,9 +47,9 @@ class TitleBar(Widget):
         graph = snapshot.graph
         turn = graph.turn_of(snapshot.cursor)
         undone = sum(graph.nodes[oid].turn is not None for oid in snapshot.undone)
-        self._where = (
-            f"{safe(snapshot.session)} · {safe(snapshot.branch)} · {f'turn {turn}' if turn else 'the beginning'}"
-        )
+        owner = graph.owner_of(snapshot.branch)
+        branch = safe(snapshot.branch) + (f" ({whose(owner)})" if owner is not None else "")
+        self._where = f"{safe(snapshot.session)} · {branch} · {f'turn {turn}' if turn else 'the beginning'}"
         if undone:
             self._where += f", {undone:,} undone"
         branches = len(graph.branches) + len(graph.archived)

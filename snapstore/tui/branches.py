@@ -16,6 +16,7 @@ from textual.widgets import Static
 from snapstore.timeline.branch import ARCHIVED, CURRENT, Branch
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.ops import Operation
+from snapstore.timeline.painting import whose
 from snapstore.timeline.session import Session
 from snapstore.timeline.text import age, cells, clip, first_line, safe
 from snapstore.timeline.wording import turns_text
@@ -40,7 +41,7 @@ class BranchesScreen(Overlay[str | None]):
         Binding("enter", "switch", "switch"),
         Binding("r", "rename", "rename"),
         Binding("a", "archive", "archive"),
-        Binding("escape,q,b", "leave", "leave"),
+        Binding("escape,q,b,ctrl+c", "leave", "leave"),
     ]
     DEFAULT_CSS = """
     BranchesScreen { align: center middle; }
@@ -138,6 +139,7 @@ def _row(branch: Branch, width: int, now: float) -> Content:
     name += " " * (width - cells(name))
     mark = "@ " if branch.state == CURRENT else "  "
     parts = ["archived"] if branch.state == ARCHIVED else []
+    parts += [whose(branch.owner)] if branch.owner is not None else []
     parts += [branch.label] if branch.label != branch.name else []
     parts += [f"◆ {', '.join(branch.pinned)}"] if branch.pinned else []
     parts.append(first_line(branch.prompt) or ("(no prompt)" if branch.turns else "(no turns yet)"))

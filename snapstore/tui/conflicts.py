@@ -40,7 +40,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
         *(Binding(key, f"choose('{way}')", WORDS[way]) for key, way in zip("otmx", WORDS, strict=True)),
         *(Binding(key, f"choose_all('{way}')", show=False) for key, way in zip("OTMX", WORDS, strict=True)),
         Binding("enter", "go", "go", priority=True),
-        Binding("escape,q", "leave", "write nothing"),
+        Binding("escape,q,ctrl+c", "leave", "write nothing"),
         Binding("J,down", "pick(1)", show=False),
         Binding("K,up", "pick(-1)", show=False),
     ]

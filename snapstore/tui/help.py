@@ -71,7 +71,7 @@ SIGNS = (
 
 class HelpScreen(Overlay[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss", "close"),
+        Binding("escape,q,question_mark,enter,ctrl+c", "dismiss", "close"),
         Binding("j,down", "scroll(1)", "down", show=False),
         Binding("k,up", "scroll(-1)", "up", show=False),
     ]

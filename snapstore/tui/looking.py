@@ -46,6 +46,7 @@ class LookingApp(ActingApp):
         Binding("escape", "back_to_tree", show=False),
         Binding("question_mark", "help", "help"),
         Binding("q,ctrl+c", "quit", "quit"),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ class PlanScreen(AskingScreen[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,y", "go", "go"),
-        Binding("escape,n,q", "leave", "leave it"),
+        Binding("escape,n,q,ctrl+c", "leave", "leave it"),
     ]
     DEFAULT_CSS = """
     PlanScreen { align: center middle; }

@@ -23,7 +23,7 @@ _STYLES = {"current": "bold $here", "archived": "$quiet"}
 class UndolistScreen(Overlay[bytes | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "look", "look at it"),
-        Binding("escape,q", "leave", "leave"),
+        Binding("escape,q,ctrl+c", "leave", "leave"),
     ]
     DEFAULT_CSS = """
     UndolistScreen { align: center middle; }
