@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers import all_refs, assert_equal, in_commit, on_disk, write
+from helpers import all_refs, assert_equal, git, in_commit, on_disk, write
 from machines import Machine, bare
 
 from snapstore.errors import Usage
@@ -197,8 +197,9 @@ def test_their_branches_do_not_count_against_the_limit(tmp_path: Path) -> None:
     assert {f"Bob {number}" for number in range(4)} <= ada.prompts()
 
 
-def test_a_session_of_ones_own_beside_theirs_of_the_same_name(tmp_path: Path) -> None:
-    """Bob never went to Ada's `notes` and records in a session called so: a second root, two lines, both whole."""
+def test_a_first_turn_in_a_session_of_theirs_goes_on_from_their_newest(tmp_path: Path) -> None:
+    """Bob never went to Ada's `notes` and records in a session called so: it stays one tree, with a way to every turn.
+    A pull in the middle of his turn moves nothing under it."""
     hub = bare(tmp_path / "hub.git")
     ada = Machine(tmp_path, "ada").init(f="0\n").remote(hub)
     ada.turn("Ada's note", session="notes", f="1\n")
@@ -206,19 +207,31 @@ def test_a_session_of_ones_own_beside_theirs_of_the_same_name(tmp_path: Path) ->
     ada.push()
     bob = Machine(tmp_path, "bob")
     bob.clone(hub)
-    bob.turn("Bob's note", session="notes", g="1\n")
     with bob.open() as store:
+        assert store.shadow.refs.value("refs/snapstore/cursor/notes") is None
+        theirs = store.shadow.refs.read("refs/heads/notes/main")
+        store.session("notes").begin("Bob's note")
+    before = on_disk(bob.root)
+    ada.turn("Meanwhile", session="notes", f="3\n")
+    ada.push()
+    bob.pull()
+    write(bob.root / "g", "1\n")
+    with bob.open() as store:
+        store.session("notes").end()
+        line = git(store.shadow.git_dir, "rev-list", "refs/heads/notes/main-2").decode().split()
+        assert theirs is not None and theirs.hex() in line
         graph = Graph(store, "notes")
-        assert len([node for node in graph.nodes.values() if node.parent is None]) == 2
-    assert "Bob's note" in bob.snap("tree", "--session", "notes").stdout
-    assert len(bob.snap_json("tree", "--all", "--json", "--session", "notes")["nodes"]) == 4
-    pushed = bob.push()
-    assert pushed.refs["refs/heads/notes/main-2"] == "refs/heads/notes@bob/main-2"
+        assert len([node for node in graph.nodes.values() if node.parent is None]) == 1
+    assert bob.push().refs["refs/heads/notes/main-2"] == "refs/heads/notes/main-2"
     ada.pull()
-    assert {"refs/heads/notes/main", "refs/heads/notes@bob/main-2"} <= set(ada.refs())
-    bob.turn("Bob's next", session="notes", g="2\n")
-    assert bob.push().refs["refs/heads/notes/main-2"] == "refs/heads/notes@bob/main-2"
-    bob.snap("undo", "2", "-y", "--session", "notes")
+    assert {"refs/heads/notes/main", "refs/heads/notes/main-2"} <= set(ada.refs())
+    bob.snap("undo", "-y", "--session", "notes")
+    assert on_disk(bob.root) == before
+    bob.snap("redo", "--session", "notes")
+    bob.snap("compare", "main", "main-2", "--session", "notes")
+    bob.snap("goto", "--exact", "main", "-y", "--session", "notes")
+    assert on_disk(bob.root) == on_disk(ada.root)
+    bob.snap("earlier", "1", "--exact", "-y", "--session", "notes")
     for machine in (ada, bob):
         machine.whole()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from snapstore.git.shadow import Shadow
     from snapstore.git.trees import Change
     from snapstore.timeline.capture import Capture
+    from snapstore.timeline.foreign import Foreign
     from snapstore.timeline.scrub import Scrub
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
@@ -48,9 +49,12 @@ class Recorder:
         self.session = session
         self.cursor_ref = f"refs/snapstore/cursor/{session}"
         value = self._cursor_value = self._refs.value(self.cursor_ref)
+        foreign = store.foreign()
         self._start = self._refs.read(value) if isinstance(value, str) else value
+        if value is None and foreign.refs:
+            self._start = newest_of_others(store, session, foreign)
         # The branch that the line goes on. One of another machine is never written to: the line leaves it.
-        self._on = value if isinstance(value, str) and value not in store.foreign().refs else None
+        self._on = value if isinstance(value, str) and value not in foreign.refs else None
         self.cursor = self._start
         self.tree = store.shadow.commit(self._start).tree if self._start else None
         self._state = store.documents.session(session) or self._state_from_refs()
@@ -141,6 +145,8 @@ class Recorder:
                 ref_moves += [(branch, None, self.cursor), (self.cursor_ref, self._cursor_value, branch)]
                 files[f"sessions/{self.session}.json"] = encode(self._state)
                 ref_moves += self._make_room(files)
+        elif self._cursor_value is None and self._start is not None:
+            ref_moves.append((self.cursor_ref, None, self._start))  # stays there, whatever a pull brings meanwhile
         if self._records:
             old, new = store.shadow.add_notes(writer, self._encoded(), max(0, int(self._now)))
             ref_moves.append((notes.REF, old, new))
@@ -251,6 +257,14 @@ class Recorder:
         else:  # the line goes on from before a tip: its own last number is not the highest
             own = highest_seq(self._store, self.session)
         return max(self._state.floor, own)
+
+
+def newest_of_others(store: Store, session: str, foreign: Foreign) -> bytes | None:
+    """Where a session goes on that only other machines have turns in: a beginning of its own under the same name would
+    lead to none of theirs."""
+    places = (f"refs/heads/{session}/", f"refs/snapstore/archive/{session}/")
+    tips = {store.shadow.refs.read(ref) for ref in foreign.refs if ref.startswith(places)}
+    return max((tip for tip in tips if tip), key=lambda tip: (store.shadow.commit(tip).seconds, tip), default=None)
 
 
 def highest_seq(store: Store, session: str) -> int:
