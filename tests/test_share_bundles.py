@@ -119,3 +119,19 @@ def test_a_file_of_another_project_or_of_none_is_refused(tmp_path: Path, ada: Ma
     assert ada.snap_json("import", str(mine), "--json", status=14)["error"] == "corrupt"
     assert ada.refs("refs/") == before
     ada.whole()
+
+
+def test_a_file_for_others_is_searched_for_secrets_as_a_push_is(tmp_path: Path, ada: Machine) -> None:
+    """Status 18 and no file, until that finding is allowed; what the reader has is not searched again."""
+    before = tmp_path / "before.bundle"
+    ada.snap("export", str(before))
+    ada.turn("Add a key", config='token = "ghp_' + "a1B2c3D4e5" * 3 + 'f6G7h8"\n')
+    file = tmp_path / "turns.bundle"
+    for words in ([], ["--since", str(before)]):
+        refused = ada.snap_json("export", str(file), *words, "--json", status=18)
+        assert refused["error"] == "secret" and not file.exists()
+    (found,) = refused["findings"]
+    assert (found["path"], found["turn"], found["line"], found["rule"]) == ("config", 2, 1, "github-token")
+    ada.snap("export", str(file), "--allow", found["fingerprint"])
+    ada.snap("export", str(tmp_path / "after.bundle"), "--since", str(file))
+    assert git(str(tmp_path), "bundle", "list-heads", str(file))

@@ -553,7 +553,7 @@ def test_a_folder_s_hooks_and_settings_run_nothing(tmp_path: Path) -> None:
     """A repository in a folder may be anybody's (an unpacked archive): what it wants run is not run."""
     git_dir = bare(tmp_path / "server.git")
     trap = tmp_path / "trapped"
-    for name in ("pre-receive", "update", "post-receive", "post-update", "reference-transaction", "pre-auto-gc"):
+    for name in ("post-receive", "post-update", "pre-auto-gc"):
         write(git_dir / "hooks" / name, f"#!/bin/sh\ntouch {trap}\n", executable=True)
     other = History(tmp_path / "other.git")
     (git_dir / "objects" / "info" / "alternates").write_text(f"{other.git_dir}/objects\n")
@@ -564,6 +564,18 @@ def test_a_folder_s_hooks_and_settings_run_nothing(tmp_path: Path) -> None:
         assert push_all(remote, history) == {MAIN: None}
         pull_all(remote, shadow_with(tmp_path / "third.git"))
     assert not trap.exists()
+
+
+@pytest.mark.parametrize("name", ["pre-receive", "update", "proc-receive", "reference-transaction"])
+def test_a_folder_that_hooks_guard_is_not_pushed_to_past_them(tmp_path: Path, name: str) -> None:
+    """They are not run, so nobody knows what they would say."""
+    git_dir = bare(tmp_path / "server.git")
+    write(git_dir / "hooks" / name, f"#!/bin/sh\ntouch {tmp_path}/trapped\n", executable=True)
+    with open_remote(str(git_dir)) as remote, pytest.raises(Remote, match=f"has a {name} hook"):
+        push_all(remote, History(tmp_path / "ours.git", turns=2))
+    assert not (tmp_path / "trapped").exists() and not all_refs(str(git_dir))
+    with open_remote(str(git_dir)) as remote:
+        assert remote.refs() == {}
 
 
 def test_a_link_in_a_folder_leads_nowhere(tmp_path: Path) -> None:

@@ -10,11 +10,15 @@ if TYPE_CHECKING:
     from snapstore.cli.context import Context
 
 
-def export(context: Context, *, file: str, since: str | None) -> int:
+def export(context: Context, *, file: str, since: str | None, allow: tuple[str, ...]) -> int:
     from snapstore.cli.sharing import Transfer
     from snapstore.share.bundles import export as write
 
     with context.store() as store:
+        if allow:
+            from snapstore.share import secrets
+
+            secrets.allow(store, allow)
         with Transfer(context) as progress:
             done = write(store, file, since=since, progress=progress)
         if context.json:
@@ -34,7 +38,7 @@ COMMAND = Command(
     "export",
     export,
     "Write everything that is recorded, of everybody, into FILE: a git bundle, for a machine with no network between. "
-    "`import FILE` takes it in there, `clone FILE DIR` makes a folder of it. Not searched for secrets.",
+    "`import FILE` takes it in there, `clone FILE DIR` makes a folder of it. Searched for secrets as a push is.",
     options=(
         Option(
             "since",
@@ -42,6 +46,13 @@ COMMAND = Command(
             "Only what is new after an earlier export, which the reader has.",
             metavar="FILE",
             complete="file",
+        ),
+        Option(
+            "allow",
+            "--allow",
+            "Allow a finding that is no secret, by the word that the refused export printed.",
+            metavar="WORD",
+            many=True,
         ),
         QUIET,
     ),

@@ -39,13 +39,17 @@ class Exported:
 
 
 def export(store: Store, path: str, *, since: str | None = None, progress: Progress | None = None) -> Exported:
-    """Writes a bundle. With `since`, an earlier one that the reader has already, only what came after it."""
+    """Writes a bundle. With `since`, an earlier one that the reader has already, only what came after it. Raises Secret
+    where it would publish one, as a push does."""
     known = list(bundle.read_header(since).refs.values()) if since is not None else []
     shadow = store.shadow
     refs = shared_refs(store)
     records = shadow.refs.read(NOTES)
     if records is not None:
         refs[NOTES] = records
+    from snapstore.share import secrets
+
+    secrets.refuse(secrets.check_refs(store, refs, known), f"snapstore export {path}", "written")
     seconds = max(0, int(store.clock()))
     writer = shadow.objects.writer()
     try:

@@ -162,7 +162,7 @@ class _Attempt:
         fresh = [oid for oid, kind in new if kind == COMMIT]
         blobs = self._records(own, fresh)
         self._ancestry.save()
-        self._refuse_secrets(fresh, blobs)
+        self._refuse_secrets(fresh, blobs, {name: new for name, (_, new) in branches.items() if new is not None})
         writer = self._shadow.objects.writer()
         try:
             words = self._words(writer, names, blobs, refs)
@@ -227,13 +227,13 @@ class _Attempt:
             mine,
         )
 
-    def _refuse_secrets(self, fresh: list[bytes], blobs: Mapping[bytes, bytes]) -> None:
+    def _refuse_secrets(self, fresh: list[bytes], blobs: Mapping[bytes, bytes], refs: Mapping[str, bytes]) -> None:
         from snapstore.share import secrets
 
         commits = [oid for oid in fresh if oid not in self._cleared]
         records = [(oid, blob) for oid, blob in blobs.items() if blob not in self._cleared]
-        if commits or records:
-            secrets.refuse(secrets.check(self._store, commits, records))
+        if commits or records or refs:
+            secrets.refuse(secrets.check(self._store, commits, records, refs=refs))
             self._cleared.update(commits, (blob for _, blob in records))
 
     def _words(
@@ -300,6 +300,10 @@ class _Attempt:
             if remote.name and document.pushed != after:
                 document.pushed = after
                 files[document_of(remote)] = encode(document)
+            # A forget that came between has taken away what was pushed: nothing here may lead to it.
+            self._shadow.objects.refresh()
+            contains = self._shadow.objects.contains
+            moves = [move for move in moves if not isinstance(move[2], bytes) or contains(move[2])]
             if moves or files:
                 store.journal.carry_out(moves, files, what=f"push to {remote.name or 'a remote'}")
         commit = self._shadow.commit

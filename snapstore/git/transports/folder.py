@@ -43,6 +43,7 @@ _PLAIN = {
 }
 _PARTS = (".", "objects", "objects/pack", "refs", "config", "HEAD")
 _UNUSUAL = ("objects/info/alternates", "objects/info/http-alternates", "commondir", "shallow", "config.worktree")
+_GUARDS = ("pre-receive", "update", "proc-receive", "reference-transaction")
 _CAPABILITIES = ("atomic", "report-status", "delete-refs", "ofs-delta")
 KEPT = b"snapstore push\n"
 _KEPT_AT_MOST = 600.0  # seconds from the objects to their refs
@@ -156,10 +157,16 @@ def _shared(into: Objects, tips: list[bytes], theirs: Objects) -> list[bytes]:
 
 def _refuse_in_use(path: str) -> None:
     """Raises Unsafe for a repository that somebody works in: turns do not belong among a person's own branches, and
-    what a store holds changes under its own lock only."""
+    what a store holds changes under its own lock only. And Remote for one that is guarded by hooks."""
     hint = "Use a repository of its own: `git init --bare FOLDER`."
     if os.path.lexists(f"{path}/.git") or _says_checkout(path):
         raise Unsafe(f"{path} is a checkout", hint)
+    guard = next((name for name in _GUARDS if os.access(f"{path}/hooks/{name}", os.X_OK)), None)
+    if guard is not None:  # run, it could do anything: the folder may have come in an archive. Passed by, it guards not
+        raise Remote(
+            f"{path} has a {guard} hook, and hooks of a folder are not run",
+            "Push to it by way of a server (ssh, https, git daemon), or take the hook away.",
+        )
     if os.path.exists(f"{os.path.dirname(path)}/state/format") and os.path.basename(path) == "store.git":
         raise Unsafe(f"{path} is a store that is in use", hint)
 
