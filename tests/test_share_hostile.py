@@ -3,6 +3,8 @@ What a hostile pack does is in test_incoming_hostile.py."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,39 @@ def test_a_name_in_an_address_is_kept(ada: Machine) -> None:
     for number, url in enumerate(["https://ada@example.com/x", "https://ada.lovelace.1815%40example.com@host/x"]):
         ada.snap("remote", "add", f"spare{number}", url)
         assert url in ada.snap("remote").stdout
+
+
+def test_a_password_for_one_run_is_kept_nowhere(ada: Machine, tmp_path: Path) -> None:
+    """Not even as the word on who holds the store's lock."""
+    ada.snap("push", f"http://ada:{TOKEN}@127.0.0.1:1/turns.git", status=17)
+    ada.snap("remote", "add", f"http://ada:{TOKEN}@127.0.0.1:1/turns.git", "x", status=15)
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in kept if path.name == "lock"]
+    assert not [path for path in kept if TOKEN.encode() in path.read_bytes()]
+
+
+# A server that is not what it was.
+
+
+@pytest.mark.parametrize("what", ["restored", "notes gone"])
+def test_a_server_that_went_back_gets_every_record_again(ada: Machine, hub: str, tmp_path: Path, what: str) -> None:
+    """S1-60: a branch without what was said in its turns is half of it."""
+    shutil.copytree(hub, tmp_path / "backup.git")
+    ada.turn("Two\n\nat length", poem="2\n")
+    ada.push()
+    ada.turn("Three\n\nat length", poem="3\n")
+    ada.push()
+    if what == "restored":
+        shutil.rmtree(hub)
+        shutil.copytree(tmp_path / "backup.git", hub)
+    else:
+        git(hub, "update-ref", "-d", "refs/notes/turns")
+    ada.turn("Four", poem="4\n")
+    ada.push()
+    for commit in git(hub, "rev-list", "--max-count=5", "refs/heads/shell/main").decode().split()[:-1]:
+        assert json.loads(git(hub, "notes", "--ref=turns", "show", commit))["turn"]
+    assert not ada.push().objects
+    bob = Machine(tmp_path, "bob")
+    bob.clone(hub)
+    assert "at length" in bob.snap("show", "4").stdout
+    assert ada.pull().updates == []

@@ -35,6 +35,13 @@ def notes_ref(remote: Remote) -> str | None:
     return f"refs/snapstore/remotes/{remote.name}/notes" if remote.name else None
 
 
+def known_notes(store: Store, remote: Remote, theirs: bytes, ancestry: Ancestry) -> bytes | None:
+    """The server's records as both sides last knew them. A server that went back to a backup knows them no longer."""
+    ref = notes_ref(remote)
+    base = store.shadow.refs.read(ref) if ref is not None else None
+    return base if base is not None and ancestry.descends(theirs, base) else None
+
+
 def exchanged(store: Store, remote: Remote) -> Exchanged:
     found = store.documents.read(Exchanged, document_of(remote)) if remote.name else None
     return found or Exchanged()

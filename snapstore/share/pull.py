@@ -13,7 +13,16 @@ from snapstore.git.bundle import is_bundle, read_header
 from snapstore.git.objects import COMMIT, EMPTY_TREE
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.share.ancestry import Ancestry
-from snapstore.share.local import document_of, exchanged, haves, latest_moves, machine_moves, notes_ref, shared_refs
+from snapstore.share.local import (
+    document_of,
+    exchanged,
+    haves,
+    known_notes,
+    latest_moves,
+    machine_moves,
+    notes_ref,
+    shared_refs,
+)
 from snapstore.share.machine import PREFIX, this_machine
 from snapstore.share.notes import Own, to_take
 from snapstore.share.push import ATTEMPTS, wait
@@ -236,13 +245,14 @@ class _Taking:
         base_ref = notes_ref(self._remote)
         if theirs is None:
             return
-        base = shadow.refs.read(base_ref) if base_ref is not None else None
+        held = shadow.refs.read(base_ref) if base_ref is not None else None
         ours = shadow.refs.read(notes.REF)
-        if theirs != base:
+        if theirs != held:
             tree = shadow.commit(ours).tree if ours is not None else EMPTY_TREE
             owned = [oid for ref, oid in local.items() if ref not in received.origins]
             others = [received.made.get(ref, (None, local.get(ref, b"")))[1] for ref in received.origins]
             own = Own(self._ancestry, owned, others)
+            base = known_notes(self._store, self._remote, theirs, self._ancestry)
             base_tree = shadow.commit(base).tree if base is not None else None
             blobs, self._pulled.refused = to_take(shadow, tree, shadow.commit(theirs).tree, base_tree, own)
             if blobs:
@@ -251,7 +261,7 @@ class _Taking:
                 data = commits.encode(merged, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
                 self._moves.append((notes.REF, ours, writer.add(COMMIT, data)))
             if base_ref is not None:
-                self._moves.append((base_ref, base, theirs))
+                self._moves.append((base_ref, held, theirs))
         self._moves += latest_moves(self._store, self._remote, theirs)
 
     def _remember(self, foreign: Foreign, received: Received) -> None:

@@ -14,7 +14,16 @@ from snapstore.git import commits, missing, notes
 from snapstore.git.objects import COMMIT, EMPTY_TREE
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.share.ancestry import Ancestry
-from snapstore.share.local import document_of, exchanged, haves, latest_moves, machine_moves, notes_ref, own_refs
+from snapstore.share.local import (
+    document_of,
+    exchanged,
+    haves,
+    known_notes,
+    latest_moves,
+    machine_moves,
+    notes_ref,
+    own_refs,
+)
 from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
 from snapstore.share.naming import publish, updates
 from snapstore.share.notes import Own, to_send
@@ -212,8 +221,7 @@ class _Attempt:
         ours, theirs = shadow.refs.read(notes.REF), self.survey.notes
         if ours is None:
             return {}
-        base_ref = notes_ref(self._remote)
-        base = shadow.refs.read(base_ref) if base_ref is not None and theirs is not None else None
+        base = known_notes(self._store, self._remote, theirs, self._ancestry) if theirs is not None else None
         foreign = self._store.foreign().refs
         others = [oid for ref in foreign if (oid := shadow.refs.read(ref)) is not None]
         mine = Own(self._ancestry, own.values(), others)

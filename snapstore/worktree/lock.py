@@ -57,7 +57,8 @@ class StoreLock:
                     raise Busy(f"the store is in use by {self._holder(fd)}")
                 time.sleep(pause)
                 pause = min(pause * 1.5, 0.05)
-            holder = f"{os.getpid()} {' '.join(sys.argv[:3])}".encode("utf-8", "replace")
+            words = [word for word in sys.argv[:3] if "://" not in word]  # an address may have a password in it
+            holder = f"{os.getpid()} {' '.join(words)}".encode("utf-8", "replace")
             os.pwrite(fd, holder[:_HOLDER].ljust(_HOLDER), 0)
         except BaseException:
             os.close(fd)
