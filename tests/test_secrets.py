@@ -21,7 +21,7 @@ from test_cli import snap, snap_json
 from snapstore import Store
 from snapstore.errors import Secret, Usage
 from snapstore.git.notes import REF
-from snapstore.share import detect, rules, secrets
+from snapstore.share import detect, narrowing, rules, secrets
 from snapstore.share.secrets import Finding
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -135,15 +135,25 @@ def test_settings_without_quotes_are_read_in_files_of_settings(root: Path, store
     ]
 
 
-def test_long_words_are_all_of_them() -> None:
-    """What the quick way gives is what the plain one would."""
+def test_the_quick_way_finds_what_the_plain_one_would() -> None:
+    """Wherever a token stands, and whatever is around it."""
     dice = random.Random(5)
+    lines = [
+        *TOKENS.values(),
+        "12345678:AA" + made(33),
+        "AccountKey=" + made(86) + "==",
+        "secretAccessKey: " + made(40),
+    ]
+    lines += ["eyJhbGciOiJub25lIn0" + "." + "eyJhIjoxfQ" + "." + made(20), f"token['x'] => '{made(8)}'"]
+    lines += [f'{{"api_key" :   `{made(250)}`}}', f'PASSWORD := "{made(9)}é"']
     for _ in range(300):
-        text = "".join(
-            dice.choice("aB3_-+/.=:  \n\"'(é\0") * dice.randrange(1, 25) for _ in range(dice.randrange(40))
-        ).encode()
-        plain = [word for word in re.split(rb"[^A-Za-z0-9_+/.=:-]+", text) if len(word) >= 20]
-        assert rules.long_words(text) == b"\n".join(plain)
+        noise = ["".join(dice.choices("aB3_-+/.=:  \n\"'(é\0", k=dice.randrange(60))) for _ in lines]
+        text = "\n".join(a + dice.choice(" \"'(\n") + b for a, b in zip(noise, lines, strict=True)).encode()
+        for rule in rules.ANYWHERE:
+            if rule.within is not None:
+                part = rule.within(text)
+                plain = {secret for _, _, secret in rule.found_in(text, text.lower())}
+                assert plain <= {secret for _, _, secret in rule.found_in(part, part.lower())}, rule.name
 
 
 # Names.
@@ -337,7 +347,8 @@ def test_no_text_takes_for_ever(rule: rules.LineRule) -> None:
             text = (mark + filler) * ((1 << 17) // len(mark + filler))
             start = time.process_time()
             list(rule.found_in(text, text.lower()))
-            rules.long_words(text)
+            narrowing.around_tokens(text)
+            narrowing.around_values(text)
             assert time.process_time() - start < 2, (mark, filler)
 
 

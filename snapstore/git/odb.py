@@ -39,6 +39,18 @@ class Objects:
             raise Missing(oid)
         return found
 
+    def read_small(self, oid: bytes, most: int) -> bytes | None:
+        """The data of an object of no more than so many bytes, or None: one look where `header` and `read` take two."""
+
+        def loose(oid: bytes) -> tuple[bytes | None] | None:
+            opened = self._loose_open(oid)
+            return opened and (b"".join(opened[2]) if opened[1] <= most else None,)
+
+        found = self._locate(oid, lambda pack, offset: (pack.read_small(offset, most),), loose)
+        if found is None:
+            raise Missing(oid)
+        return found[0]
+
     def read_kind(self, oid: bytes, kind: bytes) -> bytes:
         found, data = self.read(oid)
         if found != kind:

@@ -88,6 +88,20 @@ class Pack:
             self._hold(at, number, data)
         return KIND_NAMES[number], data
 
+    def read_small(self, offset: int, most: int) -> bytes | None:
+        """The data of an object of no more than so many bytes, or None."""
+        number, size, start, _, _ = self.entry(offset)
+        if number not in KIND_NAMES:
+            return self.read(offset)[1] if self.header(offset)[1] <= most else None
+        if size > most:
+            return None
+        inflate = zlib.decompressobj()
+        try:
+            data = inflate.decompress(os.pread(self._open(), size + 64, start), size + 1)
+        except zlib.error as error:
+            raise self._damaged(str(error)) from None
+        return data if inflate.eof and len(data) == size else self._inflate(start, size)
+
     def _hold(self, offset: int, number: int, data: bytes) -> None:
         """Keeps what deltas build on: a chain of 50 read from each of its ends would be resolved 50 times over."""
         if len(data) > BASES_HELD >> 4:

@@ -57,19 +57,21 @@ class Detector:
         self._left = MOST
 
     def found_in(self, data: bytes, words: bytes | None = None) -> Iterator[tuple[str, int, bytes]]:
-        """Rule, place and secret. `words` are the data's long words, where they are known: its secrets are such."""
+        """Rule, place and secret. `words` are the data's long words and what stands before them, where that is known:
+        its secrets are in there."""
         words = data if words is None else words
         text = ""
         for module, name, marks, hint in self._asked:
-            if self._left <= 0 or not hint(words) or not any(mark in data for mark in marks):
+            if self._left <= 0 or not any(mark in words for mark in marks) or not hint(words):
                 continue
             plugin = self._plugin(module, name)
             if plugin is None:
                 continue
-            self._left -= len(data)
-            text = text or data.decode("latin-1")
-            for at, secret in _found(plugin, text):
-                yield f"detect-secrets: {plugin.secret_type}", at, secret
+            self._left -= len(words)
+            text = text or words.decode("latin-1")
+            for secret in _found(plugin, text):
+                for at in _places(plugin, data, secret):
+                    yield f"detect-secrets: {plugin.secret_type}", at, secret
 
     def _plugin(self, module: str, name: str) -> Any:
         """None where it is not installed, or a version that does not have it."""
@@ -83,12 +85,23 @@ class Detector:
         return self._plugins[name]
 
 
-def _found(plugin: Any, text: str) -> Iterator[tuple[int, bytes]]:
+def _found(plugin: Any, text: str) -> list[bytes]:
+    """The secrets in a text, each once."""
+    found: dict[str, None] = {}
     for at in sorted({match.start() for pattern in plugin.denylist for match in pattern.finditer(text)}):
-        for secret in plugin.analyze_string(_line(text, at)):
-            found = secret.encode("latin-1")
-            if _DIGIT(found) and is_random(found):
-                yield max(at, text.find(secret, at)), found
+        found.update(dict.fromkeys(plugin.analyze_string(_line(text, at))))
+    secrets = [secret.encode("latin-1") for secret in found]
+    return [secret for secret in secrets if _DIGIT(secret) and is_random(secret)]
+
+
+def _places(plugin: Any, data: bytes, secret: bytes) -> Iterator[int]:
+    """Where it is one, in the whole of its line."""
+    at = data.find(secret)
+    while at >= 0:
+        text = data[max(0, at - LONGEST) : at + LONGEST].decode("latin-1")
+        if secret.decode("latin-1") in plugin.analyze_string(_line(text, min(at, LONGEST))):
+            yield at
+        at = data.find(secret, at + len(secret))
 
 
 def _line(text: str, at: int) -> str:

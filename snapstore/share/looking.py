@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 
 from snapstore.git.objects import BLOB, CHUNK, LINK
 from snapstore.share.detect import Detector
-from snapstore.share.rules import ANYWHERE, LIMITED, LONGEST, MAY_BE_NAMED, NAMES, long_words
+from snapstore.share.narrowing import around_tokens
+from snapstore.share.rules import ANYWHERE, LIMITED, LONGEST, MAY_BE_NAMED, NAMES
 from snapstore.worktree.parallel import in_two
 
 TYPE_CHECKING = False
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from snapstore.git.odb import Objects
-    from snapstore.share.rules import LineRule, NameRule
+    from snapstore.share.narrowing import around_tokens
+from snapstore.share.rules import LineRule, NameRule
 
     Hit = tuple[str, int, bytes]  # rule, line number from 1, the secret
     File = tuple[bytes, bytes, bytes]  # path, mode, blob
@@ -57,12 +59,12 @@ class Look:
         own = [rule for rule in LIMITED if rule.applies(path)]
         if blob in self._clean and not own:
             return
-        size = self._objects.header(blob)[1]
-        if size > _SMALL:
+        data = self._objects.read_small(blob, _SMALL)
+        if data is None:
             for name, line, secret in self.text(self._objects.stream(blob), (*ANYWHERE, *own)):
                 yield name, path, line, secret
-        elif size:
-            text = b"".join(_text((self._objects.read_kind(blob, BLOB),)))
+        elif data:
+            text = b"".join(_text((data,)))
             for name, line, secret in self.text((text,), own) if own else ():
                 yield name, path, line, secret
             if text:
@@ -119,12 +121,18 @@ class Look:
     ) -> Iterator[tuple[str, int, bytes]]:
         # Nearer to the end it may be cut off; what begins there comes again in the next window.
         end = len(data) if final else len(data) - LONGEST
-        folded = data.lower()
-        words = long_words(data) if len(data) > _SMALL else None
+        parts: dict[Callable[[bytes], bytes], tuple[bytes, bytes]] = {}
         taken: list[int] = []
+        folded = b""
         for rule in rules:
-            if words is not None and rule.word and next(rule.found_in(words, b""), None) is None:
-                continue
+            if rule.within is not None and len(data) > _SMALL:
+                if rule.within not in parts:
+                    part = rule.within(data)
+                    parts[rule.within] = part, part.lower()
+                if next(rule.found_in(*parts[rule.within]), None) is None:
+                    continue
+            if rule.after is not None:
+                folded = folded or data.lower()
             for at, to, secret in rule.found_in(data, folded):
                 if to > end or (batch is not None and not batch.is_in_one(at, to)):
                     continue
@@ -132,10 +140,15 @@ class Look:
                 if near == len(taken) or taken[near] != at:
                     taken.insert(near, at)
                     yield rule.name, at, secret
-        for name, at, secret in self._detector.found_in(data[:end], words) if ANYWHERE[0] in rules else ():
+        for name, at, secret in self._asked(data[:end], parts) if ANYWHERE[0] in rules else ():
             near = bisect_left(taken, at - _SAME)
             if near == len(taken) or taken[near] > at + _SAME:
                 yield name, at, secret
+
+    def _asked(
+        self, data: bytes, parts: dict[Callable[[bytes], bytes], tuple[bytes, bytes]]
+    ) -> Iterator[tuple[str, int, bytes]]:
+        return self._detector.found_in(data, *parts.get(around_tokens, ())[:1])
 
 
 class _Batch:

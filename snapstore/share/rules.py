@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from math import log2
 
+from snapstore.share.narrowing import around_tokens, around_values, is_plain
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,9 +38,9 @@ class LineRule:
     it) is the secret, and `sure` has the last word. `files` limits it to some.
 
     With `after` the marks are in lower case and stand for any, the pattern is what follows one, and what comes before
-    it in its line must match `after`. Any other is one `word` (see `long_words`) unless said."""
+    it in its line must match `after`. All of it is found in what `within` gives, if that is said."""
 
-    __slots__ = ("after", "files", "help", "marks", "name", "pattern", "sure", "word")
+    __slots__ = ("after", "files", "help", "marks", "name", "needs", "pattern", "sure", "within")
 
     def __init__(
         self,
@@ -49,7 +51,8 @@ class LineRule:
         sure: Callable[[bytes], bool] | None = None,
         files: str = "",
         after: bytes = b"",
-        word: bool = True,
+        within: Callable[[bytes], bytes] | None = around_tokens,
+        needs: bytes = b"",
     ) -> None:
         self.name = name
         self.help = help
@@ -58,14 +61,15 @@ class LineRule:
         self.sure = sure or is_random
         self.files = re.compile(rb"(?:.*/)?(?:" + files.encode() + rb")", re.IGNORECASE | re.DOTALL) if files else None
         self.after = re.compile(after, re.DOTALL) if after else None
-        self.word = word and self.after is None
+        self.within = within
+        self.needs = needs  # a text without which there is none, where it is rarer than the marks
 
     def applies(self, path: bytes) -> bool:
         return self.files is None or self.files.fullmatch(path) is not None
 
     def found_in(self, data: bytes, folded: bytes) -> Iterator[tuple[int, int, bytes]]:
         """Where each secret begins, where the match ends, and the secret. `folded` is the data in lower case."""
-        for mark in self.marks:
+        for mark in self.marks if self.needs in data else ():
             searched = folded if self.after else data
             at = searched.find(mark)
             while at >= 0:
@@ -86,18 +90,6 @@ class LineRule:
         return match if self.after.fullmatch(data, max(nearest, data.rfind(b"\n", nearest, at) + 1), at) else None
 
 
-_W, _NOT_W = rb"[A-Za-z0-9_\-+/.=:]", rb"[^A-Za-z0-9_\-+/.=:]"
-# Passes over short words without ever going back: twice as quick as splitting.
-_LONG_WORD = re.compile(
-    _NOT_W + rb"*+(?:" + _W + rb"{1,19}+" + _NOT_W + rb"++)*+(?:(" + _W + rb"{20,}+)|" + _W + rb"{0,19}+\Z)"
-).findall
-
-
-def long_words(data: bytes) -> bytes:
-    """The words of 20 characters and more of a text, one a line: tokens are among them, and most of a text is not."""
-    return b"\n".join([word for word in _LONG_WORD(data) if word])
-
-
 _MADE_UP = re.compile(
     rb"(?i)example|placeholder|redacted|x{4}|your[-_.]|\*{3}|\.{3}|0{7}|1234567|abcdefgh|deadbeef"
 ).search
@@ -105,7 +97,6 @@ _STAND_IN = re.compile(
     rb"(?i)change.?me|dummy|fake|sample|test|todo|passwor[dt]|secret|^null$|^none$|^true$|^false$"
     rb"|[${}<>()%]|\[|^@|^env[.:]|^process\.|^os\.|^self\.|^this\."
 ).search
-_PLAIN_WORDS = re.compile(rb"[A-Za-z_.:/-]+|[0-9.,:-]+").fullmatch
 
 
 def entropy(data: bytes) -> float:
@@ -121,7 +112,7 @@ def is_random(secret: bytes) -> bool:
 
 def is_secret_value(value: bytes) -> bool:
     """Whether what is assigned to a `password` is one: letters and digits or signs mixed, and no name of a variable."""
-    if _PLAIN_WORDS(value) or _STAND_IN(value) or _MADE_UP(value):
+    if is_plain(value) or _STAND_IN(value) or _MADE_UP(value):
         return False
     return entropy(value) >= (3.0 if len(value) >= 12 else 2.7)
 
@@ -202,7 +193,8 @@ LINES = (
         rb"-----BEGIN (?:[A-Z0-9]{2,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
         rb"(?:(?:[\s\"'+,;>|#*]|\\+[rn\"])|[A-Z][A-Za-z-]{2,20}: [^\r\n\\]{0,100}){0,24}"
         rb"(?P<secret>[A-Za-z0-9+/=]{24,76})",
-        word=False,
+        within=None,
+        needs=b"PRIVATE KEY",
     ),
     LineRule(
         "aws-access-key", "`AKIA…`, `ASIA…`", (b"AKIA", b"ASIA"), _B + rb"A[KS]IA[A-Z2-7]{16}(?![A-Za-z0-9])"
@@ -285,7 +277,7 @@ LINES = (
         (b"://",),
         rb"://(?P<secret>[^\s/:@\"'<>`\\]{0,64}:[^\s/@:,\"'<>`\\]{4,128})@[A-Za-z0-9\[]",
         is_url_password,
-        word=False,
+        within=None,
     ),
     LineRule(
         "registry-login",
@@ -294,6 +286,7 @@ LINES = (
         rb"(?:_authToken|_auth|_password|(?<![A-Za-z_])password|\"auth\")\s{0,4}[=:]\s{0,4}[\"']?(?!\$)(?P<secret>[^\s\"']{8,512})",
         _always,
         r"\.npmrc|\.yarnrc(?:\.yml)?|\.pypirc|\.docker/config\.json",
+        within=None,
     ),
     LineRule(
         "assigned-secret",
@@ -305,6 +298,7 @@ LINES = (
         rb"(?P<quote>[\"'`])(?P<secret>[^\"'`\s\\]{8,256})(?P=quote)",
         is_secret_value,
         after=rb".*",
+        within=around_values,
     ),
     LineRule(
         "assigned-secret",
@@ -315,6 +309,7 @@ LINES = (
         is_secret_value,
         r".*\.(?:ini|cfg|conf|properties|toml|ya?ml|tfvars|env)|\.env.*",
         after=rb"[ \t]*(?:export )?[A-Za-z0-9_.-]*",
+        within=None,
     ),
 )  # fmt: skip
 ANYWHERE = tuple(rule for rule in LINES if rule.files is None)

@@ -1,0 +1,63 @@
+"""Where in a text a secret can be at all: the few parts of it that are worth a pattern.
+
+A pattern takes fifty times as long as a look for one plain text. So each byte is made the letter of its class first, and
+then one word of such letters is looked for.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Letters alone, or digits: no machine made that.
+is_plain = re.compile(rb"[A-Za-z_.:/-]+|[0-9.,:-]+").fullmatch
+
+_RUN = 20  # the shortest run of letters, digits and some signs that each token has in it
+_BEFORE = 96  # bytes before it in which its mark is, and whatever else the rule wants
+_NEAR = 56  # the same for tokens
+_DIGITS = b"0123456789"
+
+
+def _shape(**classes: str) -> bytes:
+    """A table that makes of each byte the letter of its class, or else a blank."""
+    of = {byte: ord(letter) for letter, members in classes.items() for byte in members.encode()}
+    return bytes(of.get(byte, 0x20) for byte in range(256))
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_WORDS = _shape(w=_LETTERS + _LETTERS.upper() + "0123456789_-+/")
+_VALUES = bytes(0x71 if byte in b"\"'`" else 0x20 if byte in b" \t\n\r\v\f\\" else 0x77 for byte in range(256))
+
+
+def around_tokens(data: bytes) -> bytes:
+    """The long words of a text, except mere names, with what stands before them: tokens are all in there, and most of
+    a text is not."""
+    shape = data.translate(_WORDS)
+    pieces: list[bytes] = []
+    done = 0
+    at = shape.find(b"w" * _RUN)
+    while at >= 0:
+        end = shape.find(b" ", at + _RUN)
+        end = end if end >= 0 else len(data)
+        word = data[at:end]
+        if word != word.lower() or len(word.translate(None, _DIGITS)) != len(word):
+            start = max(done, at - _NEAR)
+            if start > done:
+                pieces.append(b"\n")
+            done = end + 2  # some want what comes after, too
+            pieces.append(data[start:done])
+        at = shape.find(b"w" * _RUN, end)
+    return b"".join(pieces)
+
+
+def around_values(data: bytes) -> bytes:
+    """The same for what is assigned in quotes."""
+    shape = data.translate(_VALUES)
+    pieces: list[bytes] = []
+    at = shape.find(b"qwwwwwwww")
+    while at >= 0:
+        if data[at - 1] in b"=:> \t\n\r\v\f" and data[max(0, at - 9) : at].rstrip()[-1:] in (b"=", b":", b">"):
+            end = shape.find(b"q", at + 9, at + 258)
+            if end > 0 and shape.find(b" ", at + 9, end) < 0 and not is_plain(data, at + 1, end):
+                pieces.append(data[max(0, at - _BEFORE) : end + 1])
+        at = shape.find(b"qwwwwwwww", at + 9)
+    return b"\n".join(pieces)
