@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from snapstore.git.odb import Objects
-    from snapstore.share.narrowing import around_tokens
-from snapstore.share.rules import LineRule, NameRule
+    from snapstore.share.rules import LineRule, NameRule
 
     Hit = tuple[str, int, bytes]  # rule, line number from 1, the secret
     File = tuple[bytes, bytes, bytes]  # path, mode, blob

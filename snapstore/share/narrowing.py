@@ -1,7 +1,7 @@
 """Where in a text a secret can be at all: the few parts of it that are worth a pattern.
 
-A pattern takes fifty times as long as a look for one plain text. So each byte is made the letter of its class first, and
-then one word of such letters is looked for.
+A pattern takes many times as long as a look for one plain text. So each byte is made the letter of its class first,
+and then one word of such letters is looked for.
 """
 
 from __future__ import annotations
