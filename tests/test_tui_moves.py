@@ -22,6 +22,7 @@ from textual.widgets import Input
 from tui_helpers import app_of, in_terminal, screen_text, settled, terminal, until
 
 from snapstore import Store
+from snapstore.timeline.branches import Branches
 from snapstore.timeline.plan import PathMove
 from snapstore.tui import app as app_module
 from snapstore.tui import moving
@@ -440,40 +441,37 @@ async def test_looking_never_moves(forked: Project) -> None:
     assert bit_by_bit(forked.root) == files and all_refs(forked.store) == refs
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("frobnicate", "no command"),
-        ("und", "beginning of"),
-        ("undo many", "not a number"),
-        ("undo 0", "not a number"),
-        ("undo 99", "only 3 turns to undo"),
-        ("redo -1", "not a number"),
-        ("earlier 5x", "neither a number nor a time"),
-        ("later 99999999999999999999h", "not a time"),
-        ("goto", "is wanted"),
-        ("goto nowhere", "there is no 'nowhere'"),
-        ("goto ../../etc", "there is no"),
-        ("goto a b", "is not a turn"),
-        ("switch @", "no branch"),
-        ("checkpoint", "is wanted"),
-        ("checkpoint 12", "cannot be a checkpoint name"),
-        ("checkpoint a/../b", "name"),
-        ("checkpoint .lock", "name"),
-        ("revert 99", "no turn 99"),
-        ("quit now", "too much"),
-        ("cancel", "No turn is open"),
-    ],
-)
-def test_a_bad_command_is_told_and_does_nothing(project: Project, text: str, told: str) -> None:
-    @in_terminal
-    async def story() -> None:
-        async with terminal(project) as pilot:  # type: ignore[arg-type]
-            await command(pilot, text)
-            assert told.lower() in said(pilot).lower() and len(app_of(pilot).screen_stack) == 1
-            assert project.is_at("three")
+BAD = [
+    ("frobnicate", "no command"),
+    ("und", "beginning of"),
+    ("undo many", "not a number"),
+    ("undo 0", "not a number"),
+    ("undo 99", "only 3 turns to undo"),
+    ("redo -1", "not a number"),
+    ("earlier 5x", "neither a number nor a time"),
+    ("later 99999999999999999999h", "not a time"),
+    ("goto", "is wanted"),
+    ("goto nowhere", "there is no 'nowhere'"),
+    ("goto ../../etc", "there is no"),
+    ("goto a b", "is not a turn"),
+    ("switch @", "no branch"),
+    ("checkpoint", "is wanted"),
+    ("checkpoint 12", "cannot be a checkpoint name"),
+    ("checkpoint a/../b", "name"),
+    ("checkpoint .lock", "name"),
+    ("revert 99", "no turn 99"),
+    ("quit now", "too much"),
+    ("cancel", "No turn is open"),
+]
 
-    story()
+
+@in_terminal
+async def test_a_bad_command_is_told_and_does_nothing(project: Project) -> None:
+    async with terminal(project) as pilot:  # type: ignore[arg-type]
+        for text, told in BAD:
+            await command(pilot, text)
+            assert told.lower() in said(pilot).lower() and len(app_of(pilot).screen_stack) == 1, text
+            assert project.is_at("three"), text
 
 
 def at_once(pilot: Pilot[None], *keys: str) -> None:
@@ -850,6 +848,26 @@ async def test_a_key_pressed_in_view_of_an_old_tree_refreshes_instead(
         assert (project.root / "a").read_text() == "three\n"
 
 
+@in_terminal
+async def test_what_others_take_out_of_sight_is_told(forked: Project) -> None:
+    """G-08: the selection goes to what is nearest, and a key pressed now is pressed knowing that."""
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        app = app_of(pilot)
+        await press(pilot, "u")
+        assert "Undone turn" in said(pilot)
+        app.select(forked.commits["three"])
+        await rest(pilot)
+        Branches(forked.store.session("shell")).archive("main")
+        await until(pilot, lambda: "no longer shown" in said(pilot))
+        await rest(pilot)
+        assert app.selected == forked.commits["one"]
+        await press(pilot, "ctrl+r")
+        assert "u undoes it" in said(pilot)
+        forked.undo()
+        await until(pilot, lambda: app.snapshot.cursor == forked.cursor)
+        assert said(pilot) == ""  # somebody else moved: what was said of coming back is no longer true
+
+
 OTHER = """
 import asyncio, sys
 from snapstore.tui.app import SnapstoreApp
@@ -1084,7 +1102,7 @@ def test_after_any_keys_the_files_are_those_of_where_the_session_stands(forked: 
     @in_terminal
     async def story() -> None:
         async with terminal(forked, 90, 26) as pilot:  # type: ignore[arg-type]
-            for _ in range(60):
+            for _ in range(45):
                 key = random.choice(KEYS)
                 await pilot.press(key)
                 if key == "colon" and isinstance(pilot.app.screen, LineScreen):

@@ -190,6 +190,10 @@ class SnapstoreApp(LookingApp):
         before, self.snapshot = self.snapshot, snapshot
         if self.marked is not None and self.marked not in snapshot.graph.nodes:
             self.marked = None
+        seen = self.tree_view.selected
+        if select is None and seen in before.graph.nodes and seen not in snapshot.shown:
+            select = _nearest(before, seen, snapshot)
+            self.say("What you looked at is no longer shown: archived or deleted elsewhere.")
         self.tree_view.load(snapshot, select)
         self._on_first(TitleBar).show(snapshot)
         if snapshot is not before:
@@ -207,6 +211,8 @@ class SnapstoreApp(LookingApp):
                 before = self.snapshot
                 found = await self._read(before.archived)
                 if found is not None and found is not before and self.snapshot is before:
+                    if found.cursor != before.cursor:
+                        self.say("")  # how to come back from where one is no longer
                     self._show(found)
 
     # Telling.
@@ -234,3 +240,11 @@ class SnapstoreApp(LookingApp):
 
     def diff_shown(self, shown: bool) -> None:
         self.screen_stack[0].set_class(shown, "-diff")
+
+
+def _nearest(before: Snapshot, oid: bytes, now: Snapshot) -> bytes | None:
+    """The node itself, or the last one before it, that is still shown."""
+    at: bytes | None = oid
+    while at is not None and at not in now.shown:
+        at = before.node(at).parent
+    return at

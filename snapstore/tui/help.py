@@ -54,7 +54,7 @@ KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("3j 2u", "a number before a key: that often"),
             ("T", "light or dark"),
             ("?", "this"),
-            ("q", "leave"),
+            ("q", "leave; Ctrl-Z to the shell, where fg comes back"),
         ),
     ),
 )
