@@ -63,12 +63,18 @@ def test_a_server_that_is_away_fails_no_turn_and_is_named_in_status(tmp_path: Pa
     ada.snap("remote", "add", "origin", str(tmp_path / "later.git"), "--auto")
     ada.turn("First", f="1\n")
     eventually(lambda: bool(ada.snap_json("status", "--json")["hook_errors"]))
-    (said, *_) = ada.snap_json("status", "--json")["hook_errors"]
-    assert "push to origin" in said and "later.git" in said
+    with ada.open() as store:
+        store.log("a turn was not recorded")
+        for _ in range(12):  # a day without a network: still one line, and no other is pushed out by it
+            autopush.run(store)
     eventually(lambda: at_rest(ada))
+    other, said = ada.snap_json("status", "--json")["hook_errors"]
+    assert "push to origin" in said and "later.git" in said and "not recorded" in other
     hub = bare(tmp_path / "later.git")
     ada.turn("Second", f="2\n")
     eventually(lambda: prompts(hub) == {"First", "Second"})
+    eventually(lambda: at_rest(ada))
+    assert ada.snap_json("status", "--json")["hook_errors"] == [other]
 
 
 def test_a_server_that_never_answers_delays_no_turn(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers import all_refs, git, git_in, on_disk
-from machines import Machine, bare
+from machines import Machine, bare, prompts, server_refs
 
 from snapstore.share.remotes import Remotes
 
@@ -140,3 +140,16 @@ def test_a_server_that_went_back_gets_every_record_again(ada: Machine, hub: str,
     bob.clone(hub)
     assert "at length" in bob.snap("show", "4").stdout
     assert ada.pull().updates == []
+
+
+def test_a_ref_in_the_way_on_a_server_keeps_nothing_of_ours_at_home(ada: Machine, hub: str) -> None:
+    """git has no ref above or below another: ours goes by another name."""
+    tip = server_refs(hub)["refs/heads/shell/main"]
+    git(hub, "update-ref", "refs/heads/writing", tip)
+    git(hub, "update-ref", "refs/tags/shell/final/1", tip)
+    ada.turn("In the way", session="writing", poem="w\n")
+    ada.snap("checkpoint", "final", "1", "--session", "shell")
+    pushed = ada.push()
+    assert pushed.refs["refs/heads/writing/main"] == "refs/heads/writing@ada/main"
+    assert pushed.refs["refs/tags/shell/final"] == "refs/tags/shell/final@ada"
+    assert "In the way" in prompts(hub)

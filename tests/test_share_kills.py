@@ -95,6 +95,32 @@ def push_killed(base: Path, step: int) -> None:
         raise AssertionError("it never came to an end")
 
 
+def first_push_killed(base: Path, step: int) -> None:
+    """An empty repository that got a part of the refs is known as this project's: the next push does the rest."""
+    hub = base / "hub.git"
+    ada = Machine(base, "ada").init(f="0\n").remote(bare(hub))
+    ada.turn("One", f="1\n")
+    ada.snap("checkpoint", "here")
+    kept = base / "kept"
+    shutil.copytree(ada.home, kept)
+    own = {**ada.refs(), **ada.refs("refs/tags/")}
+    for nth in range(1, 2000, step):
+        for place in (ada.home, hub):
+            shutil.rmtree(place)
+        shutil.copytree(kept, ada.home)
+        bare(hub)
+        killed = killed_at(nth, ada.push)
+        ada.push()
+        found = server_refs(str(hub), "refs/")
+        assert {ref: oid for ref, oid in found.items() if "/snapstore/" not in ref and "/notes/" not in ref} == own
+        assert b"One" in git(str(hub), "notes", "--ref=turns", "show", own["refs/heads/shell/main"])
+        sound(str(hub))
+        if not killed:
+            break
+    else:
+        raise AssertionError("it never came to an end")
+
+
 def clone_killed(base: Path, step: int) -> None:
     hub = bare(base / "hub.git")
     ada = Machine(base, "ada").init(f="0\n").remote(hub)
@@ -151,7 +177,13 @@ def join_killed(base: Path, step: int) -> None:
         raise AssertionError("it never came to an end")
 
 
-WORKS = {"pull": pull_killed, "push": push_killed, "clone": clone_killed, "join": join_killed}
+WORKS = {
+    "pull": pull_killed,
+    "push": push_killed,
+    "first push": first_push_killed,
+    "clone": clone_killed,
+    "join": join_killed,
+}
 
 
 @pytest.mark.parametrize("work", WORKS)

@@ -12,6 +12,7 @@ import os
 from snapstore.errors import SnapstoreError
 from snapstore.share.push import push
 from snapstore.share.remotes import Remotes
+from snapstore.timeline import logbook
 from snapstore.worktree import platform
 
 TYPE_CHECKING = False
@@ -43,9 +44,11 @@ def _push(store: Store) -> None:
             try:
                 push(store, remote)
             except SnapstoreError as error:
-                store.log(f"push to {remote.name}: {error.message} {error.hint}")
+                text = f"push to {remote.name}: {error.message} {error.hint}"
+                logbook.stand(f"{store.folder}/log", f"push-{remote.name}", text, store.clock())
+        logbook.settle(f"{store.folder}/log", "push")
     except SnapstoreError as error:
-        store.log(f"push after a turn: {error.message}")
+        logbook.stand(f"{store.folder}/log", "push", f"push after a turn: {error.message}", store.clock())
     except Exception as error:  # nobody is there to see it
         store.log(f"push after a turn: {type(error).__name__}: {error}")
 

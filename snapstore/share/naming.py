@@ -83,6 +83,8 @@ class Server:
         self, refs: Mapping[str, bytes], owners: Mapping[str, Owner], retired: Collection[str] = frozenset()
     ) -> None:
         self.refs = {ref: oid for ref, oid in refs.items() if split(ref)}
+        # What else lies where ours would: a ref cannot be above or below another.
+        self.others = {ref for ref in refs if ref not in self.refs and ref.startswith(tuple(f"{p}/" for p in PLACES))}
         self.owners = {ref: owner for ref, owner in owners.items() if split(ref)}
         self.retired = {ref for ref in retired if ref in self.refs and ref in self.owners}
 
@@ -106,6 +108,7 @@ class _Publishing:
         self._history = history
         self._seen = seen
         self._taken = {_folded(ref) for ref in (*server.refs, *server.owners)}
+        self._taken |= {_folded(ref) for ref in server.others}
         self._sessions: dict[tuple[str, bytes | None], str] = {}
         self._roots: dict[str, set[bytes | None]] | None = None
 
@@ -140,12 +143,16 @@ class _Publishing:
         session = self._session(session, self._history.root(oid))
         for variant in variants(name, self._me):
             candidate = f"{place}/{session}/{variant}"
-            if _folded(candidate) not in self._taken:
+            if _folded(candidate) not in self._taken and not self._is_blocked(candidate):
                 return candidate
             # A push that was cut short before it said whose its refs are: they are taken up again.
             if candidate in self._server.refs and candidate not in self._server.owners and self._fits(candidate, oid):
                 return candidate
         raise AssertionError("variants never end")
+
+    def _is_blocked(self, ref: str) -> bool:
+        """By refs below it."""
+        return any(other.startswith(f"{ref}/") for other in self._server.others)
 
     def _remember(self, ref: str, oid: bytes, name: str) -> None:
         session, there = parts_of(ref)[1], parts_of(name)[1]
@@ -173,6 +180,8 @@ class _Publishing:
         if root is not None and same:
             return session if session in same else same[0]
         taken = {name.casefold() for name in roots}
+        # A ref that is called as the session leaves no room below it.
+        taken |= {name.casefold() for ref in self._server.others for name in (_below(ref),) if "/" not in name}
         found = next(name for name in variants(session, self._me) if name.casefold() not in taken)
         roots[found] = {root}
         return found
@@ -209,6 +218,11 @@ def parts_of(ref: str) -> tuple[str, str, str]:
 def _folded(ref: str) -> str:
     """On some file systems `Login` and `login` are one."""
     return ref.casefold()
+
+
+def _below(ref: str) -> str:
+    """A ref's name without its place."""
+    return next(ref[len(place) + 1 :] for place in PLACES if ref.startswith(f"{place}/"))
 
 
 def name_folded(ref: str) -> tuple[str, str]:

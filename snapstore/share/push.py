@@ -28,6 +28,7 @@ from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_
 from snapstore.share.naming import publish, updates
 from snapstore.share.notes import Own, to_send
 from snapstore.share.survey import Survey, check_project
+from snapstore.timeline import logbook
 from snapstore.timeline.documents import encode
 
 TYPE_CHECKING = False
@@ -97,6 +98,7 @@ def push(
             try:
                 refused = attempt.run()
                 if not refused:
+                    logbook.settle(f"{store.folder}/log", f"push-{remote.name}")
                     return pushed
                 error = _refused(connection.shown, refused)
             except RemoteError as found:  # what was asked for may have moved on while we asked
@@ -271,13 +273,18 @@ class _Attempt:
         connection, source = self._connection, self._shadow.objects
         if not branches and not words:
             return {}
-        if "atomic" in connection.capabilities or not branches or not words:
-            results = connection.push({**branches, **words}, [*objects, *about], source, atomic=True)
+        # Refs that move one after the other move in this order, and a kill may come between any two: whose project it
+        # is first, or the next push would find something else there; whose each ref is when they are there.
+        first: Updates = {ref: move for ref, move in words.items() if ref.startswith(STORES)}
+        first |= branches
+        rest = {ref: move for ref, move in words.items() if ref not in first}
+        if "atomic" in connection.capabilities or not first or not rest:
+            results = connection.push({**first, **rest}, [*objects, *about], source, atomic=True)
         else:
-            results = connection.push(branches, objects, source, atomic=False)
+            results = connection.push(first, [*objects, *about], source, atomic=False)
             if not any(results.values()):
                 connection.refs(push=True)
-                results |= connection.push(words, about, source, atomic=False)
+                results |= connection.push(rest, about, source, atomic=False)
         return {ref: why for ref, why in results.items() if why is not None}
 
     def _record(

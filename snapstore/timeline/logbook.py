@@ -9,6 +9,7 @@ from snapstore.timeline.documents import timestamp
 _LARGEST = 1 << 20  # bytes; then the older half goes
 _LONGEST = 2000
 _SHOWN = 10
+_STANDING = "now-"
 
 
 def note(folder: str, text: str, seconds: float) -> None:
@@ -32,8 +33,47 @@ def note(folder: str, text: str, seconds: float) -> None:
         pass
 
 
+def stand(folder: str, about: str, text: str, seconds: float) -> None:
+    """A word that stands until `settle`: one line about one thing however often it is said, with the time of the first.
+    A network that is away for a day must not push out of sight that a turn was not recorded."""
+    path = f"{folder}/{_STANDING}{about}"
+    one_line = " ".join(text.replace("\0", " ").split())[:_LONGEST]
+    try:
+        since = _standing(path).partition(" ")[0] or timestamp(seconds)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with open(f"{path}.new", "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)) as file:
+            file.write(f"{since} {one_line}\n".encode("utf-8", "replace"))
+        os.rename(f"{path}.new", path)
+    except OSError:
+        pass
+
+
+def settle(folder: str, about: str) -> None:
+    """It is no longer so."""
+    try:
+        os.unlink(f"{folder}/{_STANDING}{about}")
+    except OSError:
+        pass
+
+
+def _standing(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_LONGEST * 4).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
 def last(folder: str) -> list[str]:
-    """The newest lines, oldest first."""
+    """The newest lines, oldest first, and what stands."""
+    try:
+        names = [name for name in os.listdir(folder) if name.startswith(_STANDING) and not name.endswith(".new")]
+    except OSError:
+        return []
+    return [*_lines(folder), *(found for name in sorted(names) if (found := _standing(f"{folder}/{name}")))]
+
+
+def _lines(folder: str) -> list[str]:
     try:
         with open(f"{folder}/errors", "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - _SHOWN * _LONGEST * 4, 0))

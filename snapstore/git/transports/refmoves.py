@@ -3,6 +3,10 @@ only then the first one renamed into place. Modes are the repository's own, by u
 
 Git's lock is a file that is there or not, and stays when its maker is killed. Ours are links to a file beside them that
 the living maker has locked: so the next push knows a dead one's, and clears it without guessing by the clock.
+
+Several refs do not move in one instant, here as in git itself (its transactions rename one file after the other, and a
+loose ref hides what packed-refs says). A kill between two leaves each ref old or new, in the order that was asked for,
+and all that either leads to is there: the next push moves the others.
 """
 
 from __future__ import annotations
@@ -27,7 +31,8 @@ _NOT_THIS_ONE = "another ref of the same push cannot move"
 
 
 def move(git_dir: str, going: Moves, seen: Mapping[str, bytes], *, atomic: bool) -> dict[str, str | None]:
-    """Why each ref stayed, or None. Each goes to an object; deleting is git's."""
+    """Why each ref stayed, or None. Each goes to an object; deleting is git's. Locks are taken by name, so that two who
+    push do not wait for each other; refs move in the order given."""
     locks: list[_Lock] = []
     results: dict[str, str | None] = {}
     try:
@@ -43,7 +48,8 @@ def move(git_dir: str, going: Moves, seen: Mapping[str, bytes], *, atomic: bool)
                 results[lock.name] = MOVED
         if atomic and any(results.values()):
             return {name: why or _NOT_THIS_ONE for name, why in results.items()}
-        ready = [lock for lock in locks if results[lock.name] is None]
+        held = {lock.name: lock for lock in locks}
+        ready = [held[name] for name in going if results[name] is None]
         for lock in ready:
             lock.put_in_place()
         for folder in {os.path.dirname(lock.path) for lock in ready}:
