@@ -303,7 +303,7 @@ def edited(root: Path) -> None:
 
 
 def test_a_conflict_names_each_file_and_the_commands_that_settle_it(told: Path) -> None:
-    """S0-44 to S0-46, S2-20, C11, G-38: nothing is written."""
+    """S0-44, S0-45, S0-46, S2-20, C11, G-38: nothing is written."""
     edited(told)
     before = bit_by_bit(told)
     done = snap(told, "undo", "2", status=10)

@@ -221,7 +221,7 @@ def test_hostile_text_never_acts_on_a_terminal(garden: Garden) -> None:
 
 
 def test_the_document_has_every_node_and_every_branch(garden: Garden) -> None:
-    """S3-01, S3-04 to S3-07: a node with its time, number and label; one root; a cursor."""
+    """S3-01, S3-04, S3-05, S3-06, S3-07: a node with its time, number and label; one root; a cursor."""
     forked(garden)
     garden.checkpoint("good", "3b")
     garden.archive("main-2")

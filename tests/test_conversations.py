@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -217,9 +218,7 @@ def test_a_turn_that_was_cut_off_does_not_stand_in_the_way(agent: Talking, root:
 
 
 def test_undo_waits_for_a_fork_and_redo_takes_that_back(agent: Talking, root: Path) -> None:
-    """S4-05, S4-12 to S4-14, S4-20 to S4-22, G-05: the boundary moves with each undo; nothing is forgotten.
-
-    S4-12 S4-13 S4-14 S4-20 S4-21 S4-22."""
+    """S4-05, S4-12, S4-13, S4-14, S4-20, S4-21, S4-22, G-05: the boundary moves with each undo, nothing is lost."""
     with Store.open(root) as store:
         session = store.session(agent.session)
         assert talk(store, agent.session)["pending_fork"] is False
@@ -253,8 +252,8 @@ def test_files_alone_leave_the_conversation_where_it_is(agent: Talking, root: Pa
 
 
 def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home: Path) -> None:
-    """S1-16, S1-19, S1-21, S1-29, S1-52, S4-01, S4-03, S4-04, S4-07, S4-08, S4-09, S4-10, S4-11, S4-15, S4-16, S4-17,
-    S4-18, S4-19, S4-26, S4-27, C20."""
+    """S0-24, S1-02, S1-16, S1-19, S1-21, S1-29, S1-52, S2-02, S4-01, S4-03, S4-04, S4-07, S4-08, S4-09, S4-10, S4-11,
+    S4-15, S4-16, S4-17, S4-18, S4-19, S4-26, S4-27, C1, C14, C20."""
     before = agent.file.read_bytes()
     with Store.open(root) as store:
         session = store.session(agent.session)
@@ -269,7 +268,9 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
         assert (document["parentSessionId"], document["rewindFromTurn"]) == (ID, 2)
         assert document["rewindedAt"] and document["created"]
         assert document["title"] == "Prompt 1 (Branch)"
+        # The agent's id is the key; the other is only a name (C14).
         assert document["alias"].startswith(f"{ID}-rewind-")
+        assert Path(forked.path).name == f"{uuid.UUID(new)}.jsonl"
         # Until it speaks, everything still waits for it (S4-26).
         found = talk(store, agent.session)
         assert (found["id"], found["pending_fork"], found["revert"]["turn"]) == (ID, True, 3)
@@ -307,6 +308,25 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
     with Store.open(root) as store:
         assert talk(store, agent.session)["id"] == ID
     assert agent.file.read_bytes().startswith(before)
+
+
+def test_an_undo_makes_no_session_and_a_fork_makes_it_at_once(agent: Talking, root: Path) -> None:
+    """C7: an undo only moves the cursor; the branch comes with the next turn, a new session when it is asked for."""
+
+    def made() -> tuple[int, list[str]]:
+        with Store.open(root) as store:
+            assert store.sessions() == [agent.session]
+            return len(list(agent.file.parent.glob("*.jsonl"))), sorted(store.shadow.refs.list("refs/heads/"))
+
+    before = made()
+    snapstore(root, "undo", "-y")
+    snapstore(root, "undo", "-y")
+    assert made() == before
+    agent.whole_turn("Prompt 2, another way", [("g.txt", "2\n")])
+    files, branches = made()
+    assert (files, len(branches)) == (before[0], len(before[1]) + 1)
+    snapstore(root, "fork", "1", "-y")
+    assert made() == (files + 1, branches)
 
 
 def test_the_first_prompt_undone_starts_afresh(agent: Talking, root: Path, home: Path) -> None:

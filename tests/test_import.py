@@ -1,5 +1,5 @@
 """`snapstore import`: a conversation that nobody recorded becomes turns that can be undone, as far as its files can be
-known; the rest is said (S0-01 to S0-03, S0-07, S0-10, S0-11, S0-44, S0-45, C10)."""
+known; the rest is said (S0-01, S0-02, S0-03, S0-07, S0-10, S0-11, S0-44, S0-45, C10)."""
 
 from __future__ import annotations
 
@@ -1016,7 +1016,7 @@ starts = st.fixed_dictionaries({name: st.one_of(st.none(), texts) for name in FI
 @quickly
 @given(starts, deeds)
 def test_whatever_claude_did_is_told_truthfully_and_undone_to_the_byte(start: Any, done: Any) -> None:
-    """S0-01 to S0-03: each state that is claimed is the one that was; all undone, the files are as they were."""
+    """S0-01, S0-02, S0-03: each state that is claimed is the one that was; all undone, the files are as they were."""
     anything_claude_does(start, done)
 
 

@@ -108,7 +108,7 @@ def refused(session: Session, root: Path, plan: object) -> Conflict:
 
 
 def test_undo_leaves_untracked_and_ignored_files_of_the_user_G_04(root: Path, session: Session) -> None:
-    """A restore that ran `git clean` took .env, node_modules and notes with it."""
+    """C12: a restore that ran `git clean` took .env, node_modules and notes with it."""
     git_in(root, "init", "--quiet")
     write(root / ".gitignore", ".env\nnode_modules/\n*.log\n")
     write(root / "src/main.py", "0")
@@ -1157,7 +1157,8 @@ def test_redo_offers_the_next_turn_or_a_chosen_one_S0_19(root: Path, session: Se
 
 
 def test_a_prompt_at_turn_5_of_12_archives_the_rest_whole_S0_23_S0_24_S0_26(root: Path, session: Session) -> None:
-    """C1: nothing is cut off any file; the lines of turns 6 to 12 stay with their turns, on their branch."""
+    """S0-23, S0-24, S0-26, C1: nothing is cut off any file; the lines of turns 6 to 12 stay with their turns, on their
+    branch, and the line gone on with does without them."""
     for number in range(1, 13):
         open_turn = session.begin(f"prompt {number}", agent="poet")
         write(root / "file", str(number))
@@ -1218,7 +1219,8 @@ def test_switching_goes_to_a_turn_of_a_branch_and_keeps_what_is_left_S0_29_S0_31
 
 
 def test_the_conversation_goes_on_from_where_it_was_rewound_to_S1_02_S1_11(root: Path, session: Session) -> None:
-    """Rewind, continue, rewind again, continue: each time on a branch of its own, and none is lost (S1-03, S1-10)."""
+    """S1-02, S1-03, S1-10, S1-11: rewind, continue, rewind again, continue: each time on a branch of its own, and none
+    is lost."""
     prompts(session, "t1", "t2", "t3")
     seen = {"main": texts(root)}
     for depth, name in ((2, "x"), (1, "y"), (2, "z")):
@@ -1238,7 +1240,7 @@ def test_the_conversation_goes_on_from_where_it_was_rewound_to_S1_02_S1_11(root:
 
 
 def test_one_action_goes_back_to_where_it_all_stood_S1_08_S1_03_G_14(root: Path, session: Session) -> None:
-    """Fast-forward, unrevert: after any number of undos one move brings files and place back."""
+    """S1-03, S1-08, G-14: fast-forward, unrevert: after any number of undos one move brings files and place back."""
     prompts(session, *(f"t{number}" for number in range(1, 6)))
     full = on_disk(root)
     for count in (1, 2, 1):
@@ -1268,8 +1270,8 @@ def test_a_transcript_is_never_written_S1_09(root: Path, session: Session, tmp_p
 
 
 def test_messages_leave_the_active_path_with_their_turn_S2_02_S2_03_S2_09(root: Path, session: Session) -> None:
-    """A turn is a prompt and all that was answered to it. It leaves the active path whole, its prompt is handed back,
-    and stays in the store (C2)."""
+    """S2-02, S2-03, S2-09, C2: a turn is a prompt and all that was answered to it. It leaves the active path whole, its
+    prompt is handed back to be sent again or not, and stays in the store."""
     for number, replies in ((1, ["a"]), (2, ["b", "c"]), (3, [])):
         open_turn = session.begin(f"prompt {number}")
         write(root / "file", str(number))
@@ -1287,6 +1289,8 @@ def test_messages_leave_the_active_path_with_their_turn_S2_02_S2_03_S2_09(root: 
 
 
 def test_only_that_turns_changes_are_reverted_S2_04_S2_18(root: Path, session: Session) -> None:
+    """S2-04, C12: no other file is written. S2-18: further back than there are snapshots there is none, and that is
+    said."""
     write(root / "other", "0")
     prompts(session, "t1")
     write(root / "other", "edited since")
@@ -1300,6 +1304,7 @@ def test_only_that_turns_changes_are_reverted_S2_04_S2_18(root: Path, session: S
 
 
 def test_undos_in_sequence_and_their_limit_S2_06_S2_15(root: Path, session: Session) -> None:
+    """S2-06: down to the start; S2-15: more than there are is refused, with how many there are."""
     prompts(session, "t1", "t2", "t3")
     for left in (2, 1, 0):
         undo(session)
@@ -1313,7 +1318,8 @@ def test_undos_in_sequence_and_their_limit_S2_06_S2_15(root: Path, session: Sess
 
 
 def test_the_first_turn_can_be_undone_and_is_the_last_one_S2_14_S2_27(root: Path, session: Session) -> None:
-    """C3: the root is a node that can be stood on."""
+    """C3: the root is a node that can be stood on. That one turn must remain (S2-14) holds at the seed's own address
+    only: `test_the_second_seeds_undo`."""
     prompts(session, "t1")
     undo(session)
     assert (texts(root), stands_at(session)) == ({}, 0)
@@ -1349,7 +1355,8 @@ def test_undo_goes_together_with_revert_and_its_undoing_S2_10(root: Path, sessio
 
 
 def test_every_turn_has_its_snapshot_before_and_after_S2_17(root: Path, session: Session) -> None:
-    """history[0] is the initial one and history[i+1] the one after turn i, each with its id and time."""
+    """S2-17: history[0] is the initial one and history[i+1] the one after turn i, each with the turn it follows, its id
+    and its time."""
     states = [texts(root)]
     for number in range(1, 4):
         prompts(session, f"t{number}")
@@ -1363,6 +1370,7 @@ def test_every_turn_has_its_snapshot_before_and_after_S2_17(root: Path, session:
 
 
 def test_the_library_gives_what_an_undo_did_S2_23_S2_24(root: Path, session: Session) -> None:
+    """S2-23, S2-24."""
     prompts(session, "t1", "t2")
     moved = session.move(session.plan_undo())
     found = (moved.turns_undone, moved.messages_removed, sorted(moved.files_reverted), moved.snapshot_restored)
@@ -1377,14 +1385,27 @@ def test_without_files_to_move_the_conversation_still_moves_S2_26_G_13(root: Pat
     assert texts(root) == state("t1", "t2") and stands_at(session) == 1
 
 
+def test_a_turn_of_which_no_file_was_recorded_is_undone_without_files(root: Path, session: Session) -> None:
+    """S2-26, G-13, G-30: the conversation goes back, nothing is claimed, and the file that stays is named."""
+    session.store.configure(max_file_size=1000)
+    prompts(session, "t1")
+    turn(session, root, "Fetch the data", data="x" * 5000)
+    moved = session.move(session.plan_undo())
+    assert (moved.turns_undone, moved.files_reverted, moved.snapshot_restored) == (1, [], None)
+    assert moved.plan.prompt == "Fetch the data" and stands_at(session) == 1
+    assert moved.plan.notes == ["turn 2 could not record data (larger than max_file_size): it stays as it is."]
+    assert texts(root) == {**state("t1"), "data": "x" * 5000}
+
+
 def test_a_node_says_what_changed_from_what_to_what_S3_11(root: Path, session: Session) -> None:
+    """S3-11: range, old text and new text, worked out from the two trees."""
     write(root / "a", "one\ntwo\n")
     commit = turn(session, root, "change a line", a="one\nTWO\n")
     node = read_node(session.store.shadow, bytes.fromhex(commit), counts=True)
     [change] = node.files
     assert (change.path, change.added, change.removed) == (b"a", 1, 1)
     patch = b"".join(History(session).patch(node.files)).decode()
-    assert "-two\n" in patch and "+TWO\n" in patch and "@@" in patch
+    assert "@@ -1,2 +1,2 @@\n" in patch and "-two\n+TWO\n" in patch
 
 
 def test_undo_moves_to_the_parent_and_redo_to_the_preferred_child_S3_12_S3_13(root: Path, session: Session) -> None:
@@ -1433,7 +1454,8 @@ def test_the_difference_to_a_node_is_shown_before_going_there_S3_22(root: Path, 
 
 
 def test_a_move_is_done_when_it_returns_S3_28_S3_29(root: Path, session: Session) -> None:
-    """Nothing happens in the background: files, cursor and what another process sees agree at once."""
+    """S3-28: files, cursor and what another process sees agree at once. S3-29 would let the saving come later; it does
+    not."""
     prompts(session, "t1", "t2")
     for number in (1, 2, 1):
         session.move(session.plan_goto(str(number)))
@@ -1444,7 +1466,7 @@ def test_a_move_is_done_when_it_returns_S3_28_S3_29(root: Path, session: Session
 
 
 def test_losing_what_only_saves_time_does_not_harm_the_tree_S3_33(root: Path, session: Session) -> None:
-    """The session document, the caches: gone, and the tree, the place and the numbers are as they were."""
+    """S3-33, C17: the session document, the caches: gone, and the tree, the place and the numbers are as they were."""
     prompts(session, "t1", "t2", "t3")
     undo(session, 2)
     prompts(session, "b2")
@@ -1469,6 +1491,7 @@ def test_losing_what_only_saves_time_does_not_harm_the_tree_S3_33(root: Path, se
 
 
 def test_nested_branches_stay_attached_when_undoing_past_their_point_G_11(root: Path, session: Session) -> None:
+    """G-11."""
     prompts(session, "t1", "t2", "t3")
     undo(session)
     prompts(session, "b3", "b4")

@@ -105,6 +105,7 @@ def test_a_turn_that_changed_nothing_restores_nothing_G_26(root: Path, session: 
 
 
 def test_only_what_differs_is_written_G_32(root: Path, session: Session) -> None:
+    """G-32, C12."""
     for name in ("other", "deep/other"):
         write(root / name, "x")
     turn(session, root, "one", a="1", deep__b="1")
@@ -297,6 +298,7 @@ def test_a_plan_is_stale_once_its_branch_has_grown_G_08(root: Path, session: Ses
 
 
 def test_a_turn_after_an_undo_keeps_the_old_future_S0_05_S3_35(root: Path, session: Session) -> None:
+    """S0-05, S3-35, C9: the new turn is a branch, and the old redo chain stays whole on its own."""
     for number in range(1, 5):
         turn(session, root, f"turn {number}", a=str(number))
     session.move(session.plan_undo(2))

@@ -34,6 +34,7 @@ from snapstore import Corrupt, NoStore, SnapstoreError, Store, Unknown, Unsafe
 from snapstore.timeline import places
 from snapstore.timeline.check import Check
 from snapstore.timeline.creation import adopt_store, create_store
+from snapstore.timeline.undostate import undo_state
 
 CREATE = """
 import sys
@@ -130,10 +131,36 @@ def test_a_store_inside_its_root_does_not_capture_itself(root: Path, monkeypatch
         assert kinds(store, "s") == ["baseline", "turn", "turn", "turn"]
 
 
+# What is the truth and what is only said of it.
+
+
+def test_each_session_has_a_document_and_git_has_the_truth(root: Path, store: Store) -> None:
+    """S0-04, C17: a JSON document each, in a folder of their own. What it says is read again from the refs where it is
+    lost, and the state of undo is worked out from them."""
+    for name in ("one", "two"):
+        session = store.session(name)
+        for number in (1, 2):
+            with session.turn(f"turn {number}"):
+                write(root / name, str(number))
+        session.move(session.plan_undo(1 if name == "one" else 2))
+    documents = Path(store.state, "sessions")
+    kept = [path for path in sorted(documents.iterdir()) if path.stem in ("one", "two")]
+    assert [path.name for path in kept] == ["one.json", "two.json"]
+    assert [json.loads(path.read_text())["session"] for path in kept] == ["one", "two"]
+    before = {name: undo_state(store.session(name), name) for name in ("one", "two")}
+    assert [(state["currentTurnIndex"], state["totalTurns"]) for state in before.values()] == [(1, 2), (0, 2)]
+    assert all(state["expected"] == tip(store, name) for name, state in before.items())
+    for path in kept:
+        path.unlink()
+    with Store.open(root) as again:
+        assert {name: undo_state(again.session(name), name) for name in before} == before
+
+
 # The header and the owner.
 
 
 def test_a_newer_format_is_refused_and_nothing_written_S3_26(root: Path, store: Store) -> None:
+    """S3-26, C17."""
     store.session("s").begin("old").end()
     rewrite_header(store, format=2)
     before = bit_by_bit(Path(store.folder))
@@ -146,6 +173,7 @@ def test_a_newer_format_is_refused_and_nothing_written_S3_26(root: Path, store: 
 
 
 def test_a_header_of_another_root_is_refused_S3_26(root: Path, store: Store, tmp_path: Path) -> None:
+    """S3-26, C17."""
     other = tmp_path / "other"
     other.mkdir()
     place = places.store_folder(store.home, os.fsencode(other))

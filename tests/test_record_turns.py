@@ -16,6 +16,7 @@ from helpers import (
     assert_whole,
     child,
     git,
+    in_commit,
     kinds,
     line,
     living_child,
@@ -59,12 +60,18 @@ def test_a_turn_is_a_commit_before_and_after_P_01_S2_16(root: Path, store: Store
 
 
 def test_the_root_node_is_the_tree_when_tracking_began_S3_07(root: Path) -> None:
+    """S3-07, C23: not an empty one, and undoing everything ends there."""
     write(root / "there before", "x")
     with Store.open(root, create=True) as store:
         first = line(store, "shell")
         assert [commit["trailers"]["Kind"] for commit in first] == ["baseline"]
         assert first[0]["parents"] == []
         assert_equal(store, first[0]["commit"], on_disk(root))
+        session = store.session("shell")
+        with session.turn("change it"):
+            write(root / "there before", "y")
+        session.move(session.plan_undo())
+        assert on_disk(root) == in_commit(store, first[0]["commit"]) == {b"there before": (b"100644", b"x")}
 
 
 def test_what_a_shell_command_did_is_found_by_scan_G_02(root: Path, store: Store) -> None:
@@ -106,8 +113,10 @@ def test_a_turn_of_named_files_records_those_and_leaves_the_rest_to_the_user(roo
 
 @pytest.mark.parametrize("named", [False, True])
 def test_many_edits_of_one_file_in_one_turn_are_one_change_G_07(root: Path, store: Store, named: bool) -> None:
+    """G-07: and one undo takes them all back."""
     write(root / "file", "before\n")
-    turn = store.session("s").begin("edit again and again")
+    session = store.session("s")
+    turn = session.begin("edit again and again")
     for number in range(20):
         if named:
             turn.touch(root / "file")
@@ -118,6 +127,8 @@ def test_many_edits_of_one_file_in_one_turn_are_one_change_G_07(root: Path, stor
     assert touched(store, commit) == {b"file": "M"}
     assert_equal(store, commit, on_disk(root))
     assert git(store.shadow.git_dir, "show", f"{commit.hex()}^:file") == b"before\n"
+    session.move(session.plan_undo())
+    assert (root / "file").read_text() == "before\n"
 
 
 def test_an_edit_undone_within_the_turn_is_no_change_G_07(root: Path, store: Store) -> None:
@@ -132,14 +143,19 @@ def test_an_edit_undone_within_the_turn_is_no_change_G_07(root: Path, store: Sto
 
 
 def test_a_plain_folder_without_git_is_enough_G_22(root: Path, tmp_path: Path) -> None:
-    """No repository of the user's, and no git program: recording needs neither."""
+    """G-22: no repository of the user's, and no git program: recording, undo and redo need neither."""
     write(root / "a", "1")
     code = """
+import os
 import sys
 from snapstore import Store
 with Store.open(sys.argv[1], create=True) as store:
-    with store.session("s").turn("without git") as turn:
+    session = store.session("s")
+    with session.turn("without git") as turn:
         open(sys.argv[1] + "/b", "w").write("2")
+    session.move(session.plan_undo())
+    assert os.listdir(sys.argv[1]) == ["a"]
+    session.move(session.plan_redo())
     print(turn.commit.hex())
 """
     nowhere = tmp_path / "empty"
@@ -224,7 +240,7 @@ def test_touch_and_end_without_an_open_turn_are_refused(root: Path, store: Store
 
 
 def test_a_turn_outlives_the_process_that_began_it_S0_04(root: Path, store: Store) -> None:
-    """begin, touch and end may each come from a process of their own, as an agent's hooks do."""
+    """S0-04: begin, touch and end may each come from a process of their own, as an agent's hooks do."""
     steps = [
         "session.begin('across processes', agent='codex')",
         "session.touch([root + '/file'])",

@@ -794,7 +794,7 @@ def test_a_conversation_that_grows_while_it_is_written(
 
 
 def test_the_name_of_a_rewind() -> None:
-    """S1-17."""
+    """S1-17, C14, C26: the time, and a number where that is taken."""
     now = "2026-08-22T10:00:00.123Z"
     alias = rewind_alias(SESSION, now)
     assert alias == f"{SESSION}-rewind-20260822T100000123Z"
