@@ -351,6 +351,24 @@ def test_every_screen_fits_any_terminal(edited: Project, columns: int, lines: in
 
 
 @in_terminal
+async def test_plain_characters_only(edited: Project) -> None:
+    """Panels, plans and lists like the tree; what people wrote is theirs, unless the terminal does not have it."""
+    edited.turn("世界 é", new="new\n")
+    for encoding, told in ((None, "世界 é"), ("latin-1", "???? é"), ("ascii", "???? ?")):
+        async with terminal(edited, 110, 30, ascii=True, encoding=encoding) as pilot:  # type: ignore[arg-type]
+            shown = [screen_text(pilot.app)]
+            assert told in shown[0]
+            await press(pilot, "d", "question_mark")
+            shown.append(screen_text(pilot.app))
+            await press(pilot, "escape", "u")
+            shown.append(await asked(pilot))
+            await press(pilot, "escape", "b")
+            shown.append(screen_text(pilot.app))
+            await press(pilot, "escape")
+            assert all(text.replace("世界", "").replace("é", "").isascii() for text in shown), ascii(shown)
+
+
+@in_terminal
 async def test_the_three_sides_of_a_conflict(edited: Project) -> None:
     """G-38: what is mine, what is theirs, and the two in one; a deleted side is told."""
     (edited.root / "merges").unlink()

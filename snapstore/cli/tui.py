@@ -33,10 +33,12 @@ def tui(context: Context, *, look: str | None, ascii: bool) -> int:
 
     os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
     gc.freeze()  # what was imported stays: looking it over again with each large tree would take longer than the tree
+    drawn = can_draw(sys.stdout.encoding)
     app = SnapstoreApp(
         session=context.session,
         look=_background() if look in (None, "auto") else str(look),
-        ascii=ascii or not can_draw(sys.stdout.encoding),
+        ascii=ascii or not drawn,
+        encoding=None if drawn else sys.stdout.encoding,
     )
     app.run()
     if app.mistake is not None:

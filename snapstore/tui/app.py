@@ -21,6 +21,7 @@ from snapstore.tui.bars import StatusBar, TitleBar
 from snapstore.tui.diffview import DiffView
 from snapstore.tui.looking import LookingApp
 from snapstore.tui.moves import spoken, trouble
+from snapstore.tui.plain import PlainSigns
 from snapstore.tui.preview import Preview
 from snapstore.tui.snapshot import Snapshot
 from snapstore.tui.themes import DARK, LIGHT, PLAIN, THEMES
@@ -77,6 +78,7 @@ class SnapstoreApp(LookingApp):
         clock: Callable[[], float] = time.time,
         look: str = "dark",
         ascii: bool = False,
+        encoding: str | None = None,
     ) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
@@ -88,6 +90,8 @@ class SnapstoreApp(LookingApp):
             self._folders.changed()
             self.snapshot = Snapshot(store, session)
         self._ascii = ascii
+        if ascii:
+            self._filters.append(PlainSigns(encoding))
         self._trouble = ""
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
