@@ -314,6 +314,26 @@ def test_many_files_are_looked_through_by_two_processes(root: Path, store: Store
     assert sorted(found(pushed(store))) == [("github-token", "z", 3), ("npm-token", "a", 2)]
 
 
+@pytest.mark.parametrize("stored", ["as a delta", "loose"])
+def test_however_it_is_stored(root: Path, store: Store, stored: str) -> None:
+    session, git_dir = store.session("s1"), store.shadow.git_dir
+    lines = [made(40) for _ in range(100)]
+    for number, rule in enumerate(["github-token", "npm-token", "stripe-key"]):
+        lines[50] = TOKENS[rule]
+        turn(session, root, f"Turn {number}", a="\n".join(lines), b="")
+    git(git_dir, "repack", "-adfq")
+    (pack,) = Path(git_dir, "objects", "pack").glob("*.pack")
+    if stored == "loose":
+        data = pack.read_bytes()
+        for path in pack.parent.glob(f"{pack.stem}.*"):
+            path.unlink()
+        git(git_dir, "unpack-objects", "-q", feed=data)
+    else:
+        assert b"chain length = 1" in git(git_dir, "verify-pack", "-v", str(pack))
+    store.shadow.objects.reload()
+    assert [finding.rule for finding in pushed(store)] == ["github-token", "npm-token", "stripe-key"]
+
+
 def test_text_in_utf_16_is_text(root: Path, store: Store) -> None:
     with store.session("s1").turn("Go"):
         write(root / "settings.ps1", ("\ufeff$x = 1\r\n# " + TOKENS["github-token"]).encode("utf-16-le"))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _OVERLAP = 2 * LONGEST
 _SMALL = 1 << 16  # bytes up to which a file is looked through together with others
+_TOGETHER = 1 << 18  # bytes of so many of them: what is looked at again and again stays near the processor
 _MANY = 2000  # files from which on two processes are quicker than one
 _SAME = 64  # bytes between the beginnings of what two rules take for one secret
 
@@ -68,7 +69,7 @@ class Look:
                 yield name, path, line, secret
             if text:
                 self._batch.add(text, path, blob)
-                if self._batch.size > CHUNK:
+                if self._batch.size > _TOGETHER:
                     yield from self._flush()
 
     def _is_cleared(self, rule: NameRule, blob: bytes) -> bool:
