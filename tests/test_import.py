@@ -430,6 +430,18 @@ def test_a_shell_turn_says_what_it_ran(root: Path, store: Store) -> None:
     assert record["unknown"][0] == {"path": None, "why": whys[0]}
 
 
+def test_an_undo_says_what_an_imported_turn_does_not_know(root: Path, store: Store) -> None:
+    """S2-26, G-13: the conversation moves, no file does, and it is said why."""
+    chat = Told()
+    chat.prompt("clean up")
+    chat.shell("1", "rm -rf build", "")
+    bring_in(store, chat)
+    plan = store.session(NAME).plan_undo(1)
+    assert plan.notes == ["turn 1 ran `rm -rf build`: what it changed is not known, and stays as it is."]
+    moved = store.session(NAME).move(plan)
+    assert (moved.turns_undone, moved.files_reverted, moved.snapshot_restored) == (1, [], None)
+
+
 def test_failed_and_unanswered_calls(root: Path, store: Store) -> None:
     """A refused edit did nothing; whether one without an answer was carried out, nobody knows."""
     write(root / "a.txt", "1\n")

@@ -328,6 +328,10 @@ class Planner:
                 if path not in told:
                     told.add(path)
                     plan.notes.append(f"{name} could not record {item['path']} ({item['why']}): it stays as it is.")
+            # A turn that was imported knows no more than its conversation tells.
+            for item in node.record.get("unknown", []):
+                if isinstance(item, dict) and not item.get("path") and item.get("why"):
+                    plan.notes.append(f"{name} {item['why']}, and stays as it is.")
         if plan.scope == FILES:
             plan.messages_removed, plan.prompt = 0, None
         return plan
