@@ -16,6 +16,7 @@ from snapstore.tui import patchlines
 from snapstore.tui.commandline import COMMANDS, parse
 from snapstore.tui.diffview import DiffView
 from snapstore.tui.linescreen import LineScreen
+from snapstore.tui.pasting import Cleaner
 from snapstore.tui.patchlines import Block, PatchLines, TextLines, changes_of, language_of
 from snapstore.tui.preview import Preview
 
@@ -37,6 +38,16 @@ def title(pilot: Pilot[None]) -> str:
 async def select(pilot: Pilot[None], oid: bytes) -> None:
     app_of(pilot).select(oid)
     await rest(pilot)
+
+
+def test_a_paste_holds_no_escapes_however_it_comes_in() -> None:
+    """Nor is a key lost that was typed before it or after it."""
+    data = "u\x1b[A\x1b[200~one\x1b[31mu\x1b\x1b[201\x1b[201~\x1bOPk\x1b[200~\x1b[201~\x1b[200~x\x1b[201~j"
+    clean = "u\x1b[A\x1b[200~one[31mu[201\x1b[201~\x1bOPk\x1b[200~\x1b[201~\x1b[200~x\x1b[201~j"
+    for size in range(1, len(data) + 1):
+        cleaner = Cleaner()
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        assert "".join(map(cleaner.clean, pieces)) == clean, size
 
 
 # The preview.

@@ -152,6 +152,20 @@ def test_what_is_typed_ahead_of_a_line_is_meant_for_it(terminal: Terminal, root:
     assert json.loads(snap(root, "ops", "--json").stdout)["operations"] == []
 
 
+def test_nothing_that_is_pasted_is_a_key(terminal: Terminal, root: Path) -> None:
+    start(terminal, "tui")
+    terminal.type("\x1b[200~abc\x1b[31muuu\nU:undo\n\x1b[201~")
+    terminal.type("j")
+    terminal.wait(lambda: "Write four" in selected(terminal))
+    assert "Go (Enter)" not in terminal.seen()
+    terminal.type(":")
+    terminal.wait(lambda: terminal.seen().rstrip().splitlines()[-1].startswith(":"))
+    terminal.type("\x1b[200~check\x1b[31mpoint\nundo\n\x1b[201~")
+    terminal.wait(lambda: ":check[31mpoint" in terminal.seen())
+    terminal.press("Escape")
+    assert (root / "b4").exists() and json.loads(snap(root, "ops", "--json").stdout)["operations"] == []
+
+
 def test_a_signal_to_end_gives_the_terminal_back(terminal: Terminal, root: Path) -> None:
     terminal.type(f"{shlex.join([*PROGRAM, 'tui'])} & echo $! >pid; fg; echo left with $?")
     terminal.press("Enter")

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
+from textual.driver import Driver
+from textual.drivers import linux_driver
 from textual.widget import Widget
 
 from snapstore.timeline.store import Store, failed
@@ -21,6 +23,7 @@ from snapstore.tui.bars import StatusBar, TitleBar
 from snapstore.tui.diffview import DiffView
 from snapstore.tui.looking import LookingApp
 from snapstore.tui.moves import spoken, trouble
+from snapstore.tui.pasting import PasteParser
 from snapstore.tui.plain import PlainSigns
 from snapstore.tui.preview import Preview
 from snapstore.tui.snapshot import Snapshot
@@ -96,6 +99,11 @@ class SnapstoreApp(LookingApp):
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.theme = THEMES["none" if self.no_color else look]
+
+    def get_driver_class(self) -> type[Driver]:
+        """The terminal's own, with a parser that knows what is pasted."""
+        linux_driver.XTermParser = PasteParser  # type: ignore[attr-defined]
+        return super().get_driver_class()
 
     @property
     def native_ansi_color(self) -> bool:
