@@ -18,7 +18,7 @@ from snapstore.timeline.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, 
 from snapstore.timeline.recorder import Recorder, highest_seq
 from snapstore.timeline.saving import Saved, save, stale
 from snapstore.worktree.journal import spell_entry
-from snapstore.worktree.scan import row_of
+from snapstore.worktree.known import row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ new paths for which that is not so (formerly ignored, left out, or nobody knows)
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import time
@@ -17,12 +16,20 @@ import time
 from snapstore.git.objects import Entry
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.blobs import Blobs, LeftOut
+from snapstore.worktree.known import (
+    compare_files,
+    compare_folders,
+    must_be_readable,
+    row_of,
+    through_link,
+    watch_parents,
+    with_parents,
+)
 from snapstore.worktree.names import is_git, unsafe_parts
 from snapstore.worktree.never import Never
 from snapstore.worktree.parallel import WORTH_IT, in_two
-from snapstore.worktree.platform import is_young
-from snapstore.worktree.statcache import UNLISTED, YOUNG, FileStat, FolderStat, StatCache, first_seen_in, scans_in
-from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS, IGNORE_FILES, Listing, Walk, state_mark
+from snapstore.worktree.statcache import YOUNG, FileStat, FolderStat, StatCache, first_seen_in, scans_in
+from snapstore.worktree.walk import GONE_ERRORS, IGNORE_FILES, Listing, Walk, state_mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +118,7 @@ class Scan:
 
     def run(self) -> Found:
         found = self._found
-        self._look_at_root()
+        must_be_readable(self._prefix.rstrip(b"/") or b"/")
         moved = self._look_at_folders()
         self._look_at_files()
         self._look_at_own()
@@ -148,22 +155,15 @@ class Scan:
         still = {path for path in before if (found[path] if path in found else files.get(path)) is not None}
         return tuple(sorted(still | self._found.first_seen))
 
-    def _look_at_root(self) -> None:
-        """A root that is gone or cannot be listed is no empty root: nothing may be recorded of it."""
-        root = self._prefix.rstrip(b"/") or b"/"
-        if not stat.S_ISDIR(os.lstat(root).st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), root)
-        with os.scandir(root) as names:
-            next(names, None)
-        if not os.access(root, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), root)
-
     def _look_at_files(self) -> None:
         """Stats every known file; whatever does not match its row is read."""
         hidden = {*self._found.files, *self._frozen()}  # below a folder that is gone, or not to be looked at
         paths = [path for path in self._cache.files if path not in hidden] if hidden else list(self._cache.files)
-        parts = in_two(self._stat_files, paths) if len(paths) >= WORTH_IT else [self._stat_files(paths)]
-        for gone, moved, unreadable in parts:
+
+        def part(some: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[tuple[bytes, str]]]:
+            return compare_files(self._prefix, self._cache.files, some)
+
+        for gone, moved, unreadable in in_two(part, paths) if len(paths) >= WORTH_IT else [part(paths)]:
             for path in gone:
                 self._gone(path)
             for path, why in unreadable:
@@ -191,34 +191,6 @@ class Scan:
             mark = ()
         self._leave_out(path, reasons.NEVER, mark)
 
-    def _stat_files(self, paths: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[tuple[bytes, str]]]:
-        """Which of the known files are gone, which are not as their row says, which cannot be looked at."""
-        lstat, prefix, rows = os.lstat, self._prefix, self._cache.files
-        gone: list[bytes] = []
-        moved: list[bytes] = []
-        unreadable: list[tuple[bytes, str]] = []
-        for path in paths:
-            row = rows[path]
-            try:
-                st = lstat(prefix + path)
-            except (FileNotFoundError, NotADirectoryError):
-                gone.append(path)
-                continue
-            except OSError as error:
-                if error.errno not in FOLDER_ERRORS:
-                    raise
-                unreadable.append((path, f"{reasons.UNREADABLE}: {error.strerror}"))
-                continue
-            if (
-                st.st_size != row[0]
-                or st.st_mtime_ns != row[1]
-                or st.st_ctime_ns != row[2]
-                or st.st_ino != row[3]
-                or st.st_mode != row[4]
-            ):
-                (gone if stat.S_ISDIR(st.st_mode) else moved).append(path)
-        return gone, moved, unreadable
-
     def _gone(self, path: bytes) -> None:
         self._found.changes[path] = None
         self._found.files[path] = None
@@ -226,22 +198,8 @@ class Scan:
     def _look_at_folders(self) -> list[bytes]:
         """The known folders whose names may have changed. What lies below one that is no folder any more is gone,
         even if a link in its place leads to files that look the same."""
-        moved: list[bytes] = []
-        replaced: list[bytes] = []
-        for path, row in self._cache.folders.items():
-            try:
-                st = os.lstat(self._prefix + path.rstrip(b"/"))
-            except (FileNotFoundError, NotADirectoryError):
-                self._found.folders[path] = None
-                continue
-            except OSError as error:
-                if not path or error.errno not in FOLDER_ERRORS:
-                    raise
-                continue
-            if not stat.S_ISDIR(st.st_mode):
-                replaced.append(path.rstrip(b"/") + b"/")
-            elif row != UNLISTED and (st.st_mtime_ns, st.st_ctime_ns, st.st_ino) != row:
-                moved.append(path)
+        gone, replaced, moved = compare_folders(self._prefix, self._cache.folders)
+        self._found.folders.update(dict.fromkeys(gone))
         if replaced:
             tops = tuple(replaced)
             for path in self._cache.folders:
@@ -313,7 +271,7 @@ class Scan:
         """Whether the last scan would have seen a file at this path."""
         if self._blind or (self._old_book or self._ways.book).ignored(path, False) or self._was_never.matches(path):
             return False
-        return not self._was_left or not any(part in self._was_left for part in _with_parents(path))
+        return not self._was_left or not any(part in self._was_left for part in with_parents(path))
 
     def _look_at_left_out(self) -> None:
         """Files left out before are looked at each time: nothing else would notice that one can be taken now."""
@@ -410,25 +368,3 @@ def never_in(coverage: Mapping[str, object] | None) -> Never:
     """What the last scan was not to take."""
     text = coverage.get("never") if coverage else None
     return Never(text=text) if isinstance(text, bytes) else Never()
-
-
-def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:
-    """The cache row for a file just read."""
-    entry, st = taken
-    size = YOUNG if is_young(st, now) else st.st_size
-    return (size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino, st.st_mode, entry[0], entry[1])
-
-
-def watch_parents(path: bytes) -> dict[bytes, FolderStat]:
-    """Rows for the folders above a file that no listing shows: only whether they are folders still is looked at."""
-    return {parent + b"/": UNLISTED for parent in _with_parents(path)[1:]}
-
-
-def through_link(prefix: bytes, path: bytes) -> bool:
-    """Whether a folder of the path is a link (or no folder at all): then there is no such file of ours."""
-    return any(not stat.S_ISDIR(os.lstat(prefix + parent).st_mode) for parent in _with_parents(path)[1:])
-
-
-def _with_parents(path: bytes) -> list[bytes]:
-    parts = path.split(b"/")
-    return [b"/".join(parts[:count]) for count in range(len(parts), 0, -1)]
