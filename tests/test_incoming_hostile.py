@@ -135,6 +135,29 @@ def test_modes_that_are_neither_file_folder_nor_link(here: Shadow, mode: bytes) 
         take(here, pack(*entries), tip)
 
 
+@pytest.mark.parametrize("target", [b"", b"a\0b", b"x" * 4096, b"x" * (1 << 20)], ids=["empty", "NUL", "4096", "1 MB"])
+@pytest.mark.parametrize("here_already", [False, True])
+def test_links_to_what_is_no_path(tmp_path: Path, target: bytes, here_already: bool) -> None:
+    """Nobody has such a link on disk; whoever stood on such a turn could not be brought its files. A tree that lies in
+    the store, left by whatever, is no better."""
+    shadow = History(tmp_path / "here.git", turns=1).shadow
+    top = tree((b"100644", b"a", HELLO_ID), (b"120000", b"link", object_id(BLOB, target)))
+    tip, entries = chain(top)
+    if here_already:
+        writer = shadow.objects.writer()
+        writer.add(TREE, top)
+        writer.add(BLOB, target)
+        shadow.objects.release(shadow.objects.finish(writer))
+        entries = [entries[0], entries[2]]
+    else:
+        entries.append(entry(BLOB, target))
+    before = all_refs(shadow.git_dir), objects_in(shadow.git_dir)
+    with pytest.raises(Unsafe, match="no path"):
+        take(shadow, pack(*entries), tip)
+    assert (all_refs(shadow.git_dir), objects_in(shadow.git_dir)) == before
+    assert leftovers(shadow) == []
+
+
 @pytest.mark.parametrize(
     "top",
     [
@@ -330,13 +353,13 @@ def test_large_blobs_stream_and_limits_hold(here: Shadow, tmp_path: Path) -> Non
         take(here, pack(*entries), tip, Limits(held=20))
 
 
-def test_a_million_entries_and_a_large_link_target(here: Shadow, tmp_path: Path) -> None:
+def test_very_many_entries_and_the_longest_link(here: Shadow, tmp_path: Path) -> None:
     """Large is not hostile by itself: it comes in, in bounded time and memory."""
     other = shadow_with(tmp_path / "other.git")
     names = (b"%07d" % number for number in range(200_000))
     top = b"".join(b"100644 %s\0%s" % (name, HELLO_ID) for name in names)
     tip, entries = chain(top)
-    link = b"x" * (1 << 20)
+    link = b"x" * 4095
     second = tree((b"120000", b"link", object_id(BLOB, link)))
     data = commit(object_id(TREE, second), tip)
     entries += [entry(BLOB, link), entry(TREE, second), entry(COMMIT, data)]

@@ -14,9 +14,14 @@ from snapstore.git.missing import commit_links, tag_target
 from snapstore.git.names import GIT_BEGINNINGS, unsafe_parts
 from snapstore.git.objects import COMMIT, EXECUTABLE, FILE, FOLDER, LINK, TAG, TREE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.git.odb import Objects
+
 _MODES = frozenset((FILE, EXECUTABLE, LINK, FOLDER))
 _ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _STAMP = re.compile(rb"[^\n<>]* ?<[^\n<>]*> -?\d{1,18} [+-]\d{4}")
+LONGEST_LINK = 4095  # bytes
 _HINT = "Nothing was taken over. Ask whoever made it; such an object is made by hand."
 
 
@@ -28,6 +33,18 @@ def check_object(kind: bytes, data: bytes, oid: bytes) -> None:
         _check_commit(data, oid)
     elif kind == TAG:
         tag_target(data, oid)
+
+
+def links_in(tree: bytes) -> set[bytes]:
+    """What the links of a tree lead to, by id."""
+    return {oid for mode, _, oid in _ENTRY.findall(tree) if mode == LINK} if LINK in tree else set()
+
+
+def check_link(objects: Objects, oid: bytes) -> None:
+    """Raises Unsafe for a link to what is no path: nobody has such a one on disk."""
+    size = objects.header(oid)[1]
+    if not 0 < size <= LONGEST_LINK or b"\0" in objects.read(oid)[1]:
+        raise Unsafe(f"a tree has a link to something that is no path, of {size:,} bytes", _HINT, object=oid.hex())
 
 
 def _check_tree(data: bytes, oid: bytes) -> None:

@@ -15,6 +15,8 @@ TRAILER = "Snapstore-"
 SUBJECT_LENGTH = 200
 LISTED_FILES = 50
 LONGEST_NUMBER = 18
+KINDS = frozenset(("baseline", "turn", "edits", "revert", "apply", "restore"))
+_LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
 _NOT_IN_IDENTITIES = str.maketrans("", "", "<>")
 
 
@@ -55,6 +57,12 @@ class Commit:
         self.body = body
         self.trailers = trailers
 
+    @property
+    def kind(self) -> str:
+        """What sort of node it is. One that somebody made with git says nothing, or anything: it counts as a turn."""
+        kind = self.trailers.get("Kind", "turn")
+        return kind if kind in KINDS else "turn"
+
     def number(self, name: str) -> int | None:
         value = self.trailers.get(name, "")
         # A trailer is text that anyone can write: one of five thousand digits is no number of ours.
@@ -92,6 +100,7 @@ def read(objects: Objects, oid: bytes) -> Commit:
         tree = b""
     if len(tree) != 20:
         raise Corrupt(f"commit {oid.hex()} is damaged", object=oid.hex())
+    seconds = min(max(seconds, 0), _LAST_SECOND)
     text, trailers = split_trailers(message)
     subject, _, body = text.partition("\n")
     return Commit(tree, tuple(parents), author, seconds, subject, body.strip("\n"), trailers)

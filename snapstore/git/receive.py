@@ -14,10 +14,10 @@ from hashlib import sha1
 
 from snapstore.errors import Corrupt, Remote, Unsafe
 from snapstore.git import outgoing
-from snapstore.git.checks import check_object
+from snapstore.git.checks import check_link, check_object, links_in
 from snapstore.git.deltas import resolve
 from snapstore.git.missing import between
-from snapstore.git.objects import BLOB, KIND_NAMES, Missing
+from snapstore.git.objects import BLOB, KIND_NAMES, TREE, Missing
 from snapstore.git.odb import Objects
 from snapstore.git.packs import OFFSET_DELTA, REF_DELTA, Pack
 from snapstore.git.packstream import PackStream
@@ -77,6 +77,7 @@ class Incoming:
         self.ids: list[bytes] = []
         self._entries: dict[int, Raw] = {}
         self._boundary: list[bytes] = []
+        self._links: set[bytes] = set()
         sweep(objects)
         try:
             self._make_folder()
@@ -258,6 +259,8 @@ class Incoming:
             if len(data) > self._limits.held:
                 raise _too_large(len(data), self._limits.held)
             check_object(kind, data, oid)
+            if kind == TREE:
+                self._links |= links_in(data)
 
     def _placed(self) -> dict[bytes, tuple[int, int]]:
         places: dict[bytes, tuple[int, int]] = {}
@@ -287,14 +290,18 @@ class Incoming:
         own = Pack(self._base)
         try:
             self._refuse_forged(own)
-            for oid, kind, path, commit in between(_Beside(self._objects, own), tips, known):
+            both = _Beside(self._objects, own)
+            for oid, kind, path, commit in between(both, tips, known):
                 offset = own.find(oid)
                 found = own.header(offset)[0] if offset is not None else self._objects.header(oid)[0]
                 if found != kind:
                     where = f" for {os.fsdecode(path)!r} in {commit.hex()}" if path else ""
                     raise Corrupt(f"a {found.decode()} came in{where} where a {kind.decode()} belongs")
                 if offset is None and kind != BLOB:
-                    check_object(kind, self._objects.read(oid)[1], oid)
+                    self._checked(kind, self._objects.read(oid)[1], oid)
+            for oid in sorted(self._links):
+                if both.contains(oid):  # where not, it is of a tree that no tip leads to
+                    check_link(both, oid)
             self._boundary = known
         except Missing as error:
             raise Corrupt(

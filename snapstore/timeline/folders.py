@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from stat import S_IRUSR
 
 from snapstore.errors import Failed
 from snapstore.timeline.nodes import is_path, parent_tree, paths_in, read_node
@@ -27,7 +28,8 @@ def private_modes(shadow: Shadow, passed: Iterable[bytes]) -> dict[bytes, int]:
         modes = read_node(shadow, oid, files=False).record.get("modes", {})
         for path, mode in modes.items():
             if isinstance(mode, int) and 0 <= mode <= 0o777 and is_path(path):
-                found[os.fsencode(path)] = mode
+                # The record may be of somebody else: what its owner could not read would be out of our sight, too.
+                found[os.fsencode(path)] = mode | S_IRUSR
     return found
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from snapstore.timeline.commitcache import Row
     from snapstore.timeline.store import Store
 
-_LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
-
 
 class GraphNode:
     """One commit. Ids are raw; `turn` is None for what is not numbered (baseline, edits)."""
@@ -82,7 +80,7 @@ class Graph:
             self.branch = self.cursor_value.removeprefix(f"refs/heads/{session}/")
         else:
             state = store.documents.session(session)
-            self.branch = state.branch if state else MAIN
+            self.branch = state.branch if state else self._likely()
         # The tip of the branch last stood on; one that is gone leaves the cursor at the end of its line.
         self.tip = self.tip_of(self.branch) or cursor
 
@@ -97,6 +95,18 @@ class Graph:
             return None
         tips = {**self.archived, **self.branches}
         return max(tips.items(), key=lambda tip: (self.node(tip[1]).seconds, tip), default=None)
+
+    def _likely(self) -> str:
+        """The branch stood on, where the note of it is lost: the first one, or the newest that leads to the cursor."""
+        tips = {**self.archived, **self.branches}
+        if MAIN not in tips:
+            for name, tip in sorted(tips.items(), key=lambda found: (self.node(found[1]).seconds, found), reverse=True):
+                at: bytes | None = tip
+                while at is not None:
+                    if at == self.cursor:
+                        return name
+                    at = self.node(at).parent
+        return MAIN
 
     def owner_of(self, branch: str) -> dict[str, str] | None:
         """The machine that a branch is of, None for our own."""
@@ -193,8 +203,8 @@ class Graph:
             commit.tree,
             _or_none(commit.number("Seq")),
             _or_none(commit.number("Turn")),
-            trailers.get("Kind", "turn"),
-            min(max(commit.seconds, 0), _LAST_SECOND),
+            commit.kind,
+            commit.seconds,
             commit.subject,
             trailers.get("Agent", ""),
         )

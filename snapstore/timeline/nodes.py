@@ -26,6 +26,10 @@ _SHAPES: dict[str, type | tuple[type, ...]] = {
     "modes": dict,
     "exit_status": (int, type(None)),
 }
+_WORDS = {
+    "status": ("done", "open", "interrupted"),
+    "found_by": ("named", "watched", "scanned", "replayed"),
+}
 
 
 class FileChange:
@@ -128,7 +132,7 @@ def read_node(shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = Tru
     commit = shadow.commit(oid)
     note = shadow.note(oid)
     record = _known_fields(note) if note is not None else {}
-    kind = commit.trailers.get("Kind", "turn")
+    kind = commit.kind
     turn = commit.number("Turn")
     when = timestamp(commit.seconds)
     label = f"Turn {turn}" if turn is not None else kind.capitalize()
@@ -167,6 +171,9 @@ def _known_fields(note: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         return {}
     record: dict[str, Any] = {key: value for key, value in found.items() if isinstance(value, _SHAPES.get(key, object))}
+    for key, words in _WORDS.items():
+        if record.get(key, words[0]) not in words:
+            del record[key]
     record["left_out"] = [
         item
         for item in record.get("left_out", [])
