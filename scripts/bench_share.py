@@ -1,4 +1,8 @@
-"""The part of the benchmark for remotes: `scripts/bench share`. Whole processes on both sides, folders on this disk."""
+"""The part of the benchmark for remotes: `scripts/bench share`, with folders on this disk.
+
+One turn is pushed and pulled in two ways, each against git's process: by the library on an open store, as the other
+benchmarks measure, and by a process of ours, of which most is Python's own start.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,9 @@ from pathlib import Path
 from typing import Protocol
 
 from snapstore import Store
+from snapstore.share.pull import pull
+from snapstore.share.push import push
+from snapstore.share.remotes import Remotes
 
 ROUNDS = 15
 FIRST = 5
@@ -51,10 +58,11 @@ class _Run:
                 self.first(at)
             self.add("first push, borrowed baseline", "first push", "git first push")
             self.clone()
-            for at in range(ROUNDS):
-                self.round(at)
-            self.add("push of one turn", "push", "git push")
-            self.add("pull of one turn", "pull", "git fetch")
+            for at in range(2 * ROUNDS):
+                self.round(at, "in process" if at % 2 else "as a process")
+            for how in ("in process", "as a process"):
+                self.add(f"push of one turn, {how}", f"push, {how}", "git push")
+                self.add(f"pull of one turn, {how}", f"pull, {how}", "git fetch")
         finally:
             for folder in (self.ours, self.theirs, self.bench.work / "second", self.bench.work / "mirror.git"):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -77,7 +85,7 @@ class _Run:
         self.mirror = self.bench.work / "mirror.git"
         subprocess.run(["git", "clone", "-q", "--mirror", self.theirs, self.mirror], check=True)
 
-    def round(self, at: int) -> None:
+    def round(self, at: int, how: str) -> None:
         chance = random.Random(at)
         session = self.store.session("bench")
         files = sorted(path for path in self.tree.rglob("*.*") if path.is_file() and ".git" not in path.parts)
@@ -87,15 +95,29 @@ class _Run:
             for path in chosen:
                 path.write_text(path.read_text() + f"# {chance.random()}\n")
         pair: list[Callable[[], None]] = [
-            lambda: self.timed("push", lambda: self.snapstore("push", "-q")),
+            lambda: self.timed(f"push, {how}", lambda: self.push(how)),
             lambda: self.timed("git push", lambda: self.git_push()),
         ]
-        for work in pair if at % 2 else reversed(pair):
+        for work in pair if at % 4 < 2 else reversed(pair):
             work()
-        checkout = self.bench.work / "checkout"
-        self.timed("pull", lambda: self.snapstore("pull", "-q", folder=checkout, environment=self.second))
+        self.pull(how)
         fetch = ["git", f"--git-dir={self.mirror}", "fetch", "-q", "origin"]
         self.timed("git fetch", lambda: subprocess.run(fetch, check=True, capture_output=True))
+
+    def push(self, how: str) -> None:
+        if how == "in process":
+            push(self.store, Remotes(self.store).find(None))
+        else:
+            self.snapstore("push", "-q")
+
+    def pull(self, how: str) -> None:
+        checkout = self.bench.work / "checkout"
+        if how == "in process":
+            with Store.open(checkout, home=self.second["SNAPSTORE_HOME"]) as store:
+                self.timed(f"pull, {how}", lambda: pull(store, Remotes(store).find(None)))
+        else:
+            work = lambda: self.snapstore("pull", "-q", folder=checkout, environment=self.second)  # noqa: E731
+            self.timed(f"pull, {how}", work)
 
     def git_push(self) -> None:
         command = ["git", f"--git-dir={self.git_dir}", "push", "-q", str(self.theirs), "refs/heads/bench/main"]

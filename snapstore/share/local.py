@@ -8,7 +8,7 @@ from snapstore.share.naming import PLACES, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from snapstore.share.ancestry import Ancestry
     from snapstore.share.remotes import Remote
@@ -66,9 +66,11 @@ def haves(store: Store) -> list[bytes]:
     return list(dict.fromkeys([*found, *([own] if own is not None else [])]))
 
 
-def latest_moves(store: Store, remote: Remote, notes: bytes | None) -> list[RefMove]:
+def latest_moves(store: Store, remote: Remote, notes: bytes | None, beside: Iterable[RefMove] = ()) -> list[RefMove]:
     """A ref on the server's records as they are now: they may hold some that are not ours yet, and a push builds on
-    them, so no gc may take a part of them."""
+    them, so no gc may take a part of them. None is needed where `beside` already holds them."""
+    if any(move[2] == notes for move in beside):
+        return []
     ref = f"refs/snapstore/remotes/{remote.name or 'unnamed'}/latest"
     old = store.shadow.refs.read(ref)
     return [(ref, old, notes)] if notes is not None and notes != old else []

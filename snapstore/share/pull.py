@@ -262,7 +262,7 @@ class _Taking:
                 self._moves.append((notes.REF, ours, writer.add(COMMIT, data)))
             if base_ref is not None:
                 self._moves.append((base_ref, held, theirs))
-        self._moves += latest_moves(self._store, self._remote, theirs)
+        self._moves += latest_moves(self._store, self._remote, theirs, self._moves)
 
     def _remember(self, foreign: Foreign, received: Received) -> None:
         machines = {**foreign.machines}

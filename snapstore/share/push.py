@@ -305,7 +305,7 @@ class _Attempt:
             there = words[notes.REF][1] if notes.REF in words else self.survey.notes
             if base_ref is not None and there is not None and refs.read(base_ref) != there and self._knows():
                 moves.append((base_ref, refs.read(base_ref), there))
-            moves += latest_moves(store, remote, there)
+            moves += latest_moves(store, remote, there, moves)
             own_ref = f"{PREFIX}{self._me.id}"
             if own_ref in words:
                 moves.append((own_ref, refs.read(own_ref), words[own_ref][1]))

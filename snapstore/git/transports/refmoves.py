@@ -15,7 +15,7 @@ import fcntl
 import os
 import time
 
-from snapstore.git.packwriter import sync_folder, write_all
+from snapstore.git.packwriter import write_all
 from snapstore.git.refs import Refs
 from snapstore.git.transport import MOVED
 
@@ -51,9 +51,8 @@ def move(git_dir: str, going: Moves, seen: Mapping[str, bytes], *, atomic: bool)
         held = {lock.name: lock for lock in locks}
         ready = [held[name] for name in going if results[name] is None]
         for lock in ready:
+            # Its folder is not synced, as in git: after a power cut a ref may be the old one, and is pushed again.
             lock.put_in_place()
-        for folder in {os.path.dirname(lock.path) for lock in ready}:
-            sync_folder(folder)
     finally:
         for lock in locks:
             lock.release()
