@@ -3,8 +3,8 @@
 The model is plain Python: what every node's tree was when it was taken (read with git), where each session stands, and
 what is on disk. From these alone it foretells what a move must do, path by path. Always: a move does exactly that, or
 refuses and changes not one byte and no ref; files it does not name keep bytes, time and inode; whatever it overwrites
-or removes is held by a ref; every turn ever taken is still there to the byte; a kill leaves the old or the new; numbers
-are never given twice and branches only advance.
+or removes is held by a ref; every turn ever taken is still there to the byte, but what was archived or deleted, then
+pruned, then given up by a gc; a kill leaves the old or the new; numbers are never given twice; branches only advance.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from snapstore import Busy, Conflict, Session, SnapstoreError, Store, Unknown, Unsafe
 from snapstore.git import refs as git_refs
+from snapstore.timeline import gc, keeping
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.move import Moved
 from snapstore.timeline.plan import CONVERSATION, FILES, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
@@ -56,6 +57,8 @@ EDITS = st.lists(EDIT, min_size=0, max_size=4)
 RULES = st.sampled_from([b"", b"*.ign\n", b"build/\n", b"*.ign\nbuild/\n"])
 POLICIES = st.sampled_from([REFUSE, REFUSE, REFUSE, SKIP, FORCE, FORCE, MERGE, MARKERS])
 CACHES = ["stat", "stat.log", "sessions/one.json", "graph-one"]
+DAY = 86400
+PRUNED, CURSORS, NOTES = "refs/snapstore/pruned/", "refs/snapstore/cursor/", "refs/notes/turns"
 NAMES = st.sampled_from(["try", "other", "keep"])
 
 
@@ -77,9 +80,14 @@ class Node:
 
 
 class Moving(RuleBasedStateMachine):
-    @initialize(rules=RULES, edits=st.lists(EDIT, min_size=9, max_size=9))
-    def make(self, rules: bytes, edits: list[tuple[bytes, str, bytes]]) -> None:
-        """A little tree to begin with: two sessions, a fork, edits in between."""
+    @initialize(
+        rules=RULES,
+        edits=st.lists(EDIT, min_size=9, max_size=9),
+        let_go=st.sampled_from([None, "archive", "delete"]),
+        grace=st.sampled_from([0, None]),
+    )
+    def make(self, rules: bytes, edits: list[tuple[bytes, str, bytes]], let_go: str | None, grace: int | None) -> None:
+        """A little tree to begin with: two sessions, a fork, edits in between, perhaps a line that was given up."""
         base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.folder = Path(tempfile.mkdtemp(prefix="snapstore-moves-", dir=base)).resolve()
         self.root = self.folder / "project"
@@ -89,6 +97,7 @@ class Moving(RuleBasedStateMachine):
         self.now = 1_700_000_000.0
         self.hidden: set[bytes] = set()  # paths that some rule ever hid: nobody promises to know them
         self.nodes: dict[str, Node] = {}
+        self.gone: set[tuple[str, int]] = set()  # numbers of turns that were pruned for good
         self.open: set[str] = set()
         self.heads: dict[str, str] = {}
         # The last move, while nobody has done anything since: what taking it back must bring.
@@ -103,6 +112,9 @@ class Moving(RuleBasedStateMachine):
         plan = self._session("one").plan_undo(2)
         if not plan.conflicts and self._move("one", plan) is not None:
             self._take("one", edits[8:], False)
+            if let_go is not None:
+                left = sorted(name for name, oid in self._branches("one").items() if oid != self._cursor("one"))
+                self.let_go_of_a_branch("one", let_go, sorted(self._branches("one")).index(left[0]), 0, grace)
 
     def teardown(self) -> None:
         if not hasattr(self, "store"):
@@ -118,6 +130,14 @@ class Moving(RuleBasedStateMachine):
         for session in sorted(self.open):
             self._session(session).close_open_turn()
         self._learn()
+        for node in self.nodes.values():
+            wrong = difference(node.files, in_commit(self.store, node.oid))
+            assert not wrong, (node, wrong)
+        for session in filter(self._known, SESSIONS):
+            for pick in range(len(self._branches(session))):
+                self.change_branches(session, "archive" if pick % 2 else "delete", pick, "")
+        self._prune(0)
+        self.collect_garbage(0, None)
         for node in self.nodes.values():
             wrong = difference(node.files, in_commit(self.store, node.oid))
             assert not wrong, (node, wrong)
@@ -441,6 +461,8 @@ class Moving(RuleBasedStateMachine):
             if not path.exists() or (what.startswith("sessions") and "one" in self.open):
                 return
             path.unlink()
+            if what.startswith("sessions"):  # which remembers the numbers of turns that are no more
+                self.gone = {row for row in self.gone if row[0] != "one"}
             if what.startswith("stat"):  # what was there and when: nobody knows that of anything any more
                 self.hidden |= ALL
         elif what != "reopen":
@@ -448,6 +470,69 @@ class Moving(RuleBasedStateMachine):
             return
         self._close()
         self._reopen()
+
+    @rule(
+        session=WHO,
+        what=st.sampled_from(["archive", "delete"]),
+        pick=st.integers(0, 100),
+        older=st.sampled_from([0, None]),
+        grace=st.sampled_from([0, None, -1]),
+    )
+    def let_go_of_a_branch(self, session: str, what: str, pick: int, older: int | None, grace: int | None) -> None:
+        """Out of the list, out of the archive, out of the store."""
+        self.change_branches(session, what, pick, "")
+        self._prune(older)
+        if grace != -1:
+            self.collect_garbage(grace, "")
+
+    def _prune(self, older: int | None) -> None:
+        """C18. What goes is neither listed, stood on nor pinned, and nothing is lost yet."""
+        if older is None:
+            self.now += 91 * DAY
+        self._tick()
+        before, disk = all_refs(self.store), _exactly(self.root)
+        keeping.prune(self.store, older=older)
+        after = all_refs(self.store)
+        went = {name: oid for name, oid in before.items() if name not in after}
+        assert all(name.startswith(("refs/snapstore/archive/", "refs/snapstore/deleted/")) for name in went), went
+        came = {name: oid for name, oid in after.items() if name not in before}
+        assert sorted(came.values()) == sorted(went.values())
+        assert all(name.startswith(PRUNED) for name in came)
+        assert {name: oid for name, oid in before.items() if name not in went}.items() <= after.items()
+        safe = self._held_by(name for name in after if not name.startswith((PRUNED, "refs/tags/", CURSORS)))
+        pins = {oid for name, oid in after.items() if name.startswith(("refs/tags/", CURSORS))}
+        for name in came:
+            assert not pins & (self._held_by([name]) - safe), f"{name} is stood on, or pinned"
+        assert _exactly(self.root) == disk
+        if went:
+            self.last = None
+
+    @rule(grace=st.sampled_from([0, None]), way=st.sampled_from([None, ""]))
+    def collect_garbage(self, grace: int | None, way: str | None) -> None:
+        before, disk = all_refs(self.store), _exactly(self.root)
+        gc.collect(self.store, grace=grace, git=way)
+        after = all_refs(self.store)
+        went = {name for name in before if name not in after}
+        assert all(name.startswith(PRUNED) for name in went), went
+        if grace == 0:
+            assert not [name for name in after if name.startswith(PRUNED)]
+        assert all(after[name] == oid for name, oid in before.items() if name not in went and name != NOTES)
+        assert _exactly(self.root) == disk
+        lost = self.nodes.keys() - self._held_by(after)
+        if went:
+            self.gone |= {(self.nodes[oid].session, self.nodes[oid].seq) for oid in lost}
+            self.nodes = {oid: node for oid, node in self.nodes.items() if oid not in lost}
+        else:
+            assert not lost
+
+    def _held_by(self, names: Iterable[str]) -> set[str]:
+        """The nodes that these refs lead to."""
+        refs = all_refs(self.store)
+        tips = [refs[name] for name in names]
+        if not tips:
+            return set()
+        found = git(self.store.shadow.git_dir, "rev-list", "--stdin", feed="\n".join(tips).encode())
+        return self.nodes.keys() & set(found.decode().split())
 
     # What must hold.
 
@@ -641,7 +726,7 @@ class Moving(RuleBasedStateMachine):
                 in_commit(self.store, oid),
             )
             twins = [old for old in self.nodes.values() if (old.session, old.seq) == (node.session, node.seq)]
-            assert not twins, (node, twins)
+            assert not twins and (node.session, node.seq) not in self.gone, (node, twins)
             self.nodes[oid] = node
         heads = {name: oid for name, oid in all_refs(self.store).items() if name.startswith("refs/heads/")}
         for name, oid in self.heads.items():

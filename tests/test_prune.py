@@ -318,6 +318,26 @@ def test_a_prune_that_is_final_is_in_nobodys_way(grove: Grove, numbered: bool) -
     assert on_disk(grove.root) == before
 
 
+@pytest.mark.parametrize("gone_before", [True, False], ids=["lost before gc", "lost after gc"])
+def test_a_session_whose_note_is_lost_stands_on_a_branch_that_is_there(grove: Grove, gone_before: bool) -> None:
+    """DESIGN: state that can be made again may go at any time."""
+    note = Path(grove.store.state, "sessions/s.json")
+    for name in ("main", "first", "second"):
+        grove.branches.archive(name)
+    grove.move(grove.session.plan_undo(1))
+    grove.days(91)
+    assert sorted(gone(grove.prune())) == ["first", "main", "second"]
+    for step in ("note", "gc") if gone_before else ("gc", "note"):
+        if step == "gc":
+            gc.collect(grove.store, grace=0)
+        else:
+            note.unlink()
+    plan = grove.session.plan_apply(grove.tips["third"])
+    assert plan.branch == "third"
+    assert grove.session.move(plan).operation is not None
+    assert grove.session.plan_undo(1).undone
+
+
 # What was saved before forced moves
 
 

@@ -8,7 +8,7 @@ it back until the grace time of `gc` is over: only then are its turns, and what 
 
 from __future__ import annotations
 
-from snapstore.errors import Corrupt, SnapstoreError, Usage
+from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage
 from snapstore.git import commits, notes
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT
@@ -258,8 +258,12 @@ def _with_floor(store: Store, session: str) -> SessionState:
     """What the session remembers, with the numbers of the turns that go: they are never given again."""
     state = store.documents.session(session)
     if state is None:
-        value = store.shadow.refs.value(f"refs/snapstore/cursor/{session}")
-        branch = value.rpartition("/")[2] if isinstance(value, str) else MAIN
+        from snapstore.timeline.graph import Graph
+
+        try:
+            branch = Graph(store, session).branch
+        except Unknown:  # another machine's, or somebody removed its cursor
+            branch = MAIN
         state = SessionState(session=session, branch=branch, floor=-1)
     state.floor = max(state.floor, highest_seq(store, session))
     return state
