@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from snapstore.timeline.commitcache import Row
     from snapstore.timeline.store import Store
 
-_LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
-
 
 class GraphNode:
     """One commit. Ids are raw; `turn` is None for what is not numbered (baseline, edits)."""
@@ -205,8 +203,8 @@ class Graph:
             commit.tree,
             _or_none(commit.number("Seq")),
             _or_none(commit.number("Turn")),
-            trailers.get("Kind", "turn"),
-            min(max(commit.seconds, 0), _LAST_SECOND),
+            commit.kind,
+            commit.seconds,
             commit.subject,
             trailers.get("Agent", ""),
         )
