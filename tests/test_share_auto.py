@@ -77,6 +77,15 @@ def test_a_server_that_is_away_fails_no_turn_and_is_named_in_status(tmp_path: Pa
     assert ada.snap_json("status", "--json")["hook_errors"] == [other]
 
 
+@pytest.mark.parametrize("words", [["remote", "remove", "origin"], ["push", "--no-auto"]])
+def test_where_no_push_goes_any_more_nothing_is_said_of_it(tmp_path: Path, words: list[str]) -> None:
+    ada = Machine(tmp_path, "ada").init(f="0\n").remote(str(tmp_path / "away.git"), auto=True)
+    ada.turn("First", f="1\n")
+    eventually(lambda: at_rest(ada) and bool(ada.snap_json("status", "--json")["hook_errors"]))
+    ada.snap(*words, status=17 if words[0] == "push" else 0)
+    assert ada.snap_json("status", "--json")["hook_errors"] == []
+
+
 def test_a_server_that_never_answers_delays_no_turn(tmp_path: Path) -> None:
     ada = Machine(tmp_path, "ada").init(f="0\n")
     with silence() as port:
@@ -115,11 +124,16 @@ def test_many_quick_turns_make_few_pushes(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_an_empty_setting_needs_no_remote(tmp_path: Path) -> None:
-    """The setting alone pushes to the one remote there is; with none the log says so."""
+    """The setting alone pushes to the one remote there is; with none `status` says so, once."""
     ada = Machine(tmp_path, "ada").init(f="0\n")
     ada.snap("config", "set", "auto_push", "true")
     ada.turn("Alone", f="1\n")
-    eventually(lambda: "no remote" in " ".join(ada.snap_json("status", "--json")["hook_errors"]))
+    eventually(lambda: at_rest(ada) and "no remote" in " ".join(ada.snap_json("status", "--json")["hook_errors"]))
+    with ada.open() as store:
+        autopush.run(store)
+    assert len(ada.snap_json("status", "--json")["hook_errors"]) == 1
+    ada.snap("config", "set", "auto_push", "false")
+    assert ada.snap_json("status", "--json")["hook_errors"] == []
     hub = bare(tmp_path / "hub.git")
     ada.snap("remote", "add", "origin", hub, "--auto")
     ada.turn("Shared", f="2\n")

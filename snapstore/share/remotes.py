@@ -9,6 +9,7 @@ import os
 
 from snapstore.errors import Unknown, Unsafe, Usage
 from snapstore.git.transports.urls import is_token, shown
+from snapstore.timeline import logbook
 from snapstore.timeline.documents import check_name, encode
 
 TYPE_CHECKING = False
@@ -80,6 +81,7 @@ class Remotes:
             if gone is None:
                 raise self._unknown(name)
             self._write(known.values(), f"remote {name} removed")
+        self._hush(name)
         self._follow()
         return gone
 
@@ -91,6 +93,8 @@ class Remotes:
                 raise self._unknown(name)
             known[name].auto = auto
             self._write(known.values(), f"remote {name} {'automatic' if auto else 'by hand'}")
+        if not auto:
+            self._hush(name)
         self._follow()
         return known[name]
 
@@ -119,6 +123,10 @@ class Remotes:
     def _write(self, remotes: Any, what: str) -> None:
         document = _Document(remotes={one.name: {"url": one.url, "auto": one.auto} for one in remotes})
         self._store.journal.carry_out([], {DOCUMENT: encode(document)}, what=what)
+
+    def _hush(self, name: str) -> None:
+        """That a push by itself did not get there is of no interest any more: there will be none."""
+        logbook.settle(f"{self._store.folder}/log", f"push-{name}")
 
     def _follow(self) -> None:
         """The setting that every turn looks at follows what the remotes say."""

@@ -225,6 +225,8 @@ class Store:
             self.header.config = None  # read again when next looked at: its stat is known only once it is there
             files: dict[str, bytes | None] = {f"../{config.FILE}": text, "format": encode(self.header)}
             self.journal.carry_out([], files, what=f"setting of {', '.join(settings)}")
+        if "auto_push" in settings and not self.header.auto_push:
+            logbook.settle(f"{self.folder}/log", "push")
 
     def _look_at_config(self) -> None:
         """Takes over what a person wrote into the file of settings. One look at its stat, most times."""
