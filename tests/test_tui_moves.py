@@ -148,7 +148,7 @@ def said(pilot: Pilot[None]) -> str:
 
 
 def complained(pilot: Pilot[None]) -> bool:
-    return app_of(pilot).screen_stack[0].query_one(StatusBar).has_class("-error")
+    return app_of(pilot).screen_stack[0].query_one(StatusBar).complains
 
 
 # Along the line.

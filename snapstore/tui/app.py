@@ -223,7 +223,7 @@ class SnapstoreApp(LookingApp):
                 before = self.snapshot
                 found = await self._read(before.archived)
                 if found is not None and found is not before and self.snapshot is before:
-                    if found.cursor != before.cursor:
+                    if found.cursor != before.cursor and not self._on_first(StatusBar).complains:
                         self.say("")  # how to come back from where one is no longer
                     self._show(found)
 

@@ -81,6 +81,10 @@ class StatusBar(Static):
         super().__init__(id=id)
         self.said = ""
 
+    @property
+    def complains(self) -> bool:
+        return self.has_class("-error")
+
     def on_resize(self) -> None:
         if not self.said:
             self._show_keys(self.content_size.width)
