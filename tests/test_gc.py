@@ -547,8 +547,7 @@ def test_where_the_disk_would_be_full_nothing_is_begun(
 ) -> None:
     many_turns(session, root, 3)
     before = packs(store)
-    free = os.statvfs(store.folder)
-    monkeypatch.setattr(housekeeping, "SPARE", (free.f_bavail + 1) * free.f_frsize)
+    monkeypatch.setattr(housekeeping, "SPARE", 1 << 60)
     with pytest.raises(Failed, match="the disk has"):
         gc.collect(store, git=way)
     assert packs(store) == before
@@ -810,7 +809,25 @@ def test_a_delta_of_two_folders_makes_what_it_should(before: dict[int, int], aft
     def tree(entries: dict[int, int]) -> bytes:
         return b"".join(b"100644 f%02d\0%s" % (name, bytes([0, oid] * 10)) for name, oid in sorted(entries.items()))
 
-    assert apply_delta(tree(before), packing.by_entries(tree(before), tree(after))) == tree(after)
+    assert apply_delta(tree(before), packing.by_pieces(tree(before), tree(after), packing._entries)) == tree(after)
+
+
+LINES = some.lists(some.sampled_from([b"a line of some length\n", b"another one, longer yet\n", b"\n", b"}\n", b"x"]))
+
+
+@given(LINES, LINES)
+def test_a_delta_of_two_texts_makes_what_it_should(before: list[bytes], after: list[bytes]) -> None:
+    base, data = b"".join(before), b"".join(after)
+    assert apply_delta(base, packing.by_pieces(base, data, packing._lines)) == data
+
+
+def test_a_delta_of_two_texts_holds_what_is_new() -> None:
+    base = b"".join(b"line %d of a text\n" % number for number in range(400))
+    lines = base.splitlines(keepends=True)
+    data = b"".join([*lines[200:], b"new here\n", *lines[:100], b"and there\n", *lines[100:150]])
+    delta = packing.by_pieces(base, data, packing._lines)
+    assert len(delta) < 60
+    assert apply_delta(base, delta) == data
 
 
 def test_long_copies_are_given_in_pieces() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 
 from snapstore.errors import Corrupt, Failed
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _DEEPEST = 50  # deltas on top of each other, as with git
 _BLOCK = 16  # bytes that are compared at once
+_WORTH_COPYING = 8  # bytes; to say where they are takes nearly as many
+_RECORD = re.compile(rb"(?:[0-9a-f]{2}/){0,3}[0-9a-f]{34,40}")
 _DELTA_BELOW = 1 << 20  # bytes: what is larger is not compared, but copied or streamed
 
 
@@ -77,6 +80,8 @@ def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]
             if not any(pack.find(oid) is not None for pack in kept):
                 if kind == TREE and not path:  # the tops of files and of records have nothing in common
                     path = objects.read(oid)[1].partition(b"\0")[0]
+                elif kind == BLOB and _RECORD.fullmatch(path):  # each under a name of its own, and much the same
+                    path = b""
                 groups.setdefault((kind, path), []).append(oid)
     else:
         for oid in ids:
@@ -137,8 +142,8 @@ class _DeltaWriter(PackWriter):
     def _add_delta(self, oid: bytes, kind: bytes, data: bytes, base: bytes, base_data: bytes) -> bool:
         if len(data) > _DELTA_BELOW:
             return False
-        delta = spliced(base_data, data) or (by_entries(base_data, data) if kind == TREE else None)
-        if delta is None:
+        delta = spliced(base_data, data) or by_pieces(base_data, data, _entries if kind == TREE else _lines)
+        if len(delta) > len(data) // 2 and kind != TREE:
             from dulwich.pack import create_delta
 
             delta = b"".join(create_delta(base_data, data))
@@ -170,26 +175,35 @@ def spliced(base: bytes, data: bytes) -> bytes | None:
     return bytes(out + _copies(len(base) - end, end))
 
 
-def by_entries(base: bytes, data: bytes) -> bytes:
-    """A delta of two trees: entries that are in both are copied, wherever they stand."""
-    places = {base[at:to]: at for at, to in _extents(base)}
+def by_pieces(base: bytes, data: bytes, cut: Callable[[bytes], Iterator[tuple[int, int]]]) -> bytes:
+    """A delta of two folders or two texts: entries or lines that are in both are copied, wherever they stand."""
+    places = {base[at:to]: at for at, to in cut(base) if to - at >= _WORTH_COPYING}
     out = bytearray(varint(len(base)) + varint(len(data)))
     since = to = new = 0  # what is to be copied, and from where on data is new
-    for at, end in _extents(data):
-        place = places.get(data[at:end])
-        if place is not None and place == to and new == at:
-            to, new = place + end - at, end
+    for at, end in cut(data):
+        piece = data[at:end]
+        if new == at and base.startswith(piece, to):
+            to, new = to + end - at, end
             continue
+        place = places.get(piece)
         if place is not None:
             out += _copies(since, to - since) + _inserts(data[new:at])
             since, to, new = place, place + end - at, end
     return bytes(out + _copies(since, to - since) + _inserts(data[new:]))
 
 
-def _extents(tree: bytes) -> Iterator[tuple[int, int]]:
+def _entries(tree: bytes) -> Iterator[tuple[int, int]]:
     at = 0
     while at < len(tree):
         end = tree.index(b"\0", at) + 21
+        yield at, end
+        at = end
+
+
+def _lines(text: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    while at < len(text):
+        end = text.find(b"\n", at) + 1 or len(text)
         yield at, end
         at = end
 
@@ -228,8 +242,10 @@ def _copies(offset: int, size: int) -> bytes:
     out = bytearray()
     while size:
         length = min(size, 0xFFFF)
-        # 0xBF: four bytes of offset and two of length follow.
-        out += bytes((0xBF, *offset.to_bytes(4, "little"), *length.to_bytes(2, "little")))
+        # Four bytes of offset and two of length, without those that are zero: the first byte tells which follow.
+        row = offset.to_bytes(4, "little") + length.to_bytes(2, "little")
+        out.append(0x80 | sum(1 << at for at, byte in enumerate(row) if byte))
+        out += bytes(byte for byte in row if byte)
         offset += length
         size -= length
     return bytes(out)
