@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from copy import copy
 
 from snapstore.errors import Remote as RemoteError
-from snapstore.errors import Unsafe, Usage
+from snapstore.errors import SnapstoreError, Unsafe, Usage
 from snapstore.git import bundle
 from snapstore.share.pull import pull
 from snapstore.share.remotes import DEFAULT, Remote, Remotes, absolute, refuse_password
@@ -15,6 +16,7 @@ from snapstore.timeline import places
 from snapstore.timeline.creation import create_store
 from snapstore.timeline.documents import encode
 from snapstore.timeline.graph import Graph
+from snapstore.timeline.ops import CLONE
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
 
@@ -82,8 +84,9 @@ def clone(
     with Store.open(os.fsdecode(root), home=home, say=say) as store:
         if attached.session is not None:
             session = store.session(attached.session)
-            moved = session.move(session.plan_goto(Graph(store, attached.session).cursor.hex(), exact=True))
-            attached.written = len(moved.plan.changing)
+            plan = session.plan_goto(Graph(store, attached.session).cursor.hex(), exact=True)
+            plan.kind, plan.arguments = CLONE, []
+            attached.written = len(session.move(plan).plan.changing)
     return attached
 
 
@@ -202,8 +205,18 @@ def _join(store: Store, url: str, id: str, progress: Progress | None, ask: Ask |
 
 def newest_session(store: Store) -> str | None:
     """The session with the newest node."""
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, str, str]] = []
     for name in store.sessions():
         graph = Graph(store, name)
-        found.append((graph.node(graph.tip).seconds, name))
-    return max(found)[1] if found else None
+        found.append((graph.node(graph.tip).seconds, _ended_at(store, graph.tip), name))
+    return max(found)[2] if found else None
+
+
+def _ended_at(store: Store, commit: bytes) -> str:
+    """To the millisecond, from the record: a commit knows whole seconds, and two sessions may share one."""
+    try:
+        note = json.loads(store.shadow.note(commit) or b"null")
+    except (SnapstoreError, ValueError, RecursionError):
+        return ""
+    ended = note.get("ended_at") if isinstance(note, dict) else None
+    return ended if isinstance(ended, str) else ""

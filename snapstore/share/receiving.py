@@ -107,6 +107,9 @@ class _Receiving:
             machine, home = self._owner(ref)
             if ref in renamed or (machine == self._me.id and self._is_ours(home, oid)):
                 continue
+            here = self._local.get(ref) if ref not in self._server.owners else None
+            if here is not None and self._history.descends(here, oid):
+                continue  # a server that has lost the word whose it is: what we have by that name needs no second one
             if self._history.descends(oid, oid):  # a commit, and here
                 self._take(ref, oid)
         return self._done

@@ -34,7 +34,8 @@ class Foreign:
         found = self.refs.get(ref)
         if found is None:
             return None
-        return {"id": found[0], **self.machines.get(found[0], {"name": found[0], "person": "", "email": ""})}
+        nobody = {"name": found[0] or "unknown", "person": "", "email": ""}  # no machine says that it is its own
+        return {"id": found[0], **self.machines.get(found[0], nobody)}
 
     def sessions(self) -> set[str]:
         """The sessions with a line of somebody else."""
