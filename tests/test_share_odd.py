@@ -88,3 +88,22 @@ def test_bits_of_a_record_of_others_hide_no_file_and_give_nothing_away(
     assert found is None or mode == found
     ada.snap("undo")
     assert set(on_disk(ada.root)) == {b"poem"}
+
+
+def test_what_filled_the_folder_of_a_clone_is_not_taken_back(ada: Machine, hub: str, tmp_path: Path) -> None:
+    """Nothing was there before it: `ops undo` would leave nothing, of later turns neither."""
+    bob = Machine(tmp_path, "bob")
+    bob.clone(hub)
+    bob.turn("Bob's own", own="1\n")
+    before = on_disk(bob.root)
+    [filled] = bob.snap_json("ops", "--json")["operations"]
+    assert (filled["kind"], filled["what"]) == ("clone", "clone")
+    assert "othing" in bob.snap("ops", "undo").stdout
+    assert on_disk(bob.root) == before
+    assert "filled the folder" in bob.snap("ops", "undo", "1", status=16).stderr
+    assert on_disk(bob.root) == before
+    bob.snap("undo")
+    assert set(on_disk(bob.root)) == {b"poem"}
+    bob.snap("ops", "undo")
+    assert on_disk(bob.root) == before
+    assert "othing" in bob.snap("ops", "undo").stdout

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FOLDER = "ops"
 UNDO = "ops undo"  # the kind of an operation that takes others back
+CLONE = "clone"  # what filled the folder: nothing was there before it, so it is not taken back
 PRUNE, AUTO_PRUNE = "prune", "auto prune"  # by a person, and by itself
 _A_FOLDER = 1000
 
@@ -154,6 +155,13 @@ class Operations:
         cancelled: set[int] = set()
         for operation in self.newest_first():
             if operation.session != session:
+                continue
+            if operation.kind == CLONE:
+                if operation.number == number:
+                    raise Unknown(
+                        f"operation {number} filled the folder: nothing was there before it",
+                        "`snapstore goto --exact` goes to any turn.",
+                    )
                 continue
             if operation.number in cancelled:
                 if operation.number == number:
