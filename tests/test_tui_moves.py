@@ -579,7 +579,7 @@ async def test_a_plan_never_comes_over_what_somebody_types(project: Project, mon
     slowly = threading.Event()
 
     def look(*arguments: Any) -> Look:
-        slowly.wait()
+        slowly.wait(60)
         return looked(*arguments)
 
     looked = moving.look
@@ -739,7 +739,7 @@ async def test_the_last_choice_counts_however_long_one_before_it_takes(
     read = ConflictScreen._three_way
 
     def three_way(screen: ConflictScreen, move: PathMove) -> dict[str, Any]:
-        slowly.wait()
+        slowly.wait(60)
         return read(screen, move)
 
     monkeypatch.setattr(ConflictScreen, "_three_way", three_way)
