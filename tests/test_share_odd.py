@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from helpers import git, on_disk
-from machines import Machine, bare
+from machines import Machine, bare, server_refs
 
 
 @pytest.fixture
@@ -107,3 +107,26 @@ def test_what_filled_the_folder_of_a_clone_is_not_taken_back(ada: Machine, hub: 
     bob.snap("ops", "undo")
     assert on_disk(bob.root) == before
     assert "othing" in bob.snap("ops", "undo").stdout
+
+
+def test_a_server_that_lost_whose_a_name_is_that_we_have_too(ada: Machine, hub: str, tmp_path: Path) -> None:
+    """Theirs goes by another name here, and keeps it; so does the word whose it is."""
+    bob = Machine(tmp_path, "bob")
+    bob.clone(hub)
+    ada.snap("checkpoint", "final")
+    ada.push()
+    bob.turn("Bob's own", own="1\n")
+    bob.snap("checkpoint", "final")
+    bob.snap("checkpoint", "older", "0")
+    ada.snap("checkpoint", "older", "1")
+    ada.push()
+    bob.push()
+    bob.pull()
+    before = bob.refs("refs/tags/"), bob.refs("refs/heads/")
+    assert set(before[0]) == {f"refs/tags/shell/{name}" for name in ("final", "final@ada", "older", "older@ada")}
+    for ref in server_refs(hub, "refs/snapstore/machines/"):
+        git(hub, "update-ref", "-d", ref)
+    bob.pull()
+    assert (bob.refs("refs/tags/"), bob.refs("refs/heads/")) == before
+    with bob.open() as store:
+        assert (store.foreign().owner("refs/tags/shell/final@ada") or {})["name"] == "ada"

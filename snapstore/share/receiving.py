@@ -107,8 +107,7 @@ class _Receiving:
             machine, home = self._owner(ref)
             if ref in renamed or (machine == self._me.id and self._is_ours(home, oid)):
                 continue
-            here = self._local.get(ref) if ref not in self._server.owners else None
-            if here is not None and self._history.descends(here, oid):
+            if ref not in self._server.owners and self._is_held(ref, oid):
                 continue  # a server that has lost the word whose it is: what we have by that name needs no second one
             if self._history.descends(oid, oid):  # a commit, and here
                 self._take(ref, oid)
@@ -143,11 +142,18 @@ class _Receiving:
         own = [tip for ref, tip in self._local.items() if ref not in self._done.origins]
         return any(self._history.descends(tip, oid) for tip in own)
 
+    def _is_held(self, ref: str, oid: bytes) -> bool:
+        """Whether a ref here of that name, or of the name without a machine's behind it, holds all of it."""
+        place, session, name = parts_of(ref)
+        sessions, names = {session, session.partition("@")[0]}, {name, name.partition("@")[0]}
+        tips = [self._local.get(f"{place}/{one}/{other}") for one in sessions for other in names]
+        return any(tip is not None and self._history.descends(tip, oid) for tip in tips)
+
     def _match(self, ref: str, oid: bytes) -> str | None:
         """The local ref of one that came before."""
         machine, home = self._owner(ref)
         for here, origin in self._done.origins.items():
-            if origin[2] == ref and origin[0] in (machine, ""):
+            if origin[2] == ref and (not machine or origin[0] in (machine, "")):
                 return here
         for here, origin in self._done.origins.items():
             elsewhere = origin[2] not in self._server.refs
@@ -163,17 +169,18 @@ class _Receiving:
         machine, home = self._owner(ref)
         here = self._match(ref, oid)
         if here is not None:
-            tip = self._local[here]
+            tip, known = self._local[here], done.origins[here]
+            owner = (machine, home) if machine else known[:2]  # what was said of it once still holds
             if self._is_related(tip, oid):
                 done.names[ref] = here
-                done.origins[here] = (machine, home, done.origins[here][2])  # its machine may have spoken up since
+                done.origins[here] = (*owner, known[2])  # its machine may have spoken up since
                 if self._history.descends(oid, tip) and oid != tip:
                     self._move(here, oid)
                 elif oid != tip:
                     done.rewound.append(ref)
                 return
             done.rewound.append(ref)
-            done.origins[here] = (machine, "", "")  # what it was stays under the name it has
+            done.origins[here] = (owner[0], "", "")  # what it was stays under the name it has
         here = self._new_name(ref, oid, machine)
         done.names[ref] = here
         done.origins[here] = (machine, home, ref)
