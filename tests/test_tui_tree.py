@@ -183,13 +183,16 @@ async def test_no_terminal_is_too_small(garden: Garden, columns: int, lines: int
 @in_terminal
 async def test_wide_combining_and_deep_fit_every_width(garden: Garden) -> None:
     garden.turns("1", f"{WIDE} 🎉🎉 {WIDE}", "e\u0301" * 100, "\u200d\u0301 👩‍👩‍👧‍👦 family " * 20)
+    garden.turns("✔️ ❤️ 1️⃣ 👍🏽 क्षि " * 20)
     garden.checkpoint("长" * 30, "1")
     nest(garden, 12)
     for columns in (130, 100, 60, 33, 20):
         async with terminal(garden, columns, 40) as pilot:
             tree = app_of(pilot).tree_view
             for y in range(tree.size.height):
-                assert tree.render_line(y).cell_length == tree.size.width, screen_text(pilot.app)
+                drawn = tree.render_line(y)
+                assert drawn.cell_length == tree.size.width, screen_text(pilot.app)
+                assert columns < 100 or "❤️" not in drawn.text or re.search(r"ago|now", drawn.text), drawn.text
 
 
 # Keys that look

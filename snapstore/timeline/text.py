@@ -45,9 +45,9 @@ def cells(text: str) -> int:
     """How many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    from unicodedata import category, east_asian_width
+    from rich.cells import cell_len  # the terminal tree draws with it: what fits must be measured as it is drawn
 
-    return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
+    return cell_len(text)
 
 
 def clip(text: str, width: int, more: str = "…") -> str:
