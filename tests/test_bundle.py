@@ -1,4 +1,4 @@
-"""Bundles, to and from the git program: S3-27's way for machines with no network between them."""
+"""Bundles, to and from the git program: the way for machines with no network between them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from helpers import all_refs, child, git, in_commit, quick_folder
+from transporting import History, received, shadow_with
 
 from snapstore.errors import Corrupt, Failed, Unknown, Unsafe, Usage
 from snapstore.git import bundle
 from snapstore.git.shadow import Shadow, create
-from helpers import all_refs, child, git, in_commit, quick_folder
-from transporting import History, received, shadow_with
 
 MAIN = "refs/heads/shell/main"
 
