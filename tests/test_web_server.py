@@ -198,7 +198,7 @@ def test_a_move_is_refs_and_a_checkout(page: Client, root: Path, told: Store) ->
 
 
 def test_goto_switch_revert_apply_and_restore(page: Client, root: Path, told: Store) -> None:
-    """S0-29, S0-30, S0-31 and S0-32 among them: another way on is a branch, and one goes there and back, to a turn of it too."""
+    """S0-29, S0-30, S0-31, S0-32: another way on is a branch, and one goes there and back, to a turn of it too."""
     page.move("shell", "goto", address="2")
     turn(told.session("shell"), root, "Another way", **{"c.txt": "c\n"})
     page.move("shell", "switch", address="main")
@@ -649,7 +649,8 @@ def test_file_operations_meet_the_same_conflicts(page: Client, root: Path, told:
 
 
 def test_the_second_seeds_undo(page: Client, root: Path, told: Store) -> None:
-    """S2-08, S2-11, S2-12, S2-13, S2-14, S2-15, C3: one turn remains unless the caller says otherwise; nothing to undo is no error."""
+    """S2-08, S2-11, S2-12, S2-13, S2-14, S2-15, C3: one turn remains unless the caller says otherwise; nothing to undo
+    is no error."""
     done = page.post("/session/shell/undo")
     assert (done["turns_undone"], done["files_reverted"]) == (1, ["a.txt", "sub/b.txt"])
     assert done["snapshot_restored"] == page.expected("shell")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from helpers import git
+
 from snapstore.git.commits import Identity, encode
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FILE
 from snapstore.git.receive import FOLDER, Incoming
 from snapstore.git.shadow import Shadow, create
-from helpers import git
 
 MAIN = "refs/heads/shell/main"
 ADA = Identity("Ada", "ada@example.com")
