@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import remotes
-from helpers import all_refs, git, git_in, in_commit, write
+from helpers import all_refs, git, git_in, in_commit, plain_environment, write
 from remotes import PASSWORD, USER, bare, needs_lighttpd, needs_sshd
 from transporting import MAIN, History, leftovers, objects_in, received, shadow_with
 
@@ -665,6 +666,13 @@ def test_many_pushes_do_not_pile_up_packs(tmp_path: Path) -> None:
             history.turn()
             assert push_all(remote, history) == {MAIN: None}
     assert len(list((git_dir / "objects" / "pack").glob("*.pack"))) <= 52
+    # A gc of the server's own may still be at work in the background, and would take packs away from under fsck:
+    # git refuses a second one while it is.
+    ours = ["git", "--git-dir", str(git_dir), "gc", "--quiet"]
+    tries = iter(range(600))
+    while subprocess.run(ours, capture_output=True, check=False, env=plain_environment()).returncode != 0:
+        assert next(tries, None) is not None, "the server's gc does not end"
+        time.sleep(0.05)
     git(str(git_dir), "fsck", "--strict")
 
 
