@@ -12,6 +12,7 @@ from helpers import all_refs, git, git_in, on_disk
 from machines import Machine, bare, prompts, server_refs
 
 from snapstore.share.remotes import Remotes
+from snapstore.share.survey import MOST_REFS
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
@@ -188,3 +189,15 @@ def test_a_clone_stands_in_the_session_that_ended_last_if_only_by_a_millisecond(
     bob = Machine(ada.root.parent.parent, "bob")
     bob.clone(hub)
     assert bob.read("title") == "2\n"
+
+
+def test_a_remote_with_endless_refs_is_refused_before_any_is_taken(ada: Machine, hub: str) -> None:
+    """Each ref that comes in is moved durably and under the lock: a server must not hold up turns for hours."""
+    tip = server_refs(hub)["refs/heads/shell/main"]
+    commands = "".join(f"create refs/heads/flood/b{number} {tip}\n" for number in range(MOST_REFS))
+    git(hub, "update-ref", "--stdin", feed=commands.encode())
+    git(hub, "pack-refs", "--all")
+    before = ada.refs("refs/")
+    refused = ada.snap_json("pull", "--json", status=17)
+    assert "refs: that is no store of ours" in refused["message"]
+    assert ada.refs("refs/") == before
