@@ -1,5 +1,6 @@
 """Real servers on loopback, each a context manager on a free port, run as whoever runs the tests, with files of its
-own: `git daemon`, lighttpd with `git http-backend` (and a password), sshd with a key. And a wire that can be cut.
+own: `git daemon`, lighttpd with `git http-backend` (and a password, and TLS before it), sshd with a key. And a wire
+that can be cut.
 
     with daemon(folder) as url: …          # f"{url}/name.git" for a repository folder/name.git
 """
@@ -7,8 +8,10 @@ own: `git daemon`, lighttpd with `git http-backend` (and a password), sshd with 
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -23,6 +26,7 @@ SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin")
 LIGHTTPD = shutil.which("lighttpd", path="/usr/sbin:/usr/bin")
 needs_sshd = pytest.mark.skipif(SSHD is None, reason="needs sshd")
 needs_lighttpd = pytest.mark.skipif(LIGHTTPD is None, reason="needs lighttpd")
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 
 USER, PASSWORD = "ada", "kept:apart from @ll/logs"
 
@@ -86,6 +90,66 @@ setenv.set-environment = ("GIT_PROJECT_ROOT" => "{folder}", "GIT_HTTP_EXPORT_ALL
 """)
     with _running([LIGHTTPD, "-D", "-f", str(work / "lighttpd.conf")], port):
         yield f"http://127.0.0.1:{port}/git"
+
+
+class Certificate:
+    """Two files: what everybody may see, and the key."""
+
+    def __init__(self, path: Path, key: Path) -> None:
+        self.path = path
+        self.key = key
+
+
+def certificate(work: Path, *names: str) -> Certificate:
+    """Signed by itself, for names as OpenSSL writes them: `DNS:localhost`, `IP:127.0.0.1`."""
+    work.mkdir(parents=True, exist_ok=True)
+    made = Certificate(work / "certificate.pem", work / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-days", "2", "-subj", "/CN=a test", "-keyout", str(made.key), "-out", str(made.path)]
+    # A Python from 3.13 on takes no certificate that signs without saying that it may.
+    for extension in (f"subjectAltName={','.join(names)}", "keyUsage=critical,keyCertSign,digitalSignature"):
+        command += ["-addext", extension]
+    subprocess.run(command, check=True, capture_output=True, env=plain_environment())
+    return made
+
+
+@contextmanager
+def tls(
+    port: int, shown: Certificate, heard: list[bytes] | None = None, calls: list[socket.socket] | None = None
+) -> Iterator[int]:
+    """A port that leads to another through TLS. What came out of the cipher is heard: of a caller who leaves during the
+    handshake, nothing. In `calls` are the connections to the other port; one that is shut down ends the call, and is
+    gone from there when the caller's end is closed."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(shown.path, shown.key)
+    held = [] if calls is None else calls
+
+    def unwrap(connection: socket.socket) -> None:
+        connection.settimeout(20)
+        try:
+            with socket.create_connection(("127.0.0.1", port)) as server:
+                with context.wrap_socket(connection, server_side=True) as client:
+                    held.append(server)
+                    _decipher(client, server, [] if heard is None else heard)
+                held.remove(server)
+        except OSError:
+            connection.close()
+
+    with _listening(unwrap) as own:
+        yield own
+
+
+def _decipher(client: ssl.SSLSocket, server: socket.socket, heard: list[bytes]) -> None:
+    """In one thread: two must not use one TLS connection at a time."""
+    while True:
+        ready = [client] if client.pending() else select.select([client, server], [], [], 60)[0]
+        for source in ready:
+            piece = source.recv(65536)
+            if not piece:
+                return
+            if source is client:
+                heard.append(piece)
+            (server if source is client else client).sendall(piece)
 
 
 class Ssh:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PIECE = 1 << 16
 _DRAINED = 1 << 20
 _WORKING = 10  # times the usual patience
+_OTHER_HOST = (62, 64)  # OpenSSL's numbers for a certificate of another name or address
 _FALSE = ("false", "0", "no", "off", "")
 
 
@@ -86,8 +87,10 @@ class Requests:
             self._connection.close()
             # A kept connection may have been closed while we thought; a request that was answered by nothing but that
             # is sent again, if it can be.
-            if not fresh and isinstance(error, http.client.RemoteDisconnected | ConnectionError) and _sized(body):
+            if not fresh and _hung_up(error) and _sized(body):
                 return self.send(method, path, headers, body)
+            if hasattr(error, "verify_code"):
+                raise _unproven(self._who, error) from None
             raise Broken(f"{self._who} {_why(error)}", again=not isinstance(error, TimeoutError)) from None
 
     def close(self) -> None:
@@ -118,13 +121,30 @@ def _sized(body: object) -> bool:
     return body is None or isinstance(body, bytes)
 
 
+def _hung_up(error: Exception) -> bool:
+    """Over TLS a write into a closed connection is an error of its own kind."""
+    import ssl
+
+    return isinstance(
+        error, http.client.RemoteDisconnected | ConnectionError | ssl.SSLEOFError | ssl.SSLZeroReturnError
+    )
+
+
 def _why(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "did not answer in time"
     if isinstance(error, http.client.HTTPException):
         return "broke off in the middle"
-    said = one_line(str(getattr(error, "verify_message", "") or getattr(error, "strerror", "") or error))
-    return f"cannot be reached: {said}"
+    return f"cannot be reached: {one_line(str(getattr(error, 'strerror', '') or error))}"
+
+
+def _unproven(who: str, error: Exception) -> Remote:
+    """No Broken: the same certificate would come again."""
+    said = one_line(str(getattr(error, "verify_message", ""))).rstrip(".")
+    hint = "If you trust this server, name its certificate, or that of who signed it, in git's setting http.sslCAInfo."
+    if getattr(error, "verify_code", 0) in _OTHER_HOST:
+        hint = "Check the host name in the address; the certificate is for another."
+    return Remote(f"{who} could not prove who it is, and nothing was sent to it: {said}", hint)
 
 
 def _for_proxy(proxy: urls.Address) -> dict[str, str]:
@@ -164,15 +184,25 @@ def _excepted(name: str, host: str) -> bool:
 
 
 def _tls(settings: Mapping[str, list[str]], environment: Mapping[str, str]) -> ssl.SSLContext:
+    """Whom to believe: as git is told; else OpenSSL's own, with SSL_CERT_FILE and SSL_CERT_DIR."""
     import ssl
 
-    authorities = environment.get("GIT_SSL_CAINFO") or settings.get("http.sslcainfo", [""])[-1]
+    def file(name: str, variable: str) -> str | None:
+        path = environment.get(variable) or settings.get(name, [""])[-1]
+        home = environment.get("HOME")
+        return (f"{home}{path[1:]}" if home and path.startswith("~/") else path) or None
+
     try:
-        context = ssl.create_default_context(cafile=authorities or None)
-        if certificate := settings.get("http.sslcert", [""])[-1]:
-            context.load_cert_chain(certificate, settings.get("http.sslkey", [""])[-1] or None)
-    except (OSError, ssl.SSLError) as error:
-        raise Remote(f"the certificates of your git configuration cannot be read: {error.strerror or error}") from None
+        context = ssl.create_default_context(
+            cafile=file("http.sslcainfo", "GIT_SSL_CAINFO"), capath=file("http.sslcapath", "GIT_SSL_CAPATH")
+        )
+        if certificate := file("http.sslcert", "GIT_SSL_CERT"):
+            context.load_cert_chain(certificate, file("http.sslkey", "GIT_SSL_KEY"))
+    except OSError as error:  # ssl.SSLError is one
+        raise Remote(
+            f"the certificates of your git configuration cannot be read: {error.strerror or error}",
+            "Check the files that http.sslCAInfo, http.sslCert and http.sslKey name, or GIT_SSL_CAINFO and the like.",
+        ) from None
     if "GIT_SSL_NO_VERIFY" in environment or settings.get("http.sslverify", ["true"])[-1].lower() in _FALSE:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
