@@ -22,6 +22,7 @@ from textual.widgets import Input
 from tui_helpers import app_of, in_terminal, screen_text, settled, terminal, until
 
 from snapstore import Store
+from snapstore.timeline.branch import Branch
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.plan import PathMove
 from snapstore.tui import app as app_module
@@ -564,10 +565,19 @@ async def test_an_enter_that_bounces_goes_nowhere(project: Project) -> None:
 
 
 @in_terminal
-async def test_a_name_that_comes_at_once_is_no_row_of_keys(forked: Project) -> None:
-    """`r` asks for a name: its `a` archives nothing."""
+async def test_a_name_that_comes_at_once_is_no_row_of_keys(forked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`r` asks for a name: its `a` archives nothing. And `j` waits for the rows, however long they take to read."""
+    slowly = threading.Event()
+
+    def late(screen: BranchesScreen) -> list[Branch]:
+        slowly.wait(60)
+        return read(screen)
+
+    read = BranchesScreen._read
+    monkeypatch.setattr(BranchesScreen, "_read", late)
     async with terminal(forked) as pilot:  # type: ignore[arg-type]
         at_once(pilot, *"bjra", "enter")
+        asyncio.get_running_loop().call_later(0.5, slowly.set)
         await until(pilot, lambda: "refs/heads/shell/maina" in all_refs(forked.store))
         assert not any("archive" in name for name in all_refs(forked.store))
 

@@ -111,7 +111,9 @@ class ActingApp(MovingApp):
         await self.push_screen(LineScreen(":", typed=self._typed, known=COMMANDS), self._entered)
 
     async def action_branches(self) -> None:
-        await self.push_screen(BranchesScreen(), self._chosen)
+        screen = BranchesScreen()
+        await self.push_screen(screen, self._chosen)
+        await screen.read()
 
     # Keys that move.
 

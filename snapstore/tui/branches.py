@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from snapstore.tui.acting import ActingApp
 
 WIDEST_NAME = 30
+PATIENCE = 5.0  # seconds
 KEYS = "Enter switches · r renames · a archives, or lists again · Esc leaves"
 _STYLES = {CURRENT: "bold $here", ARCHIVED: "$quiet"}
 
@@ -57,6 +59,12 @@ class BranchesScreen(Overlay[str | None]):
     def __init__(self) -> None:
         super().__init__()
         self._found: list[Branch] = []
+        self._shown = asyncio.Event()
+
+    async def read(self) -> None:
+        """Waits for the rows: of keys typed ahead a `j` must not fall before them and its `a` on another branch."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._shown.wait(), PATIENCE)
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
@@ -81,6 +89,7 @@ class BranchesScreen(Overlay[str | None]):
         told = self.query_one("#notice", Static)
         told.update(styled(notice))
         told.display = bool(notice)
+        self._shown.set()
 
     def _read(self) -> list[Branch]:
         with self.app.store(recover=False) as store:
