@@ -213,7 +213,10 @@ def _sweep(folder: str) -> None:
     for name in os.listdir(folder):
         if name.endswith(".keep"):
             path = f"{folder}/{name}"
-            with open(path, "rb") as file:
-                ours = file.read(64) == KEPT
-            if ours and time.time() - os.stat(path).st_mtime > _KEPT_AT_MOST:
-                os.unlink(path)
+            try:
+                with open(path, "rb") as file:
+                    ours = file.read(64) == KEPT
+                if ours and time.time() - os.stat(path).st_mtime > _KEPT_AT_MOST:
+                    os.unlink(path)
+            except FileNotFoundError:
+                continue  # another push is done with it
