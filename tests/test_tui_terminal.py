@@ -131,7 +131,13 @@ def test_the_mouse_and_another_size(terminal: Terminal, root: Path) -> None:
     terminal.wheel(12, row)
     terminal.resize(40, 20)
     terminal.wait(lambda: "─" * 40 in terminal.seen() and "Turn >6<" in terminal.seen())
+    terminal.press("C-c")
+    terminal.wait(lambda: "left with 0" in terminal.seen())
+
+
+def test_twenty_columns(terminal: Terminal, root: Path) -> None:
     terminal.resize(20, 8)
+    start(terminal, "tui")
     terminal.wait(lambda: "▌" in terminal.seen() and "? keys" in terminal.seen())
     assert all(len(line) <= 20 for line in terminal.seen().splitlines())
     terminal.press("C-c")
