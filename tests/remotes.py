@@ -115,27 +115,56 @@ def certificate(work: Path, *names: str) -> Certificate:
 
 @contextmanager
 def tls(
-    port: int, shown: Certificate, heard: list[bytes] | None = None, calls: list[socket.socket] | None = None
+    port: int,
+    shown: Certificate,
+    heard: list[bytes] | None = None,
+    calls: list[socket.socket] | None = None,
+    caller: Certificate | None = None,
 ) -> Iterator[int]:
     """A port that leads to another through TLS. What came out of the cipher is heard: of a caller who leaves during the
     handshake, nothing. In `calls` are the connections to the other port; one that is shut down ends the call, and is
-    gone from there when the caller's end is closed."""
+    gone from there when the caller's end is closed. With `caller`, only who shows that certificate is let in."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(shown.path, shown.key)
+    if caller is not None:
+        context.load_verify_locations(caller.path)
+        context.verify_mode = ssl.CERT_REQUIRED
     held = [] if calls is None else calls
 
     def unwrap(connection: socket.socket) -> None:
         connection.settimeout(20)
         try:
             with socket.create_connection(("127.0.0.1", port)) as server:
-                with context.wrap_socket(connection, server_side=True) as client:
-                    held.append(server)
-                    _decipher(client, server, [] if heard is None else heard)
-                held.remove(server)
+                held.append(server)
+                try:
+                    with context.wrap_socket(connection, server_side=True) as client:
+                        _decipher(client, server, [] if heard is None else heard)
+                finally:
+                    held.remove(server)
         except OSError:
             connection.close()
 
     with _listening(unwrap) as own:
+        yield own
+
+
+@contextmanager
+def tunnel(port: int, heard: list[bytes]) -> Iterator[int]:
+    """A proxy that leads whoever asks for a connection, wherever to, to one port. Heard is what it was asked."""
+
+    def carry(connection: socket.socket) -> None:
+        asked = b""
+        while not asked.endswith(b"\r\n\r\n"):
+            piece = connection.recv(1)
+            if not piece:
+                connection.close()
+                return
+            asked += piece
+        heard.append(asked)
+        connection.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+        _forward(connection, port, None, None)
+
+    with _listening(carry) as own:
         yield own
 
 

@@ -91,7 +91,7 @@ class Requests:
                 return self.send(method, path, headers, body)
             if hasattr(error, "verify_code"):
                 raise _unproven(self._who, error) from None
-            raise Broken(f"{self._who} {_why(error)}", again=not isinstance(error, TimeoutError)) from None
+            raise Broken(f"{self._who} {_why(error)}", again=_passing(error)) from None
 
     def close(self) -> None:
         self._connection.close()
@@ -128,6 +128,13 @@ def _hung_up(error: Exception) -> bool:
     return isinstance(
         error, http.client.RemoteDisconnected | ConnectionError | ssl.SSLEOFError | ssl.SSLZeroReturnError
     )
+
+
+def _passing(error: Exception) -> bool:
+    """Whether it may go better at once: not after a long wait, and not where the two sides disagree about TLS."""
+    import ssl
+
+    return not isinstance(error, TimeoutError | ssl.SSLError) or _hung_up(error)
 
 
 def _why(error: Exception) -> str:
