@@ -122,6 +122,12 @@ def test_our_own_code_is_let_through(root: Path, store: Store) -> None:
     assert [str(finding) for finding in pushed(store)] == []
 
 
+@pytest.mark.parametrize("before", ["key-", "KEY_", "-", "a/", "token="])
+def test_a_token_is_seen_whatever_sign_comes_before_it(root: Path, store: Store, before: str) -> None:
+    turn(store.session("s1"), root, "Go", note=f"{before}{TOKENS['github-token']}\n")
+    assert [finding.rule for finding in pushed(store)] == ["github-token"]
+
+
 def test_settings_without_quotes_are_read_in_files_of_settings(root: Path, store: Store) -> None:
     value = made(16)
     with store.session("s1").turn("Go"):

@@ -177,7 +177,7 @@ MAY_BE_NAMED = re.compile(
     rb"(?:.*/)?(?:" + b"|".join(rule.pattern for rule in NAMES) + rb")", re.IGNORECASE | re.DOTALL
 ).fullmatch
 
-_B = rb"(?<![A-Za-z0-9_-])"  # where a token begins
+_B = rb"(?<![A-Za-z0-9])"  # where a token begins: also behind `key-` or `KEY_`
 # Parts of names that are given secrets, each with what must come before and after it: fewer texts to look for.
 _PARTS = (b"pass", b"pwd", b"secret", b"key", b"token", b"credential")
 _REST = (
