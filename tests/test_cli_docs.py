@@ -261,6 +261,7 @@ def test_the_walk_through_runs_to_its_end_and_leaves_nothing(tmp_path: Path) -> 
     assert "$ snapstore show 2\n" in done.stdout
     assert "The store is whole." in done.stdout
     assert "(claude" in done.stdout
+    assert "Pushed 3 turns to origin." in done.stdout and "✓ Forgot 1 file" in done.stdout
     assert done.stdout.rstrip().endswith("log")
     assert "any key" not in done.stdout
     assert list(scratch.iterdir()) == []
