@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.driver import Driver
 from textual.drivers import linux_driver
+from textual.geometry import Size
 from textual.widget import Widget
 
 from snapstore.timeline.store import Store, failed
@@ -141,6 +144,19 @@ class SnapstoreApp(LookingApp):
             self.tell("")
         self.at_once(self._follow, "follow")
         self.set_interval(AGES_EVERY, self.tree_view.repaint)
+        self.set_interval(LOOK_EVERY, self._fit)
+
+    def _fit(self) -> None:
+        """A terminal that changes its size as the program starts, or twice in a moment, has been seen to go unheard:
+        half of the screen was drawn for the old size until the next key."""
+        if self.is_headless:
+            return
+        try:
+            size = Size(*os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1))
+        except (OSError, ValueError):
+            return
+        if size != self.size and size.area:
+            self.post_message(events.Resize(size, size))
 
     def _end(self, number: int) -> None:
         """Asked to end from outside: the terminal is given back as it was, and a move that is under way is made whole
