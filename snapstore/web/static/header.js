@@ -20,7 +20,18 @@ export class Header {
     this.show = show;
     this.view = view;
     this.top = h("div", { class: "top" });
-    this.tabs = h("nav", { class: "tabs", "aria-label": "Views" });
+    // Made once: a button that is replaced while it is pressed takes no click.
+    this.tabs = h(
+      "nav",
+      { class: "tabs", "aria-label": "Views" },
+      VIEWS.map(([view, label]) =>
+        h(
+          "button",
+          { type: "button", class: "tab", "data-view": view, "data-focus": `tab-${view}`, onclick: () => this.view(view) },
+          label,
+        ),
+      ),
+    );
     this.state = h("div", { class: "states", "aria-live": "polite" });
     const field = h("input", {
       type: "search",
@@ -85,23 +96,13 @@ export class Header {
       branches: (state.tree?.branches || []).filter((one) => one.state !== "archived").length,
       checkpoints: (state.tree?.nodes || []).reduce((sum, node) => sum + node.checkpoints.length, 0),
     };
-    fill(
-      this.tabs,
-      VIEWS.map(([view, label]) =>
-        h(
-          "button",
-          {
-            type: "button",
-            class: "tab",
-            "aria-current": state.view === view ? "page" : null,
-            "data-focus": `tab-${view}`,
-            onclick: () => this.view(view),
-          },
-          label,
-          counts[view] > (view === "branches" ? 1 : 0) && h("span", { class: "count" }, counts[view]),
-        ),
-      ),
-    );
+    for (const tab of this.tabs.children) {
+      const view = tab.dataset.view;
+      if (state.view === view) tab.setAttribute("aria-current", "page");
+      else tab.removeAttribute("aria-current");
+      tab.querySelector(".count")?.remove();
+      if (counts[view] > (view === "branches" ? 1 : 0)) tab.append(h("span", { class: "count" }, counts[view]));
+    }
     if (focus) this.element.querySelector(`[data-focus="${focus}"]`)?.focus();
   }
 
