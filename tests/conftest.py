@@ -17,6 +17,10 @@ from hypothesis.configuration import set_hypothesis_home_dir
 
 from snapstore import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from machines import Machine
+
 # Started in the background, we would ignore interrupts, and so would every program that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -71,3 +75,23 @@ def git() -> Callable[..., str]:
         return done.stdout.decode("utf-8", "surrogateescape")
 
     return run
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> str:
+    """A git repository for machines to share."""
+    from machines import bare
+
+    return bare(tmp_path / "hub.git")
+
+
+@pytest.fixture
+def ada(tmp_path: Path, hub: str) -> Machine:
+    """The first machine that shares: two turns, pushed."""
+    from machines import Machine
+
+    machine = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
+    machine.turn("Add violets", poem="roses\nviolets\n")
+    machine.turn("Add a title", title="Poem\n")
+    machine.push()
+    return machine

@@ -22,21 +22,6 @@ from snapstore.share.remotes import Remotes
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> str:
-    return bare(tmp_path / "hub.git")
-
-
-@pytest.fixture
-def ada(tmp_path: Path, hub: str) -> Machine:
-    """The first machine: two turns, pushed."""
-    machine = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
-    machine.turn("Add violets", poem="roses\nviolets\n")
-    machine.turn("Add a title", title="Poem\n")
-    machine.push()
-    return machine
-
-
-@pytest.fixture
 def bob(tmp_path: Path, hub: str, ada: Machine) -> Machine:
     """The second: cloned."""
     machine = Machine(tmp_path, "bob")

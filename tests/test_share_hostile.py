@@ -9,26 +9,12 @@ from pathlib import Path
 
 import pytest
 from helpers import all_refs, git, git_in, on_disk
-from machines import Machine, bare, prompts, server_refs
+from machines import Machine, prompts, server_refs
 
 from snapstore.share.remotes import Remotes
 from snapstore.share.survey import MOST_REFS
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> str:
-    return bare(tmp_path / "hub.git")
-
-
-@pytest.fixture
-def ada(tmp_path: Path, hub: str) -> Machine:
-    machine = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
-    machine.turn("Add violets", poem="roses\nviolets\n")
-    machine.turn("Add a title", title="Poem\n")
-    machine.push()
-    return machine
 
 
 # Names.

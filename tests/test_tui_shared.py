@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
 from helpers import bit_by_bit, on_disk
-from machines import Machine, bare
+from machines import Machine
 from test_tui_moves import asked, command, complained, press, said
 from textual.pilot import Pilot
 from tui_helpers import in_terminal, screen_text, settled
@@ -23,20 +22,6 @@ async def over(machine: Machine, session: str | None = None) -> AsyncIterator[Pi
     async with app.run_test(size=(110, 26)) as pilot:
         await settled(pilot)
         yield pilot
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> str:
-    return bare(tmp_path / "hub.git")
-
-
-@pytest.fixture
-def ada(tmp_path: Path, hub: str) -> Machine:
-    machine = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
-    machine.turn("Add violets", poem="roses\nviolets\n")
-    machine.turn("Add a title", title="Poem\n")
-    machine.push()
-    return machine
 
 
 @in_terminal

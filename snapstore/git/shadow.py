@@ -87,8 +87,11 @@ class Shadow:
         """
         old = self.refs.read(notes.REF)
         tree = notes.add(self.trees, writer, old and self.commit(old).tree, records)
-        data = commits.encode(tree, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
-        return old, writer.add(COMMIT, data)
+        return old, self.notes_commit(writer, tree, seconds)
+
+    def notes_commit(self, writer: PackWriter, tree: bytes, seconds: int, parents: Iterable[bytes] = ()) -> bytes:
+        data = commits.encode(tree, [*parents], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
+        return writer.add(COMMIT, data)
 
     def close(self) -> None:
         self.objects.close()

@@ -1,18 +1,14 @@
 """What naming asks of commits, answered from a store at the cost of what is new.
 
 A line may be thousands of turns long, and its first commit is asked for whenever a name is given. So a walk that was
-long leaves what it found in a file: commits never change, and neither does where they come from. Losing the file costs
-time only, so it is not synced, and one that does not match its checksum is as good as none.
+long leaves what it found in a file: commits never change, and neither does where they come from.
 """
 
 from __future__ import annotations
 
-import marshal
-import os
-import sys
-
 from snapstore.errors import SnapstoreError
 from snapstore.share.naming import History
+from snapstore.timeline import cachefile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
     Step = tuple[bytes | None, int | None]  # the first parent, and the number in its session
 
 FILE = "ancestry"
-_MAGIC = b"snapstore ancestry 1 " + f"{sys.implementation.cache_tag}\n".encode()
+_WHAT = "ancestry 1"
 _SHORT = 8  # commits to read one by one before the file is worth opening
 _LONG = 32  # a walk of fewer is done again; a longer one leaves a mark at each so many
 _MOST = 20_000  # marks, and answers
@@ -139,35 +135,15 @@ class Ancestry:
         if self._opened:
             return
         self._opened = True
-        from xxhash import xxh3_64_digest
-
-        try:
-            with open(self._path, "rb") as file:
-                data = file.read()
-        except OSError:
-            return
-        body = data[len(_MAGIC) + 8 :]
-        if data[: len(_MAGIC)] == _MAGIC and data[len(_MAGIC) : len(_MAGIC) + 8] == xxh3_64_digest(body):
-            roots, answers = marshal.loads(body)
-            self._roots = {**roots, **self._roots}
-            self._answers = {**answers, **self._answers}
+        kept = cachefile.read(self._path, _WHAT)
+        if kept is not None:
+            self._roots = {**kept[0], **self._roots}
+            self._answers = {**kept[1], **self._answers}
 
     def save(self) -> None:
         """Written again when a walk was long."""
         if not self._learnt:
             return
-        from xxhash import xxh3_64_digest
-
         self._learnt = False
         newest = [dict(list(found.items())[-_MOST:]) for found in (self._roots, self._answers)]
-        body = marshal.dumps(newest)
-        temporary = f"{self._path}.{os.getpid()}"
-        try:
-            with open(temporary, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-                file.write(_MAGIC + xxh3_64_digest(body) + body)
-            os.rename(temporary, self._path)
-        except OSError:  # a full or read-only disk: walked again next time
-            try:
-                os.unlink(temporary)
-            except OSError:
-                pass
+        cachefile.write(self._path, _WHAT, newest)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import Unsafe
-from snapstore.git import bundle, commits, notes
+from snapstore.git import bundle, notes
 from snapstore.git.bundle import is_bundle, read_header
-from snapstore.git.objects import COMMIT, EMPTY_TREE
-from snapstore.git.shadow import SNAPSTORE
+from snapstore.git.objects import EMPTY_TREE
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
     document_of,
@@ -258,8 +257,7 @@ class _Taking:
             if blobs:
                 merged = notes.put(shadow.trees, writer, tree, blobs.items())
                 seconds = max(0, int(self._store.clock()))
-                data = commits.encode(merged, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
-                self._moves.append((notes.REF, ours, writer.add(COMMIT, data)))
+                self._moves.append((notes.REF, ours, shadow.notes_commit(writer, merged, seconds)))
             if base_ref is not None:
                 self._moves.append((base_ref, held, theirs))
         self._moves += latest_moves(self._store, self._remote, theirs, self._moves)

@@ -10,9 +10,8 @@ import os
 import time
 
 from snapstore.errors import Remote as RemoteError
-from snapstore.git import commits, missing, notes
+from snapstore.git import missing, notes
 from snapstore.git.objects import COMMIT, EMPTY_TREE
-from snapstore.git.shadow import SNAPSTORE
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
     document_of,
@@ -258,8 +257,7 @@ class _Attempt:
             tree = shadow.commit(theirs).tree if theirs is not None else None
             merged = notes.put(shadow.trees, writer, tree, blobs.items())
             parents = [theirs] if theirs is not None else []
-            data = commits.encode(merged, parents, SNAPSTORE, SNAPSTORE, self._seconds, "Records of turns\n")
-            found[notes.REF] = (theirs, writer.add(COMMIT, data))
+            found[notes.REF] = (theirs, shadow.notes_commit(writer, merged, self._seconds, parents))
         known = self.survey.claims.get(self._me.id)
         claimed = {**(known.refs if known is not None else {}), **{name: ref for ref, name in names.items()}}
         claims = Claims(self._me, claimed, set(claimed).difference(names.values()))

@@ -17,6 +17,7 @@ from snapstore.git.notes import REF as NOTES
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, GITLINK
 from snapstore.share.finding import FILE, MESSAGE, NAME, RECORD, REF, Finding
 from snapstore.timeline.documents import encode
+from snapstore.timeline.scrub import nested_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class _Check:
             elif isinstance(value, list):
                 waiting += [(f"{where}[{number}]", key, below) for number, below in enumerate(value)]
             elif isinstance(value, str) and value:
-                nested = _parsed(value)
+                nested = nested_json(value) if len(value) <= _NESTED else None
                 if nested is not None:
                     waiting.append((where, key, nested))
                 else:
@@ -252,14 +253,3 @@ class _Check:
 
 def _is_id(key: bytes) -> bool:
     return len(key) == 40 and all(byte in b"0123456789abcdef" for byte in key)
-
-
-def _parsed(text: str) -> Any:
-    """What a text says that is JSON itself."""
-    if text[:1] not in ("{", "[") or len(text) > _NESTED:
-        return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict | list) else None

@@ -8,9 +8,8 @@ said so.
 from __future__ import annotations
 
 from snapstore.errors import SnapstoreError
-from snapstore.git import commits, missing, notes
-from snapstore.git.objects import COMMIT, EMPTY_TREE
-from snapstore.git.shadow import SNAPSTORE
+from snapstore.git import missing, notes
+from snapstore.git.objects import EMPTY_TREE
 from snapstore.share.local import document_of, exchanged, haves
 from snapstore.share.machine import this_machine
 from snapstore.share.naming import PLACES
@@ -159,7 +158,7 @@ class _Replacing:
             writer = shadow.objects.writer()
             made = shadow.trees.rewrite(writer, EMPTY_TREE, entries)
             seconds = max(0, int(self._store.clock()))
-            result = writer.add(COMMIT, commits.encode(made, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n"))
+            result = shadow.notes_commit(writer, made, seconds)
             shadow.objects.release(shadow.objects.finish(writer))
         return result
 

@@ -42,6 +42,14 @@ class Foreign:
         parts = (ref.split("/") for ref in self.refs if not ref.startswith("refs/tags/"))
         return {part[-2] for part in parts}
 
+    def newest(self, store: Store, session: str) -> tuple[str, bytes] | None:
+        """The branch of a session that others used last, and its tip: where the session goes on that only they have
+        turns in. A beginning of its own under the same name would lead to none of theirs."""
+        places = (f"refs/heads/{session}/", f"refs/snapstore/archive/{session}/")
+        tips = {ref: store.shadow.refs.read(ref) for ref in self.refs if ref.startswith(places)}
+        found = [(store.shadow.commit(tip).seconds, ref.rpartition("/")[2], tip) for ref, tip in tips.items() if tip]
+        return max(found)[1:] if found else None
+
 
 def read_foreign(store: Store) -> Foreign:
     return store.documents.read(Foreign, DOCUMENT) or Foreign()

@@ -64,7 +64,7 @@ class Graph:
         self.cursor_value: RefValue = refs.value(name)
         cursor = refs.read(self.cursor_value) if isinstance(self.cursor_value, str) else self.cursor_value
         self.foreign = store.foreign()  # what of it is other machines'
-        newest = None if cursor is not None else self._newest()
+        newest = None if cursor is not None else self.foreign.newest(store, session)
         if newest is not None:
             cursor = newest[1]
         if cursor is None:
@@ -88,13 +88,6 @@ class Graph:
     def is_elsewhere(self) -> bool:
         """Whether the session is another machine's, and nobody here stands in it: it is then read as if at its end."""
         return self.cursor_value is None
-
-    def _newest(self) -> tuple[str, bytes] | None:
-        """The branch that was last used, of a session that is of another machine."""
-        if self.session not in self.foreign.sessions():
-            return None
-        tips = {**self.archived, **self.branches}
-        return max(tips.items(), key=lambda tip: (self.node(tip[1]).seconds, tip), default=None)
 
     def _likely(self) -> str:
         """The branch stood on, where the note of it is lost: the first one, or the newest that leads to the cursor."""

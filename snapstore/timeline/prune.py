@@ -9,10 +9,9 @@ it back until the grace time of `gc` is over: only then are its turns, and what 
 from __future__ import annotations
 
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage
-from snapstore.git import commits, notes
+from snapstore.git import notes
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT
-from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.documents import SessionState, encode, timestamp
 from snapstore.timeline.ops import AUTO_PRUNE, PRUNE, Operation, Operations
 from snapstore.timeline.recorder import MAIN, highest_seq
@@ -279,8 +278,7 @@ def _without_records(store: Store, writer: Any, lost: set[bytes]) -> list[RefMov
     if left == tree:
         return []
     seconds = max(0, int(store.clock()))
-    data = commits.encode(left, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
-    return [(notes.REF, tip, writer.add(COMMIT, data))]
+    return [(notes.REF, tip, shadow.notes_commit(writer, left, seconds))]
 
 
 def must_be_known(store: Store, names: Iterable[str]) -> None:

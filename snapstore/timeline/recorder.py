@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from snapstore.git.shadow import Shadow
     from snapstore.git.trees import Change
     from snapstore.timeline.capture import Capture
-    from snapstore.timeline.foreign import Foreign
     from snapstore.timeline.scrub import Scrub
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
@@ -52,7 +51,8 @@ class Recorder:
         foreign = store.foreign()
         self._start = self._refs.read(value) if isinstance(value, str) else value
         if value is None and foreign.refs:
-            self._start = newest_of_others(store, session, foreign)
+            newest = foreign.newest(store, session)
+            self._start = newest[1] if newest is not None else None
         # The branch that the line goes on. One of another machine is never written to: the line leaves it.
         self._on = value if isinstance(value, str) and value not in foreign.refs else None
         self.cursor = self._start
@@ -257,14 +257,6 @@ class Recorder:
         else:  # the line goes on from before a tip: its own last number is not the highest
             own = highest_seq(self._store, self.session)
         return max(self._state.floor, own)
-
-
-def newest_of_others(store: Store, session: str, foreign: Foreign) -> bytes | None:
-    """Where a session goes on that only other machines have turns in: a beginning of its own under the same name would
-    lead to none of theirs."""
-    places = (f"refs/heads/{session}/", f"refs/snapstore/archive/{session}/")
-    tips = {store.shadow.refs.read(ref) for ref in foreign.refs if ref.startswith(places)}
-    return max((tip for tip in tips if tip), key=lambda tip: (store.shadow.commit(tip).seconds, tip), default=None)
 
 
 def highest_seq(store: Store, session: str) -> int:

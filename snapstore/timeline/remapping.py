@@ -11,10 +11,8 @@ import os
 import re
 
 from snapstore.errors import Corrupt
-from snapstore.git import commits
 from snapstore.git import notes as gitnotes
-from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FILE
-from snapstore.git.shadow import SNAPSTORE
+from snapstore.git.objects import BLOB, EMPTY_TREE, FILE
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import encode
 from snapstore.timeline.ops import Operations
@@ -84,7 +82,7 @@ class Remapping:
             entries[b"%s/%s" % (name[:2], name[2:])] = (FILE, blob)
         made = self._shadow.trees.rewrite(writer, EMPTY_TREE, entries)
         seconds = max(0, int(self._store.clock()))
-        new = writer.add(COMMIT, commits.encode(made, [], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n"))
+        new = self._shadow.notes_commit(writer, made, seconds)
         # Always another commit, also where the tree is the same: the one before may have former ones behind it.
         return changed, [(gitnotes.REF, old, new)] if new != old else []
 

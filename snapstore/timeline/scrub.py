@@ -76,13 +76,13 @@ class Scrub:
             changed["tool_calls"] = [self._call(call, ids) for call in calls]
         lines = record.get("lines")
         if isinstance(lines, list):
-            read = [_parsed(line) if self._is_suspect(line, ids) else None for line in lines]
+            read = [nested_json(line) if self._is_suspect(line, ids) else None for line in lines]
             for value in read:
                 if value is not None:
                     self._link(value, ids)
             # Answers come after the calls that they are linked to, some of which are known only now.
             changed["lines"] = [
-                self._line(line, _parsed(line) if value is None and _holds(line, ids) else value, ids)
+                self._line(line, nested_json(line) if value is None and _holds(line, ids) else value, ids)
                 for line, value in zip(lines, read, strict=True)
             ]
         for key, value in changed.items():
@@ -142,7 +142,7 @@ class Scrub:
         """Whether a text names one of the files."""
         if not any(hint in text for hint in self._hints):
             return False
-        nested = _parsed(text) if text[:1] in "{[" else None
+        nested = nested_json(text) if text[:1] in "{[" else None
         if nested is not None and self._is_about(nested):
             return True
         return any(self._is_one(word) for word in (text, *_WORD.findall(text)) if len(word) < 4096)
@@ -164,7 +164,7 @@ class Scrub:
         if not self._needles:
             return value
         if isinstance(value, str):
-            nested = _parsed(value) if value[:1] in ("{", "[") else None
+            nested = nested_json(value) if value[:1] in ("{", "[") else None
             if nested is None:
                 return self.text(value)
             scrubbed = self._needled(nested)
@@ -216,7 +216,8 @@ def _dumped(value: Any, line: str) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + end
 
 
-def _parsed(text: Any) -> Any:
+def nested_json(text: Any) -> Any:
+    """What a text says that is JSON itself: a raw line of a conversation, what a tool was given."""
     if not isinstance(text, str) or text[:1] not in ("{", "["):
         return None
     try:

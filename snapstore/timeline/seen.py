@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from snapstore.errors import Conflict
 from snapstore.timeline.graph import Graph
+from snapstore.timeline.plan import state_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import TypeVar
 
+    from snapstore.timeline.plan import Plan
     from snapstore.timeline.session import Session
 
     T = TypeVar("T")
@@ -19,6 +21,12 @@ def stale(cursor: str) -> Conflict:
     return Conflict(
         "the session has moved since you looked", "Nothing was written. Look again.", stale=True, expected=cursor
     )
+
+
+def unlike(plan: Plan, seen: Mapping[bytes, str]) -> list[bytes]:
+    """The files that a plan found in another state than somebody saw: a yes to what was there is no yes to what is
+    there now. States are as `state_text` spells them; a file that nobody looked at is not asked about."""
+    return [move.path for move in plan.paths if seen.get(move.path, found := state_text(move.found)) != found]
 
 
 def expect(session: Session, expected: str | None) -> None:

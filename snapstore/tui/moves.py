@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from snapstore.agents.closing import close_interrupted
 from snapstore.agents.forking import way_on
 from snapstore.errors import Busy, Conflict, SnapstoreError
-from snapstore.timeline.plan import BOTH, REMOVE, WRITE, Plan, Policy
+from snapstore.timeline.plan import BOTH, REMOVE, WRITE, Plan, Policy, state_text
 from snapstore.timeline.seen import stale
 from snapstore.timeline.text import files_text, first_line, safe, shorten
 from snapstore.timeline.wording import deserves_a_look, headline, intent, place, turns_text
@@ -58,9 +58,9 @@ class Look:
             self.first = f"First undone: turn {first.number('Turn')}, {first_line(first.subject)}".rstrip(", ")
 
     @property
-    def found(self) -> dict[bytes, object]:
-        """What the files were found in: who settles conflicts has seen these."""
-        return {move.path: move.found for move in self.plan.paths}
+    def seen(self) -> dict[bytes, str]:
+        """The states that the files were found in: who settles conflicts has seen these."""
+        return {move.path: state_text(move.found) for move in self.plan.paths}
 
 
 def look(opened: Opened, name: str, seen: bytes, asked: Asked, policy: Policy | None = None) -> Look:

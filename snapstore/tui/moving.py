@@ -21,7 +21,7 @@ from textual.screen import Screen
 from snapstore.errors import Conflict, Usage
 from snapstore.timeline.ops import Operation
 from snapstore.timeline.plan import Policy
-from snapstore.timeline.seen import changing
+from snapstore.timeline.seen import changing, unlike
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
 from snapstore.tui.asking import AskingScreen
@@ -143,7 +143,7 @@ class MovingApp(App[None]):
             if choices is None:
                 return None
             settled = await self.in_thread(look, session, seen, asked, Policy(each=choices))
-            if settled.found != found.found:
+            if unlike(settled.plan, found.seen):
                 notice = "Files changed while you looked: look again."
                 found = await self.in_thread(look, session, seen, asked)
                 if not found.plan.conflicts:

@@ -12,8 +12,8 @@ from snapstore.records.moves import MoveRecord
 from snapstore.records.web import MergeRecord, MergeRequest, MoveRequest, PageDiffRecord
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import path_json
-from snapstore.timeline.plan import FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy, state_text
-from snapstore.timeline.seen import stale
+from snapstore.timeline.plan import FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
+from snapstore.timeline.seen import stale, unlike
 from snapstore.timeline.session import Session
 from snapstore.timeline.threeway import three_way
 from snapstore.web.differences import planned
@@ -67,8 +67,8 @@ def plan(session: Session, request: MoveRequest) -> Plan:
     if request.move in _TRAVELS:
         how |= {"scope": request.scope, "exact": request.exact}
     made = _made(session, request, how)
-    other = [move.path for move in made.paths if seen.get(move.path, found := state_text(move.found)) != found]
-    if other:  # a yes to what was there is no yes to what is there now
+    other = unlike(made, seen)
+    if other:
         how["policy"] = Policy(request.on_conflict, each={**each, **dict.fromkeys(other, REFUSE)})
         made = _made(session, request, how)
     if request.expected is not None and made.start.hex() != request.expected:
