@@ -110,6 +110,15 @@ def test_everything_is_in_one_small_pack_and_every_turn_restores(
     assert "goes on" in plain_git(store.shadow.git_dir, "log", "-1", "--format=%s", tip(store, "s")).decode()
 
 
+def test_packed_without_git_it_is_hardly_larger(root: Path, store: Store, session: Session) -> None:
+    """At most 1.2 times what `git repack -adF` makes of it."""
+    many_turns(session, root, 200)
+    gc.collect(store, git="")
+    ours = sum(path.stat().st_size for path in packs(store))
+    plain_git(store.shadow.git_dir, "repack", "-adFq")
+    assert ours <= 1.2 * sum(path.stat().st_size for path in packs(store))
+
+
 def test_again_it_changes_nothing(root: Path, store: Store, session: Session, way: str | None) -> None:
     many_turns(session, root, 5)
     gc.collect(store, git=way)

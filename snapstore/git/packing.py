@@ -7,8 +7,8 @@ import re
 import zlib
 
 from snapstore.errors import Corrupt, Failed
-from snapstore.git.missing import between
-from snapstore.git.objects import BLOB, COMMIT, KIND_NUMBERS, TREE, object_id
+from snapstore.git.missing import between, commit_links
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, KIND_NUMBERS, TREE, object_id
 from snapstore.git.odb import LARGE
 from snapstore.git.packwriter import PackWriter, entry_header
 
@@ -76,7 +76,7 @@ def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]
     kept = repack.kept
     groups: dict[tuple[bytes, bytes], list[bytes]] = {}
     if reach:
-        for oid, kind, path, _ in between(objects, ids, ()):
+        for oid, kind, path, _ in between(objects, sorted(ids, key=lambda oid: _age(objects, oid)), ()):
             if not any(pack.find(oid) is not None for pack in kept):
                 if kind == TREE and not path:  # the tops of files and of records have nothing in common
                     path = objects.read(oid)[1].partition(b"\0")[0]
@@ -101,6 +101,15 @@ def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]
         writer.abandon()
         raise
     return [base] if base is not None else []
+
+
+def _age(objects: Objects, oid: bytes) -> tuple[int, int]:
+    """Records are commits without parents: their trees grow, and are like each other in the order of their making. Of
+    one second the smaller is the older."""
+    if objects.header(oid)[0] != COMMIT:
+        return 0, 0
+    tree, _, seconds = commit_links(objects.read(oid)[1], oid)
+    return seconds, objects.header(tree)[1] if tree != EMPTY_TREE else 0
 
 
 class _DeltaWriter(PackWriter):
