@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from snapstore.git.objects import BLOB, CHUNK, LINK
 from snapstore.share.detect import Detector
 from snapstore.share.narrowing import around_tokens
-from snapstore.share.rules import ANYWHERE, LIMITED, LONGEST, MAY_BE_NAMED, NAMES
+from snapstore.share.rules import ANYWHERE, LIMITED, LONGEST, NAME_MARKS, NAMES
 from snapstore.worktree.parallel import in_two
 
 TYPE_CHECKING = False
@@ -47,16 +47,17 @@ class Look:
 
     def _some(self, files: Sequence[File]) -> list[FileHit]:
         found: list[FileHit] = []
+        names = b"\0".join(path for path, _, _ in files).lower()
+        marks = tuple(mark for mark in NAME_MARKS if mark in names)  # one question for all: most have none
         for path, mode, blob in files:
             self._tick()
-            found += self._file(path, mode, blob)
+            found += self._file(path, blob, _named(path, marks) if marks and mode != LINK else None)
         return [*found, *self._flush()]
 
-    def _file(self, path: bytes, mode: bytes, blob: bytes) -> Iterator[FileHit]:
-        rule = _named(path) if mode != LINK else None
+    def _file(self, path: bytes, blob: bytes, rule: NameRule | None) -> Iterator[FileHit]:
         if rule is not None and not self._is_cleared(rule, blob):
             yield rule.name, path, None, blob
-        own = [rule for rule in LIMITED if rule.applies(path)]
+        own = [rule for rule in LIMITED if rule.files is not None and rule.files(path)]
         if blob in self._clean and not own:
             return
         data = self._objects.read_small(blob, _SMALL)
@@ -131,7 +132,7 @@ class Look:
                     parts[rule.within] = part, part.lower()
                 if next(rule.found_in(*parts[rule.within]), None) is None:
                     continue
-            if rule.after is not None:
+            if rule.after:
                 folded = folded or data.lower()
             for at, to, secret in rule.found_in(data, folded):
                 if to > end or (batch is not None and not batch.is_in_one(at, to)):
@@ -217,6 +218,9 @@ def _text(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield from stream
 
 
-def _named(path: bytes) -> NameRule | None:
+def _named(path: bytes, marks: tuple[bytes, ...]) -> NameRule | None:
     """The rule by which a file's name tells."""
-    return next((rule for rule in NAMES if rule.matches(path)), None) if MAY_BE_NAMED(path) else None
+    folded = path.lower()
+    if not any(mark in folded for mark in marks):
+        return None
+    return next((rule for rule in NAMES if rule.matches(path)), None)

@@ -8,6 +8,7 @@ whatever says of itself that it is an example counts for nothing.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from math import log2
 
 from snapstore.share.narrowing import around_tokens, around_values, is_plain
@@ -19,28 +20,38 @@ if TYPE_CHECKING:
 LONGEST = 2048  # bytes of a line that a match can span
 
 
+# Patterns are compiled when a mark of theirs is met: all of them take as long as a small push does.
 class NameRule:
-    """A file that is one by its name. Of some the content can clear it: a `.pem` of certificates is public."""
+    """A file that is one by its name, which has one of the `marks` in it, in any case. Of some the content can clear
+    it: a `.pem` of certificates is public."""
 
-    __slots__ = ("clears", "help", "matches", "name", "pattern")
-
-    def __init__(self, name: str, help: str, pattern: str, clears: Callable[[bytes], bool] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        marks: tuple[bytes, ...],
+        pattern: str,
+        clears: Callable[[bytes], bool] | None = None,
+    ) -> None:
         self.name = name
         self.help = help
-        self.pattern = pattern.encode()
-        self.matches = re.compile(rb"(?:.*/)?(?:" + self.pattern + rb")", re.IGNORECASE | re.DOTALL).fullmatch
+        self.marks = marks
         self.clears = clears
+        self._pattern = pattern
+
+    @cached_property
+    def matches(self) -> Callable[[bytes], object]:
+        pattern = rb"(?:.*/)?(?:" + self._pattern.encode() + rb")"
+        return re.compile(pattern, re.IGNORECASE | re.DOTALL).fullmatch
 
 
 class LineRule:
     """A secret in a line. `marks` are texts at one of which it begins: they are looked for first, since looking for a
     plain text is ten times as quick as for a pattern, and most files have none. The pattern's group `secret` (or all of
-    it) is the secret, and `sure` has the last word. `files` limits it to some.
+    it) is the secret, and `sure` has the last word. `files` says to which it is limited.
 
     With `after` the marks are in lower case and stand for any, the pattern is what follows one, and what comes before
     it in its line must match `after`. All of it is found in what `within` gives, if that is said."""
-
-    __slots__ = ("after", "files", "help", "marks", "name", "needs", "pattern", "sure", "within")
 
     def __init__(
         self,
@@ -49,7 +60,7 @@ class LineRule:
         marks: tuple[bytes, ...],
         pattern: bytes,
         sure: Callable[[bytes], bool] | None = None,
-        files: str = "",
+        files: Callable[[bytes], bool] | None = None,
         after: bytes = b"",
         within: Callable[[bytes], bytes] | None = around_tokens,
         needs: bytes = b"",
@@ -57,15 +68,20 @@ class LineRule:
         self.name = name
         self.help = help
         self.marks = marks
-        self.pattern = re.compile(pattern)
         self.sure = sure or is_random
-        self.files = re.compile(rb"(?:.*/)?(?:" + files.encode() + rb")", re.IGNORECASE | re.DOTALL) if files else None
-        self.after = re.compile(after, re.DOTALL) if after else None
+        self.files = files
+        self.after = after
         self.within = within
         self.needs = needs  # a text without which there is none, where it is rarer than the marks
+        self._text = pattern
 
-    def applies(self, path: bytes) -> bool:
-        return self.files is None or self.files.fullmatch(path) is not None
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes]:
+        return re.compile(self._text)
+
+    @cached_property
+    def _before(self) -> re.Pattern[bytes]:
+        return re.compile(self.after, re.DOTALL)
 
     def found_in(self, data: bytes, folded: bytes) -> Iterator[tuple[int, int, bytes]]:
         """Where each secret begins, where the match ends, and the secret. `folded` is the data in lower case."""
@@ -75,28 +91,30 @@ class LineRule:
             while at >= 0:
                 match = self._match(data, at, at + len(mark))
                 if match is not None:
-                    secret = match["secret"] if "secret" in self.pattern.groupindex else match[0]
+                    secret = match["secret"] if "secret" in self._pattern.groupindex else match[0]
                     if self.sure(secret):
                         yield match.start("secret" if self.after else 0), match.end(), secret
                 at = searched.find(mark, match.end() if match is not None else at + len(mark))
 
     def _match(self, data: bytes, at: int, end: int) -> re.Match[bytes] | None:
-        if self.after is None:
-            return self.pattern.match(data, at)
-        match = self.pattern.match(data, end)
+        if not self.after:
+            return self._pattern.match(data, at)
+        match = self._pattern.match(data, end)
         if match is None:
             return None
         nearest = max(0, at - LONGEST)  # in a line without an end, a look back to its beginning would take for ever
-        return match if self.after.fullmatch(data, max(nearest, data.rfind(b"\n", nearest, at) + 1), at) else None
+        return match if self._before.fullmatch(data, max(nearest, data.rfind(b"\n", nearest, at) + 1), at) else None
 
 
-_MADE_UP = re.compile(
-    rb"(?i)example|placeholder|redacted|x{4}|your[-_.]|\*{3}|\.{3}|0{7}|1234567|abcdefgh|deadbeef"
-).search
-_STAND_IN = re.compile(
+_MADE_UP = rb"(?i)example|placeholder|redacted|x{4}|your[-_.]|\*{3}|\.{3}|0{7}|1234567|abcdefgh|deadbeef"
+_STAND_IN = (
     rb"(?i)change.?me|dummy|fake|sample|test|todo|passwor[dt]|secret|^null$|^none$|^true$|^false$"
     rb"|[${}<>()%]|\[|^@|^env[.:]|^process\.|^os\.|^self\.|^this\."
-).search
+)
+
+
+def _says(pattern: bytes, secret: bytes) -> bool:
+    return re.search(pattern, secret) is not None  # kept compiled from the first time on
 
 
 def entropy(data: bytes) -> float:
@@ -107,12 +125,12 @@ def entropy(data: bytes) -> float:
 
 def is_random(secret: bytes) -> bool:
     """Whether a token is one, not a stand-in for one in somebody's manual."""
-    return entropy(secret) >= 3.0 and not _MADE_UP(secret)
+    return entropy(secret) >= 3.0 and not _says(_MADE_UP, secret)
 
 
 def is_secret_value(value: bytes) -> bool:
     """Whether what is assigned to a `password` is one: letters and digits or signs mixed, and no name of a variable."""
-    if is_plain(value) or _STAND_IN(value) or _MADE_UP(value):
+    if is_plain(value) or _says(_STAND_IN, value) or _says(_MADE_UP, value):
         return False
     return entropy(value) >= (3.0 if len(value) >= 12 else 2.7)
 
@@ -120,7 +138,9 @@ def is_secret_value(value: bytes) -> bool:
 def is_url_password(value: bytes) -> bool:
     """Whether the `b` of `//a:b@c` is more than a stand-in."""
     user, _, password = value.partition(b":")
-    return user != password and len(set(password)) > 3 and not _STAND_IN(password) and not _MADE_UP(password)
+    return (
+        user != password and len(set(password)) > 3 and not _says(_STAND_IN, password) and not _says(_MADE_UP, password)
+    )
 
 
 def is_web_token(token: bytes) -> bool:
@@ -140,6 +160,17 @@ def _always(secret: bytes) -> bool:
     return True
 
 
+def _is_of_registry(path: bytes) -> bool:
+    ends = (b"/.npmrc", b"/.yarnrc", b"/.yarnrc.yml", b"/.pypirc", b"/.docker/config.json")
+    return (b"/" + path.lower()).endswith(ends)
+
+
+def _is_of_settings(path: bytes) -> bool:
+    path = b"/" + path.lower()
+    ends = (b".ini", b".cfg", b".conf", b".properties", b".toml", b".yml", b".yaml", b".tfvars", b".env")
+    return path.endswith(ends) or b"/.env" in path
+
+
 def _is_public(data: bytes) -> bool:
     return b"-----BEGIN " in data and b"PRIVATE KEY" not in data
 
@@ -148,17 +179,26 @@ NAMES = (
     NameRule(
         "env-file",
         "`.env`, `.env.*`, `*.env`, `.envrc`; not `.env.example`, `.sample`, `.template`, `.dist`",
+        (b".env",),
         r"\.env|\.env\.(?!(?:.*\.)?(?:example|sample|template|dist|defaults?)$).*|(?!example|sample|template).*\.env|\.envrc",
     ),
     NameRule(
         "ssh-key",
         "`id_rsa`, `id_dsa`, `id_ecdsa`, `id_ed25519`, `*.ppk`",
+        (b"id_", b".ppk"),
         r"id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|.*\.ppk",
     ),
-    NameRule("key-file", "`*.pem` (unless all of it is public), `master.key`", r".*\.pem|master\.key", _is_public),
+    NameRule(
+        "key-file",
+        "`*.pem` (unless all of it is public), `master.key`",
+        (b".pem", b"master.key"),
+        r".*\.pem|master\.key",
+        _is_public,
+    ),
     NameRule(
         "key-store",
         "`*.p12`, `*.pfx`, `*.jks`, `*.keystore`, `*.kdbx`, `*.kdb`, `wallet.dat`",
+        (b".p12", b".pfx", b".jks", b".keystore", b".kdb", b"wallet.dat"),
         r".*\.(?:p12|pfx|jks|keystore|kdbx?)|wallet\.dat",
     ),
     NameRule(
@@ -166,16 +206,17 @@ NAMES = (
         "`credentials`, `credentials.json`, `.netrc`, `.git-credentials`, `.pgpass`, `.htpasswd`, `.vault-token`, "
         "`client_secret*.json`, `service-account*.json`, `secrets.yml`, `secrets.json`, `secrets.toml`, `.dockercfg`, "
         "`.kube/config`, `kubeconfig`, `*.tfstate`, `*.ovpn`",
+        (
+            *(b"credentials", b"netrc", b".pgpass", b".htpasswd", b".vault", b"client_secret", b"account", b"secrets."),
+            *(b".dockercfg", b"kube", b".tfstate", b".ovpn"),
+        ),
         r"credentials(?:\.json)?|[._]netrc|\.git-credentials|\.pgpass|\.htpasswd|\.vault[-_](?:token|pass)"
         r"|client_secret.*\.json|service[-_]?account.*\.json|secrets\.(?:ya?ml|json|toml)|\.dockercfg"
         r"|\.kube/config|kubeconfig|.*\.tfstate(?:\.backup)?|.*\.ovpn",
     ),
 )  # fmt: skip
 
-# One question for all of them: most files are none.
-MAY_BE_NAMED = re.compile(
-    rb"(?:.*/)?(?:" + b"|".join(rule.pattern for rule in NAMES) + rb")", re.IGNORECASE | re.DOTALL
-).fullmatch
+NAME_MARKS = tuple(mark for rule in NAMES for mark in rule.marks)
 
 _B = rb"(?<![A-Za-z0-9])"  # where a token begins: also behind `key-` or `KEY_`
 # Parts of names that are given secrets, each with what must come before and after it: fewer texts to look for.
@@ -204,7 +245,7 @@ LINES = (
         "40 characters after a word such as `aws_secret_access_key`",
         (b"aws", b"secretaccesskey"),
         rb"(?i:(?<=aws).{0,20}?(?:secret|key)|(?<=secretaccesskey))[^\n]{0,20}?[\"'=:\s](?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
-        lambda secret: entropy(secret) >= 4.0 and not _MADE_UP(secret),
+        lambda secret: entropy(secret) >= 4.0 and not _says(_MADE_UP, secret),
         after=rb".*",
     ),
     LineRule(
@@ -285,7 +326,7 @@ LINES = (
         (b"_auth", b"_password", b"password", b'"auth"'),
         rb"(?:_authToken|_auth|_password|(?<![A-Za-z_])password|\"auth\")\s{0,4}[=:]\s{0,4}[\"']?(?!\$)(?P<secret>[^\s\"']{8,512})",
         _always,
-        r"\.npmrc|\.yarnrc(?:\.yml)?|\.pypirc|\.docker/config\.json",
+        _is_of_registry,
         within=None,
     ),
     LineRule(
@@ -307,7 +348,7 @@ LINES = (
         _PARTS,
         _REST + rb"[A-Za-z0-9_-]{0,40}[ \t]{0,8}[=:][ \t]{0,8}(?P<secret>[^\"'`\s\\#]{8,256})(?=[ \t]*(?:\r|\n|$))",
         is_secret_value,
-        r".*\.(?:ini|cfg|conf|properties|toml|ya?ml|tfvars|env)|\.env.*",
+        _is_of_settings,
         after=rb"[ \t]*(?:export )?[A-Za-z0-9_.-]*",
         within=None,
     ),
