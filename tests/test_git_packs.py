@@ -20,7 +20,7 @@ from snapstore import SnapstoreError
 from snapstore.git.objects import BLOB, COMMIT, TREE, Missing, object_id
 from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack, apply_delta
-from snapstore.git.packwriter import PackWriter, SourceChanged
+from snapstore.git.packwriter import PackWriter, SourceChanged, pack_index
 
 
 @pytest.fixture(scope="module")
@@ -473,3 +473,33 @@ def test_many_turns_do_not_leave_many_packs(root: Path) -> None:
         assert Check(store, read_data=True).run().problems == []
     for pack in packs:
         subprocess.run(["git", "verify-pack", str(pack.with_suffix(".idx"))], check=True)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 600), st.randoms(use_true_random=False))
+def test_an_id_is_found_in_an_index_or_not(tmp_path: Path, number: int, dice: random.Random) -> None:
+    """Many in one bucket, as in a large pack."""
+    ids = {dice.randbytes(20) for _ in range(number)}
+    tail = dice.randbytes(19)
+    near = {b"\x01" + oid[1:] for oid in ids} | ids
+    (tmp_path / "p.idx").write_bytes(pack_index({oid: (12 + at, 0) for at, oid in enumerate(sorted(near))}, bytes(20)))
+    pack = Pack(str(tmp_path / "p"))
+    assert [pack.find(oid) for oid in sorted(near)] == [12 + at for at in range(len(near))]
+    for lead in (b"\x00", b"\x01", b"\xff"):
+        assert (pack.find(lead + tail) is not None) == (lead + tail in near)
+
+
+def test_an_id_made_of_two_neighbours_is_none(tmp_path: Path) -> None:
+    first = b"\x01" * 10 + b"\x01\x05" * 5
+    second = b"\x01" * 9 + b"\x02" * 11
+    across = first[10:] + second[:10]
+
+    def found(*ids: bytes) -> int | None:
+        index = pack_index({oid: (12 + at, 0) for at, oid in enumerate(sorted(ids))}, bytes(20))
+        (tmp_path / "p.idx").write_bytes(index)
+        return Pack(str(tmp_path / "p")).find(across)
+
+    assert first < second < across
+    assert first + second in pack_index({first: (12, 0), second: (13, 0)}, bytes(20))
+    assert found(first, second) is None
+    assert found(first, second, across) == 14

@@ -13,6 +13,7 @@ import zlib
 from hashlib import sha1
 
 from snapstore.errors import Corrupt
+from snapstore.git.deflate import inflate
 from snapstore.git.objects import BLOB, CHUNK, KIND_NAMES
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 OFFSET_DELTA, REF_DELTA = 6, 7
 SMALL_INDEX = 1 << 20
+_NEAR = 64  # ids: among so few a plain search is quicker than halving on
 BASES_HELD = 1 << 24  # bytes of resolved deltas at hand, for each pack
 
 
@@ -44,17 +46,18 @@ class Pack:
         first = oid[0]
         low = struct.unpack_from(">I", index, 4 + 4 * first)[0] if first else 0
         high = struct.unpack_from(">I", index, 8 + 4 * first)[0]
-        while low < high:
+        while high - low > _NEAR:
             middle = (low + high) // 2
             at = 1032 + 20 * middle
-            found = index[at : at + 20]
-            if found < oid:
-                low = middle + 1
-            elif found > oid:
-                high = middle
+            if index[at : at + 20] <= oid:
+                low = middle
             else:
-                return self._offset(index, middle)
-        return None
+                high = middle
+        start, end = 1032 + 20 * low, 1032 + 20 * high
+        at = index.find(oid, start, end)
+        while at >= 0 and (at - start) % 20:  # the end of one id and the beginning of the next
+            at = index.find(oid, at + 1, end)
+        return self._offset(index, (at - 1032) // 20) if at >= 0 else None
 
     def ids(self) -> Iterator[bytes]:
         index = self._index if self._index is not None else self._load()
@@ -93,14 +96,7 @@ class Pack:
         number, size, start, _, _ = self.entry(offset)
         if number not in KIND_NAMES:
             return self.read(offset)[1] if self.header(offset)[1] <= most else None
-        if size > most:
-            return None
-        inflate = zlib.decompressobj()
-        try:
-            data = inflate.decompress(os.pread(self._open(), size + 64, start), size + 1)
-        except zlib.error as error:
-            raise self._damaged(str(error)) from None
-        return data if inflate.eof and len(data) == size else self._inflate(start, size)
+        return self._inflate(start, size) if size <= most else None
 
     def _hold(self, offset: int, number: int, data: bytes) -> None:
         """Keeps what deltas build on: a chain of 50 read from each of its ends would be resolved 50 times over."""
@@ -292,24 +288,28 @@ class Pack:
         return number, size, offset + at, 0, b""
 
     def _inflate(self, start: int, size: int) -> bytes:
+        if size <= CHUNK:  # nearly always: one read, no pieces
+            data = inflate(os.pread(self._open(), size + 64, start), size)
+            if data is not None:
+                return data
         return b"".join(self._pieces(start, size))
 
     def _pieces(self, start: int, size: int) -> Iterator[bytes]:
         fd = self._open()
-        inflate = zlib.decompressobj()
+        stream = zlib.decompressobj()
         seen = 0
         # Small entries come with one read; never more than a piece ahead, whatever the sizes claim.
         step = min(CHUNK, max(512, size + 64))
         waiting = b""
         try:
-            while not inflate.eof:
-                waiting = inflate.unconsumed_tail
+            while not stream.eof:
+                waiting = stream.unconsumed_tail
                 if not waiting:
                     waiting = os.pread(fd, step, start)
                     start += len(waiting)
                     if not waiting:
                         raise self._damaged("cut short")
-                piece = inflate.decompress(waiting, CHUNK)
+                piece = stream.decompress(waiting, CHUNK)
                 seen += len(piece)
                 if seen > size:
                     raise self._damaged("an entry is larger than it says")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from bisect import bisect_left, bisect_right
 
+from snapstore.git import deflate
 from snapstore.git.objects import BLOB, CHUNK, LINK
 from snapstore.share.detect import Detector
 from snapstore.share.narrowing import around_tokens
@@ -41,8 +42,11 @@ class Look:
 
     def files(self, files: Sequence[File]) -> Iterator[FileHit]:
         """What is found in files, each by its path."""
-        parts = in_two(self._some, files) if len(files) >= _MANY else [self._some(files)]
-        for part in parts:
+        if len(files) < _MANY:
+            yield from self._some(files)
+            return
+        deflate.load()  # inflates, too
+        for part in in_two(self._some, files):
             yield from part
 
     def _some(self, files: Sequence[File]) -> list[FileHit]:
