@@ -11,7 +11,7 @@ import pytest
 from helpers import all_refs, child, git, git_in, living_child, plain_environment, write
 
 from snapstore import Conflict, Corrupt, Store, Unsafe
-from snapstore.git.refs import Refs, bad_part, spell
+from snapstore.git.refs import Refs, RefValue, bad_part, spell
 
 
 @pytest.fixture
@@ -71,6 +71,51 @@ def test_refs_are_listed_as_git_lists_them(repository: tuple[str, list[bytes]]) 
     del expected["refs/tags/annotated"]
     assert refs.list("refs/") == expected
     assert {name: bytes.fromhex(oid) for name, oid in all_refs(git_dir).items()} == expected
+
+
+def many(commits: list[bytes], number: int = 100) -> list[tuple[str, RefValue, RefValue]]:
+    return [(f"refs/heads/s/b{at}", None, commits[at % 4]) for at in range(number)]
+
+
+def test_very_many_are_made_and_taken_away_at_once(repository: tuple[str, list[bytes]]) -> None:
+    """Among others of all kinds, which stay as they are: packed, loose, and a tag with what it leads to."""
+    git_dir, commits = repository
+    git(git_dir, "tag", "-a", "-m", "x", "annotated", commits[0].hex())
+    git(git_dir, "update-ref", "refs/heads/a", commits[1].hex())
+    git(git_dir, "pack-refs", "--all", "--prune")
+    git(git_dir, "update-ref", "refs/heads/loose", commits[2].hex())
+    before = all_refs(git_dir)
+    shown = git(git_dir, "show-ref", "-d")
+    tag = bytes.fromhex(before["refs/tags/annotated"])
+    refs = Refs(git_dir)
+    moves: list[tuple[str, RefValue, RefValue]] = [*many(commits), ("refs/tags/second", None, tag)]
+    refs.update_all([*moves, ("refs/heads/loose", commits[2], commits[3])])
+    after = {name: new.hex() for name, _, new in moves if isinstance(new, bytes)}
+    assert all_refs(git_dir) == {**before, **after, "refs/heads/loose": commits[3].hex()}
+    assert refs.list("refs/") == {name: bytes.fromhex(oid) for name, oid in all_refs(git_dir).items()}
+    peeled = git(git_dir, "show-ref", "-d", "--tags").decode().splitlines()
+    assert [row.split()[1] for row in peeled if row.startswith(commits[0].hex())] == [
+        "refs/tags/annotated^{}",
+        "refs/tags/second^{}",
+    ]
+    assert not (Path(git_dir) / "refs/heads/s").exists()
+    refs.update_all([(name, new, old) for name, old, new in moves] + [("refs/heads/loose", commits[3], commits[2])])
+    assert (all_refs(git_dir), git(git_dir, "show-ref", "-d")) == (before, shown)
+    assert not list(Path(git_dir).rglob("*.lock"))
+
+
+def test_many_at_once_are_all_made_or_none(repository: tuple[str, list[bytes]]) -> None:
+    git_dir, commits = repository
+    git(git_dir, "update-ref", "refs/heads/s/b50", commits[4].hex())
+    git(git_dir, "pack-refs", "--all", "--prune")
+    before = all_refs(git_dir)
+    with pytest.raises(Conflict, match="b50 moved meanwhile"):
+        Refs(git_dir).update_all(many(commits))
+    for name in ("refs/heads/s", "refs/heads/s/b50/below"):
+        with pytest.raises(Conflict, match="in the way"):
+            Refs(git_dir).update_all([*many(commits)[:50], *many(commits)[51:], (name, None, commits[0])])
+    assert all_refs(git_dir) == before
+    assert not list(Path(git_dir).rglob("*.lock"))
 
 
 def test_symbolic_refs_lead_where_git_says(repository: tuple[str, list[bytes]]) -> None:

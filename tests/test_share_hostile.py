@@ -178,7 +178,7 @@ def test_a_clone_stands_in_the_session_that_ended_last_if_only_by_a_millisecond(
 
 
 def test_a_remote_with_endless_refs_is_refused_before_any_is_taken(ada: Machine, hub: str) -> None:
-    """Each ref that comes in is moved durably and under the lock: a server must not hold up turns for hours."""
+    """A server must not fill every list here with what nobody made."""
     tip = server_refs(hub)["refs/heads/shell/main"]
     commands = "".join(f"create refs/heads/flood/b{number} {tip}\n" for number in range(MOST_REFS))
     git(hub, "update-ref", "--stdin", feed=commands.encode())

@@ -14,7 +14,7 @@ from machines import Machine, bare, prompts, server_refs, sound
 from snapstore.share.attach import attach, clone
 
 
-def pull_killed(base: Path, step: int) -> None:
+def pull_killed(base: Path, step: int, more: int = 0) -> None:
     hub = bare(base / "hub.git")
     ada = Machine(base, "ada").init(f="0\n").remote(hub)
     ada.turn("One", f="1\n")
@@ -26,6 +26,9 @@ def pull_killed(base: Path, step: int) -> None:
     ada.turn("Noted", session="notes", f="3\n")
     ada.snap("checkpoint", "here")
     ada.push()
+    tip = server_refs(hub)["refs/heads/notes/main"]
+    for number in range(more):
+        git(hub, "update-ref", f"refs/heads/notes/more{number}", tip)
     kept = base / "kept"
     shutil.copytree(bob.home, kept)
     old = bob.refs()
@@ -56,6 +59,11 @@ def pull_killed(base: Path, step: int) -> None:
     else:
         raise AssertionError("it never came to an end")
     assert seen == {True, False}
+
+
+def pull_of_many_killed(base: Path, step: int) -> None:
+    """So many that they are made in one write."""
+    pull_killed(base, step, more=70)
 
 
 def push_killed(base: Path, step: int) -> None:
@@ -179,6 +187,7 @@ def join_killed(base: Path, step: int) -> None:
 
 WORKS = {
     "pull": pull_killed,
+    "pull of many": pull_of_many_killed,
     "push": push_killed,
     "first push": first_push_killed,
     "clone": clone_killed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -649,6 +650,29 @@ def test_a_folder_written_in_place_is_as_git_would_have_left_it(tmp_path: Path) 
     git(str(git_dir), "fsck", "--strict")
     assert not list(git_dir.rglob("*.lock"))
     assert git(str(git_dir), "rev-parse", MAIN).decode().strip() == history.tip.hex()
+
+
+def test_more_refs_than_a_process_may_open_files(tmp_path: Path) -> None:
+    git_dir = bare(tmp_path / "server.git")
+    history = History(tmp_path / "ours.git", turns=2)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = 60  # of which some are open already; those with higher numbers stay open
+    with open_remote(str(git_dir)) as remote:
+        push_all(remote, history)
+        updates = {f"refs/heads/shell/b{number}": (None, history.tip) for number in range(80)}
+        updates["refs/heads/shell/b0/below"] = (None, history.tip)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+        try:
+            refused = remote.push(updates, [], history.shadow.objects, atomic=True)
+            assert "b0 is in the way" in str(refused["refs/heads/shell/b0/below"])
+            assert all_refs(str(git_dir)).keys() == {MAIN}
+            del updates["refs/heads/shell/b0/below"]
+            remote.refs(push=True)
+            assert not any(remote.push(updates, [], history.shadow.objects, atomic=True).values())
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert all_refs(str(git_dir)).keys() == {MAIN, *updates}
+    assert not list(git_dir.glob("snapstore*")) and not list(git_dir.rglob("*.lock"))
 
 
 def _umask() -> int:

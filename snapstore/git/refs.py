@@ -11,10 +11,16 @@ import os
 import time
 
 from snapstore.errors import Conflict, Corrupt, Unsafe
-from snapstore.git.packwriter import sync_folder
+from snapstore.git import packedrefs
+from snapstore.git.packwriter import sync_folder, write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Refs whose former values hang from nothing else; in the reflog they are no surprise to `git fsck`, and gc ages them.
 _LOGGED = ("refs/notes/", "refs/snapstore/disk")
+_MANY = 64  # refs from which on one write of all the packed ones is quicker
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 
 
@@ -102,6 +108,51 @@ class Refs:
                 pass
             raise
 
+    def update_all(self, moves: Sequence[tuple[str, RefValue, RefValue]]) -> None:
+        """Moves several. Very many that are made, or that only packed-refs has and that go, take one write of it: each
+        by itself would take milliseconds, while everybody waits."""
+        at_once: dict[str, bytes | None] = {}
+        for name, old, new in moves:
+            if isinstance(old or new, bytes) and None in (old, new) and not os.path.lexists(self._path(name)):
+                at_once[name] = new if isinstance(new, bytes) else None
+        if len(at_once) < _MANY:
+            at_once.clear()
+        else:
+            self._change_packed(at_once, {name: old for name, old, _ in moves})
+        for move in moves:
+            if move[0] not in at_once:
+                self.update(*move)
+
+    def _change_packed(self, changes: Mapping[str, bytes | None], before: Mapping[str, RefValue]) -> None:
+        self._refuse_in_the_way({name for name, new in changes.items() if new is not None})
+        lock = f"{self._git_dir}/packed-refs.lock"
+        fd = self._lock(lock)
+        try:
+            try:
+                for name in changes:
+                    found = self.value(name)
+                    if found != before[name]:
+                        raise moved_meanwhile(name, before[name], found)
+                write_all(fd, b"".join(packedrefs.changed(packedrefs.lines(self._git_dir), changes)))
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.rename(lock, f"{self._git_dir}/packed-refs")
+        except BaseException:
+            try:
+                os.unlink(lock)
+            except FileNotFoundError:
+                pass
+            raise
+        sync_folder(self._git_dir)
+
+    def _refuse_in_the_way(self, names: set[str]) -> None:
+        """A ref cannot be a folder of others as well; of a loose one the file system says so."""
+        there = self.list("refs/").keys()
+        clash = (names & folders_of(there | names)) | (there & folders_of(names))
+        for name in sorted(clash):
+            raise Conflict(f"ref {name} is in the way of others below it", "Rename one of them.", ref=name)
+
     def log(self, name: str, old: RefValue, new: RefValue) -> None:
         """A line in the ref's reflog, as git writes it: for a move that will not be taken back."""
         if not name.startswith(_LOGGED):
@@ -179,15 +230,7 @@ class Refs:
             return self._packed
         seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
         if seen != self._packed_stat:
-            packed: dict[str, bytes] = {}
-            with open(path, "rb") as file:
-                for line in file:
-                    if line[:1] not in b"#^" and len(line) > 41:
-                        try:
-                            oid = bytes.fromhex(line[:40].decode())
-                        except ValueError:
-                            raise Corrupt("packed-refs is damaged", ref="packed-refs") from None
-                        packed[line[41:].rstrip(b"\n").decode("utf-8", "surrogateescape")] = oid
+            packed = packedrefs.parse(packedrefs.lines(self._git_dir))
             self._packed, self._packed_stat = packed, seen
         return self._packed
 
@@ -198,18 +241,10 @@ class Refs:
         lock = f"{packed}.lock"
         fd = self._lock(lock)
         try:
-            lines, kept = [], []
-            if os.path.exists(packed):
-                with open(packed, "rb") as file:
-                    lines = file.readlines()
-            dropping = False
-            for line in lines:
-                if line[:1] != b"^":
-                    dropping = line[41:].rstrip(b"\n") == os.fsencode(name)
-                if not dropping:
-                    kept.append(line)
-            if kept != lines:
-                os.write(fd, b"".join(kept))
+            lines = packedrefs.lines(self._git_dir)
+            is_packed = name in packedrefs.parse(lines)
+            if is_packed:
+                write_all(fd, b"".join(packedrefs.changed(lines, {name: None})))
                 os.fsync(fd)
         except BaseException:
             os.close(fd)
@@ -220,7 +255,7 @@ class Refs:
             os.unlink(path)
         except FileNotFoundError:
             pass
-        if kept != lines:
+        if is_packed:
             os.rename(lock, packed)
             sync_folder(self._git_dir)
         else:
@@ -264,6 +299,17 @@ class Refs:
                 missing.append(os.path.dirname(missing[-1]))
                 continue
             missing.pop()
+
+
+def folders_of(names: Iterable[str]) -> set[str]:
+    """All that some names are below."""
+    found: set[str] = set()
+    for name in names:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
 
 
 def _log_line(line: bytes) -> tuple[int, bytes, bytes] | None:

@@ -11,7 +11,7 @@ from snapstore.timeline.documents import reads_as_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from snapstore.share.naming import History, Server
 
@@ -96,10 +96,20 @@ class _Receiving:
         self._local = dict(local)
         self._history = history
         self._taken = {name_folded(ref) for ref in local}
-        self._roots: dict[str, set[bytes | None]] | None = None
+        self._sessions: set[str] | None = None  # their names, whatever the case
+        self._by_root: dict[bytes | None, set[str]] = {}  # the sessions that have branches from there
+        self._candidates: dict[tuple[str, ...], Iterator[str]] = {}
         self._kept: dict[str, list[bytes]] = {}  # by machine: retired refs that nothing else holds
         self._done = Received()
-        self._done.origins.update({ref: origin for ref, origin in foreign.items() if ref in local})
+        self._by_name: dict[str, dict[str, None]] = {}  # local refs of others, by what they are called on the server
+        self._by_home: dict[tuple[str, str], dict[str, None]] = {}  # and at home
+        for ref, origin in foreign.items():
+            if ref in local:
+                self._know(ref, origin)
+        self._live: dict[str, list[bytes]] = {}  # by machine
+        for ref, oid in server.refs.items():
+            if ref not in server.retired:
+                self._live.setdefault(self._owner(ref)[0], []).append(oid)
 
     def run(self) -> Received:
         renamed = [ref for ref in sorted(self._server.retired) if self._drop(ref)]
@@ -113,16 +123,27 @@ class _Receiving:
                 self._take(ref, oid)
         return self._done
 
+    def _know(self, here: str, origin: Origin) -> None:
+        self._unknow(here)
+        self._done.origins[here] = origin
+        self._by_name.setdefault(origin[2], {})[here] = None
+        self._by_home.setdefault(origin[:2], {})[here] = None
+
+    def _unknow(self, here: str) -> None:
+        origin = self._done.origins.pop(here, None)
+        if origin is not None:
+            del self._by_name[origin[2]][here]
+            del self._by_home[origin[:2]][here]
+
     def _owner(self, ref: str) -> tuple[str, str]:
         return self._server.owners.get(ref, ("", ref))
 
     def _drop(self, ref: str) -> bool:
         """Whether all of a retired ref is held by another one of the same machine; then ours of it goes too."""
-        server, history, done = self._server, self._history, self._done
-        machine, oid = self._owner(ref)[0], server.refs[ref]
+        history, done = self._history, self._done
+        machine, oid = self._owner(ref)[0], self._server.refs[ref]
         here = self._match(ref, oid)
-        live = {name: tip for name, tip in server.refs.items() if name not in server.retired}
-        holders = [tip for name, tip in live.items() if self._owner(name)[0] == machine]
+        holders = list(self._live.get(machine, []))
         others = [name for name, origin in done.origins.items() if origin[0] == machine and name != here]
         holders += [self._local[name] for name in others] + self._kept.get(machine, [])
         if oid not in holders and not any(history.descends(holder, oid) for holder in holders):
@@ -130,7 +151,7 @@ class _Receiving:
             return False
         if here is not None and any(history.descends(holder, self._local[here]) for holder in holders):
             done.dropped[here] = self._local.pop(here)
-            del done.origins[here]
+            self._unknow(here)
             self._taken.discard(name_folded(here))
         return True
 
@@ -152,12 +173,12 @@ class _Receiving:
     def _match(self, ref: str, oid: bytes) -> str | None:
         """The local ref of one that came before."""
         machine, home = self._owner(ref)
-        for here, origin in self._done.origins.items():
-            if origin[2] == ref and (not machine or origin[0] in (machine, "")):
+        for here in self._by_name.get(ref, ()):
+            if not machine or self._done.origins[here][0] in (machine, ""):
                 return here
-        for here, origin in self._done.origins.items():
-            elsewhere = origin[2] not in self._server.refs
-            if origin[:2] == (machine, home) and elsewhere and self._is_related(self._local[here], oid):
+        for here in self._by_home.get((machine, home), ()):
+            elsewhere = self._done.origins[here][2] not in self._server.refs
+            if elsewhere and self._is_related(self._local[here], oid):
                 return here
         return None
 
@@ -173,17 +194,17 @@ class _Receiving:
             owner = (machine, home) if machine else known[:2]  # what was said of it once still holds
             if self._is_related(tip, oid):
                 done.names[ref] = here
-                done.origins[here] = (*owner, known[2])  # its machine may have spoken up since
+                self._know(here, (*owner, known[2]))  # its machine may have spoken up since
                 if self._history.descends(oid, tip) and oid != tip:
                     self._move(here, oid)
                 elif oid != tip:
                     done.rewound.append(ref)
                 return
             done.rewound.append(ref)
-            done.origins[here] = (owner[0], "", "")  # what it was stays under the name it has
+            self._know(here, (owner[0], "", ""))  # what it was stays under the name it has
         here = self._new_name(ref, oid, machine)
         done.names[ref] = here
-        done.origins[here] = (machine, home, ref)
+        self._know(here, (machine, home, ref))
         self._taken.add(name_folded(here))
         self._move(here, oid)
 
@@ -191,29 +212,34 @@ class _Receiving:
         place, session, name = parts_of(ref)
         machine = self._machines.get(id) or Machine(id or "unknown", id or "unknown")
         session = self._session(session, machine, self._history.root(oid))
-        # A server may call a branch `5`, or by a commit's hash: here that means something else.
-        misleads = reads_as_address(name)
-        fitting = (variant for variant in variants(name, machine) if variant != name or not misleads)
-        candidates = (f"{place}/{session}/{variant}" for variant in fitting)
+        key = (place, session, name, machine.id)
+        if key not in self._candidates:
+            # A server may call a branch `5`, or by a commit's hash: here that means something else.
+            misleads = reads_as_address(name)
+            fitting = (variant for variant in variants(name, machine) if variant != name or not misleads)
+            self._candidates[key] = (f"{place}/{session}/{variant}" for variant in fitting)
+        candidates = self._candidates[key]  # from where it stopped: what was taken stays so
         return next(one for one in candidates if name_folded(one) not in self._taken and one not in self._done.dropped)
 
     def _move(self, here: str, oid: bytes) -> None:
         self._done.made[here] = (self._local.get(here), oid)
         self._local[here] = oid
-        if self._roots is not None:
-            self._roots.setdefault(parts_of(here)[1], set()).add(self._history.root(oid))
+        if self._sessions is not None:
+            self._note_session(here, oid)
 
     def _session(self, session: str, machine: Machine, root: bytes | None) -> str:
-        roots = self._local_roots()
-        same = [name for name, found in sorted(roots.items()) if root in found]
+        if self._sessions is None:
+            self._sessions = set()
+            for ref, oid in self._local.items():
+                self._note_session(ref, oid)
+        same = self._by_root.get(root)
         if same:
-            return session if session in same else same[0]
-        taken = {name.casefold() for name in roots}
+            return session if session in same else min(same)
+        taken = self._sessions
         return next(name for name in variants(session, machine) if name.casefold() not in taken)
 
-    def _local_roots(self) -> dict[str, set[bytes | None]]:
-        if self._roots is None:
-            self._roots = {}
-            for ref, oid in self._local.items():
-                self._roots.setdefault(parts_of(ref)[1], set()).add(self._history.root(oid))
-        return self._roots
+    def _note_session(self, ref: str, oid: bytes) -> None:
+        assert self._sessions is not None
+        session = parts_of(ref)[1]
+        self._sessions.add(session.casefold())
+        self._by_root.setdefault(self._history.root(oid), set()).add(session)

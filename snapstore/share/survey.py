@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Refs = Mapping[str, bytes]
 
-MOST_REFS = 20_000  # each is moved durably, under the lock: some milliseconds
+MOST_REFS = 20_000  # more than anybody has; every list and picture is of all that came in
 
 
 def project_of(refs: Refs, shown: str) -> str | None:

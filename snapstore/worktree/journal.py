@@ -91,8 +91,7 @@ class Journal:
             self._write(fd, json.dumps(plan).encode())
             if restore is not None and moves:
                 stats = restore.apply(moves)
-            for move in refs:
-                self._refs.update(*move)
+            self._refs.update_all(refs)
         except BaseException as error:  # Ctrl-C too: what stays written down will be carried out
             self._take_back(plan, error)
             raise
@@ -111,9 +110,8 @@ class Journal:
             raise _unfinished(plan["what"], error) from error
 
     def _back(self, plan: dict[str, Any]) -> list[bytes]:
-        for name, old, new in reversed(plan["refs"]):
-            if self._refs.value(name) == unspell(new):
-                self._refs.update(name, unspell(new), unspell(old))
+        moves = [(name, unspell(new), unspell(old)) for name, old, new in reversed(plan["refs"])]
+        self._refs.update_all([move for move in moves if self._refs.value(move[0]) == move[1]])
         kept = self._files_of(plan).take_back(_moves(plan)) if plan.get("tree") else []
         if self.pending():
             self._mark(_VOID, sync=True)
@@ -156,9 +154,7 @@ class Journal:
                     ref=name,
                 )
         kept = self._files_of(plan).finish(_moves(plan)) if plan.get("tree") else []
-        for name, old, new in moves:
-            if self._refs.value(name) != new:
-                self._refs.update(name, old, new)
+        self._refs.update_all([move for move in moves if self._refs.value(move[0]) != move[2]])
         self._finish(plan)
         self._log(plan)
         return kept
