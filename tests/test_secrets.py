@@ -249,10 +249,10 @@ def test_names_are_looked_at_themselves_and_not_shown(root: Path, store: Store) 
 def test_names_of_branches_and_checkpoints_are_looked_at(root: Path, store: Store) -> None:
     turn(store.session("s1"), root, "Go", a="1")
     refs = {f"refs/heads/s1/{TOKENS['github-token']}": b"\1" * 20, "refs/tags/s1/before": b"\1" * 20}
-    (finding,) = secrets.check(store, [], refs=refs)
+    (finding,) = secrets.check(store, [], names=refs)
     assert str(finding) == "the name refs/heads/s1/***: github-token, 40 characters"
     assert TOKENS["github-token"] not in json.dumps(finding.as_json())
-    assert secrets.check(store, [], allowed=[finding.fingerprint], refs=refs) == []
+    assert secrets.check(store, [], allowed=[finding.fingerprint], names=refs) == []
 
 
 def test_all_that_refs_lead_to(root: Path, store: Store) -> None:

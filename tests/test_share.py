@@ -446,6 +446,19 @@ def test_a_wrong_name_for_a_remote_helps(ada: Machine) -> None:
         assert Remotes(store).find(None).name == "origin"
 
 
+def test_a_secret_in_the_name_of_a_machine_stays_here(ada: Machine, hub: str) -> None:
+    before = server_refs(hub, "refs/")
+    name = "ghp_" + "".join(chr(97 + at * 7 % 26) + str(at % 10) for at in range(18))
+    ada.name = name
+    refused = ada.snap("push", status=18).stderr
+    assert "the name machine *** of" in refused and name not in refused
+    assert server_refs(hub, "refs/") == before
+    word = refused.partition("--allow ")[2].split()[0]
+    ada.snap("push", "--allow", word)
+    ada.turn("Again", title="2\n")
+    ada.push()
+
+
 def test_a_push_that_would_publish_a_secret_stops(ada: Machine, hub: str) -> None:
     """Status 18, with the word that allows exactly this finding; nothing is sent before."""
     before = all_refs(hub)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from snapstore.git.packwriter import PackWriter
     from snapstore.git.transport import Ask, Connection
+    from snapstore.share.naming import Machine
     from snapstore.share.remotes import Remote
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
@@ -241,9 +242,17 @@ class _Attempt:
 
         commits = [oid for oid in fresh if oid not in self._cleared]
         records = [(oid, blob) for oid, blob in blobs.items() if blob not in self._cleared]
-        if commits or records or refs:
-            secrets.refuse(secrets.check(self._store, commits, records, refs=refs))
+        names = {**refs, **self._new_words_of_ourselves()}
+        if commits or records or names:
+            secrets.refuse(secrets.check(self._store, commits, records, names=names))
             self._cleared.update(commits, (blob for _, blob in records))
+
+    def _new_words_of_ourselves(self) -> dict[str, bytes]:
+        """The machine's name and its person's, where the server does not know them."""
+        known, me = self.survey.claims.get(self._me.id), self._me
+        if known is not None and _identity(known.machine) == _identity(me):
+            return {}
+        return {f"machine {me.name} of {me.person} <{me.email}>": b""}
 
     def _words(
         self, writer: PackWriter, names: Mapping[str, str], blobs: Mapping[bytes, bytes], refs: Mapping[str, bytes]
@@ -344,5 +353,8 @@ class _Attempt:
 
 
 def _said(claims: Claims) -> tuple[object, ...]:
-    machine = claims.machine
-    return claims.refs, claims.retired, machine.name, machine.person, machine.email
+    return claims.refs, claims.retired, *_identity(claims.machine)
+
+
+def _identity(machine: Machine) -> tuple[str, ...]:
+    return machine.name, machine.person, machine.email

@@ -1,5 +1,5 @@
 """Looks for secrets in what would be sent: new files with their names and lines, records of turns, commit messages,
-names of branches and checkpoints.
+names of branches, checkpoints and machines.
 
 Nothing else is read, so a push of one turn costs what that turn changed. Blobs stream through a window: memory is
 bounded whatever their size, and however long a line. A binary file is judged by its name alone.
@@ -43,13 +43,14 @@ def check(
     allowed: Collection[str] | None = None,
     progress: Callable[[int], None] | None = None,
     *,
-    refs: Mapping[str, bytes] | None = None,
+    names: Mapping[str, bytes] | None = None,
 ) -> list[Finding]:
-    """What looks like a secret in the commits (oldest first), records (commit, blob of its record) and names of refs
-    that would be sent, without the findings that are allowed: those given, else those the store remembers."""
+    """What looks like a secret in the commits (oldest first), records (commit, blob of its record) and names (of refs,
+    with what they lead to, and of ourselves) that would be sent, without the findings that are allowed: those given,
+    else those the store remembers."""
     known = allowed_in(store) if allowed is None else set(allowed)
     found: dict[str, Finding] = {}
-    for finding in _Check(store, progress).run(new_commits, new_notes, refs or {}):
+    for finding in _Check(store, progress).run(new_commits, new_notes, names or {}):
         if finding.fingerprint not in known:
             found.setdefault(finding.fingerprint, finding)
     return list(found.values())
@@ -70,7 +71,7 @@ def check_refs(
         key = path.replace(b"/", b"")
         if kind == BLOB and _is_id(key) and objects.contains(bytes.fromhex(key.decode())):
             records.append((bytes.fromhex(key.decode()), oid))
-    return check(store, commits, records, progress=progress, refs=history)
+    return check(store, commits, records, progress=progress, names=history)
 
 
 def refuse(findings: list[Finding], command: str = "snapstore push", done: str = "sent") -> None:
@@ -132,9 +133,9 @@ class _Check:
         self._masked: dict[bytes, bytes] = {}  # names that are not to be shown as they are
 
     def run(
-        self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]], refs: Mapping[str, bytes]
+        self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]], names: Mapping[str, bytes]
     ) -> Iterator[Finding]:
-        yield from self._refs(refs)
+        yield from self._given_names(names)
         for oid in commits:
             commit = self._shadow.commit(oid)
             files = list(self._new_files(commit))
@@ -155,8 +156,8 @@ class _Check:
             if new is not None and new[0] != GITLINK and all(trees.file(tree, path) != new for tree in parents[1:]):
                 yield path, *new
 
-    def _refs(self, refs: Mapping[str, bytes]) -> Iterator[Finding]:
-        names = {ref.encode("utf-8", "surrogateescape"): oid for ref, oid in refs.items()}
+    def _given_names(self, given: Mapping[str, bytes]) -> Iterator[Finding]:
+        names = {name.encode("utf-8", "surrogateescape"): oid for name, oid in given.items()}
         for rule, name, _, secret in self._look.names(sorted(names)):
             yield Finding(
                 rule=rule,
