@@ -12,22 +12,21 @@ import os
 import shutil
 from contextlib import contextmanager
 
-from snapstore.errors import Busy, Failed, Unknown, Unsafe, Usage
+from snapstore.errors import Busy, Failed, Unknown, Unsafe
 from snapstore.git import packing
-from snapstore.git.commits import quote
 from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.purge import Purge, refuse_writers, sweep
 from snapstore.git.repack import Repack
 from snapstore.git.rewrite import Rewrite, peel
-from snapstore.timeline import config
+from snapstore.timeline import byhand, config
 from snapstore.timeline.documents import encode
+from snapstore.timeline.meant import Meant
 from snapstore.timeline.recorder import DISK_REF
 from snapstore.timeline.remapping import Remapping
 from snapstore.timeline.scrub import MOST_NEEDLES, Scrub, needles_of
 from snapstore.timeline.without import WithoutPaths, WithoutTurn
-from snapstore.worktree.never import Never
 from snapstore.worktree.statcache import YOUNG
 
 TYPE_CHECKING = False
@@ -80,41 +79,6 @@ class Forgotten:
         self.never: list[str] = []  # patterns that were added to never_capture
         self.new: dict[bytes, bytes] = {}  # what became of commits
         self.dry_run = False
-
-
-class Meant:
-    """What is to be forgotten: files and folders by name, and patterns."""
-
-    def __init__(self, names: Iterable[bytes], patterns: Iterable[str]) -> None:
-        self.names = list(names)
-        self._exact = set(self.names)
-        self._patterns = list(patterns)
-        self._never = Never(self._patterns)
-
-    def matches(self, path: bytes, is_dir: bool = False) -> bool:
-        if self._exact:
-            at = len(path)
-            while at > 0:
-                if path[:at] in self._exact:
-                    return True
-                at = path.rfind(b"/", 0, at)
-        return self._never.matches(path, is_dir)
-
-    def spelled(self) -> list[str]:
-        return [*(pattern_of(name) for name in self.names), *self._patterns]
-
-    def new_patterns(self, known: list[str]) -> list[str]:
-        """Those that are to be added to `never_capture`. Refuses a name that no line of text can hold."""
-        for name in self.names:
-            if not os.fsdecode(name).isprintable():
-                raise Usage(
-                    f"{quote(name)} cannot be written into never_capture, so the next turn would record it again",
-                    "Forget its folder or a pattern, remove the file first and say `--recapture`, or rename it.",
-                )
-        return [pattern for pattern in dict.fromkeys(self.spelled()) if pattern not in known]
-
-    def __str__(self) -> str:
-        return " or ".join([*(quote(name) for name in self.names), *self._patterns])
 
 
 class Forgetting:
@@ -188,6 +152,7 @@ class Forgetting:
                     session=turns[0].session,
                 )
             refuse_writers(self._shadow.objects)
+            byhand.refuse_work_trees(self._shadow.git_dir)
             self._shadow.objects.refresh()
             self._shadow.trees.start()
             writer = ForgetfulWriter() if dry_run else self._shadow.objects.writer()
@@ -219,9 +184,10 @@ class Forgetting:
         return {name: oid for name, oid in found.items() if not name.startswith((*_NOT_HISTORY, _OF_SERVERS))}
 
     def _tips(self) -> tuple[list[bytes], list[bytes]]:
-        """The commits and the trees that refs lead to."""
+        """The commits and the trees that refs lead to, and HEAD, which people may have detached."""
         found: dict[bytes, list[bytes]] = {COMMIT: [], TREE: [], BLOB: []}
-        for oid in dict.fromkeys(self._refs().values()):
+        head = self._shadow.refs.value("HEAD")
+        for oid in dict.fromkeys([*self._refs().values(), *([head] if isinstance(head, bytes) else [])]):
             kind, at = peel(self._shadow, oid)
             found[kind].append(at)
         return list(dict.fromkeys(found[COMMIT])), found[TREE]
@@ -392,9 +358,3 @@ def _remove(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
-
-
-def pattern_of(path: bytes) -> str:
-    """The pattern that means one path, from the root, and what lies below it."""
-    text = "".join(f"\\{c}" if c in "\\*?[" else c for c in os.fsdecode(path))
-    return f"/{text[:-1]}\\ " if text.endswith(" ") else f"/{text}"

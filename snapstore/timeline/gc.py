@@ -9,7 +9,7 @@ import time
 from snapstore.git import housekeeping, packing, purge, receive
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.repack import Repack, Result
-from snapstore.timeline import creation
+from snapstore.timeline import byhand, creation
 from snapstore.timeline.prune import expire
 from snapstore.timeline.store import failed
 
@@ -94,7 +94,7 @@ def roots(store: Store) -> set[bytes]:
     refs = store.shadow.refs
     store.shadow.objects.refresh()
     found = set(refs.list("refs/").values())
-    maybe = _heads(store.shadow.git_dir)
+    maybe = byhand.heads(store.shadow.git_dir)
     maybe |= {oid for rows in refs.logged().values() for _, old, new in rows for oid in (old, new)}
     store.cache.load()
     if store.cache.coverage is not None:
@@ -106,23 +106,6 @@ def roots(store: Store) -> set[bytes]:
     # These only help: one whose object went long ago is no fault of the store.
     contains = store.shadow.objects.contains
     return found | {oid for oid in maybe if contains(oid, fresh=False)}
-
-
-def _heads(git_dir: str) -> set[bytes]:
-    """What HEAD and its like say, of work trees too that somebody made with git."""
-    found: set[bytes] = set()
-    folders = [git_dir]
-    if os.path.isdir(f"{git_dir}/worktrees"):
-        folders += [entry.path for entry in os.scandir(f"{git_dir}/worktrees")]
-    for folder in folders:
-        for name in os.listdir(folder):
-            if name.endswith("HEAD"):
-                with open(f"{folder}/{name}", "rb") as file:
-                    try:
-                        found.update(bytes.fromhex(line[:40].decode("ascii")) for line in file.readlines())
-                    except ValueError:
-                        continue  # it names a ref
-    return {oid for oid in found if len(oid) == 20}
 
 
 def _named_in(items: Iterable[Any]) -> Iterable[bytes]:

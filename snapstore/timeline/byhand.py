@@ -1,0 +1,79 @@
+"""What people made in the store with git: work trees, a detached HEAD.
+
+They may: the store is an ordinary repository. Nothing here is of our making, so nothing of it is ours to lose.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+
+from snapstore.errors import Busy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def work_trees(git_dir: str) -> list[str]:
+    """The folders that git keeps in the store for work trees, also for those that are gone."""
+    try:
+        return sorted(entry.path for entry in os.scandir(f"{git_dir}/worktrees") if entry.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+def heads(git_dir: str) -> set[bytes]:
+    """What HEAD and its like say, of work trees too."""
+    found: set[bytes] = set()
+    for folder in (git_dir, *work_trees(git_dir)):
+        for name in os.listdir(folder):
+            if name.endswith("HEAD"):
+                with open(f"{folder}/{name}", "rb") as file:
+                    found.update(_ids(file.readlines()))
+    return found
+
+
+def _ids(lines: Iterable[bytes]) -> Iterable[bytes]:
+    for line in lines:
+        try:
+            oid = bytes.fromhex(line[:40].decode("ascii"))
+        except ValueError:
+            continue  # it names a ref
+        if len(oid) == 20:
+            yield oid
+
+
+def refuse_work_trees(git_dir: str) -> None:
+    """Raises Busy where somebody works in the store with git. Of what is staged, of a rebase half done and of reflogs
+    only the ids are known there: whoever makes history anew takes the objects from under it."""
+    program = f"git --git-dir {shlex.quote(git_dir)} worktree"
+    for folder in work_trees(git_dir):
+        path = _place(folder)
+        if os.path.exists(path):
+            raise Busy(
+                f"git has a work tree of this store in {path}, and what is staged or only there would be lost",
+                f"Nothing was forgotten. Commit there what is to stay, give it a branch (`git switch -c NAME`), then "
+                f"`{program} remove {shlex.quote(path)}`.",
+                work_tree=path,
+            )
+        raise Busy(
+            f"git keeps what belonged to a work tree in {path}, which is gone",
+            f"Nothing was forgotten. `{program} prune` removes that.",
+            work_tree=path,
+        )
+    if os.path.lexists(f"{git_dir}/index"):
+        raise Busy(
+            f"somebody staged files in the store with git ({git_dir}/index), and they would be lost",
+            "Nothing was forgotten. Commit what is to stay, then remove that file.",
+        )
+
+
+def _place(folder: str) -> str:
+    """Where a work tree is, by what git keeps of it; its name where that cannot be read."""
+    try:
+        with open(f"{folder}/gitdir", "rb") as file:
+            said = os.fsdecode(file.read().rstrip(b"\n"))
+    except OSError:
+        said = ""
+    return os.path.dirname(os.path.normpath(os.path.join(folder, said))) if said else os.path.basename(folder)

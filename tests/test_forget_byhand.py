@@ -1,0 +1,95 @@
+"""`forget` in a store in which somebody has worked with git: what is theirs is not lost, and hides nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers import all_refs, git, git_in, tip, turn, write
+from test_cli import snap_json
+from test_forget import SECRET, assert_gone, forget, forget_turn, holds
+
+from snapstore import Store
+from snapstore.errors import Busy
+
+
+@pytest.fixture
+def history(root: Path, store: Store) -> Store:
+    turn(store.session("s1"), root, "One", key=f"KEY={SECRET}\n", a="1")
+    turn(store.session("s1"), root, "Two", a="2")
+    return store
+
+
+# Work trees.
+
+
+@pytest.mark.parametrize("how", [["--detach"], ["-b", "mine"]])
+def test_refused_while_git_has_a_work_tree_here(root: Path, history: Store, tmp_path: Path, how: list[str]) -> None:
+    """A commit on a detached HEAD and what is staged are known to the work tree alone: they would be purged."""
+    there = tmp_path / "there"
+    store, git_dir = history, history.shadow.git_dir
+    git(git_dir, "worktree", "add", "-q", *how, str(there), "refs/heads/s1/main")
+    write(there / "mine", "my own work")
+    git_in(there, "add", "mine")
+    git_in(there, "commit", "-qm", "Mine")
+    write(there / "staged", "not yet committed")
+    git_in(there, "add", "staged")
+    before = all_refs(store)
+    for dry_run in (True, False):
+        with pytest.raises(Busy, match="work tree") as refused:
+            forget(store, "key", dry_run=dry_run)
+        assert str(there) in refused.value.message and "worktree remove" in refused.value.hint
+        with pytest.raises(Busy, match="work tree"):
+            forget_turn(store, tip(store, "s1"), dry_run=dry_run)
+    assert all_refs(store) == before
+    assert git_in(there, "show", "HEAD:mine") == b"my own work"
+    assert git_in(there, "show", ":staged") == b"not yet committed"
+    git(git_dir, "gc", "-q")
+    git_in(there, "commit", "-qm", "All mine")
+    if "--detach" in how:
+        git_in(there, "switch", "-qc", "mine")
+    git(git_dir, "worktree", "remove", str(there))
+    forget(store, "key")
+    assert git(git_dir, "show", "mine:mine") == b"my own work"
+    assert git(git_dir, "show", "mine:staged") == b"not yet committed"
+    assert_gone(store)
+
+
+def test_a_work_tree_that_is_gone_is_said_with_what_to_do(root: Path, history: Store, tmp_path: Path) -> None:
+    """Its HEAD would be a bad object, and git's own gc would fail for good."""
+    git_dir = history.shadow.git_dir
+    git(git_dir, "worktree", "add", "-q", "--detach", str(tmp_path / "there"), "refs/heads/s1/main")
+    shutil.rmtree(tmp_path / "there")
+    history.close()
+    said = snap_json(root, "forget", "key", "--yes", "--json", status=11)
+    assert "worktree prune" in said["hint"] and said["work_tree"] == str(tmp_path / "there")
+    git(git_dir, "worktree", "prune")
+    snap_json(root, "forget", "key", "--yes", "--json")
+    with Store.open(root) as store:
+        assert_gone(store)
+    git(git_dir, "gc", "-q")
+
+
+def test_refused_while_something_is_staged_in_the_store_itself(root: Path, history: Store, tmp_path: Path) -> None:
+    git_dir = history.shadow.git_dir
+    write(tmp_path / "there" / "mine", "my own work")
+    git(git_dir, "--work-tree", str(tmp_path / "there"), "add", "mine")
+    with pytest.raises(Busy, match="staged"):
+        forget(history, "key")
+    assert git(git_dir, "show", ":mine") == b"my own work"
+    Path(git_dir, "index").unlink()
+    forget(history, "key")
+    assert_gone(history)
+
+
+def test_a_detached_head_moves_with_the_commits_that_only_it_leads_to(root: Path, history: Store) -> None:
+    git_dir = history.shadow.git_dir
+    main = git(git_dir, "rev-parse", "refs/heads/s1/main").decode().strip()
+    mine = git(git_dir, "commit-tree", f"{main}^{{tree}}", "-p", main, "-m", "Mine").decode().strip()
+    git(git_dir, "update-ref", "--no-deref", "HEAD", mine)
+    forget(history, "key")
+    assert git(git_dir, "log", "-1", "--format=%s", "HEAD") == b"Mine\n"
+    assert git(git_dir, "ls-tree", "--name-only", "HEAD") == b"a\n"
+    assert holds(history, SECRET) == []
+    git(git_dir, "fsck", "--strict", "--no-dangling")
