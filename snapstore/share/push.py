@@ -11,7 +11,8 @@ import time
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.git import missing, notes
-from snapstore.git.objects import COMMIT, EMPTY_TREE
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE
+from snapstore.share import parts
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
     document_of,
@@ -169,7 +170,8 @@ class _Attempt:
         if self._with_safety:
             branches |= self._safety(refs)
         tips = [new for _, new in branches.values() if new is not None]
-        new = [(oid, kind) for oid, kind, _, _ in missing.between(self._shadow.objects, tips, refs.values())]
+        known = parts.others(refs)
+        new = [(oid, kind) for oid, kind, _, _ in missing.between(self._shadow.objects, tips, known)]
         fresh = [oid for oid, kind in new if kind == COMMIT]
         blobs = self._records(own, fresh)
         self._ancestry.save()
@@ -183,11 +185,17 @@ class _Attempt:
             raise
         try:
             ends = [oid for _, oid in words.values() if oid is not None]
-            beside = missing.between(self._shadow.objects, ends, [*refs.values(), *tips])
-            objects, about = [oid for oid, _ in new], [found[0] for found in beside]
-            refused = self._send(branches, objects, words, about)
+            beside = [item[:2] for item in missing.between(self._shadow.objects, ends, [*known, *tips])]
+            going = parts.Parts(self._shadow, connection, self._me.id, refs)
+            files = [oid for oid, kind in (*new, *beside) if kind == BLOB]
+            whose = {ref: move for ref, move in words.items() if ref.startswith(STORES)}
+            told = whose if going.send(files, self._seconds, whose) else {}
+            left = {ref: move for ref, move in words.items() if ref not in told}
+            objects, about = ([oid for oid, _ in found if oid not in going.there] for found in (new, beside))
+            refused = self._send(branches, objects, left, about)
             if not refused:
-                self._record(own, names, branches, words, fresh, len(objects) + len(about))
+                self._record(own, names, branches, words, fresh, len(new) + len(beside))
+                going.clear()
         finally:
             self._shadow.objects.release(pack)
         return refused

@@ -10,6 +10,7 @@ from __future__ import annotations
 from snapstore.errors import SnapstoreError
 from snapstore.git import missing, notes
 from snapstore.git.objects import EMPTY_TREE
+from snapstore.share import parts
 from snapstore.share.local import document_of, exchanged, haves
 from snapstore.share.machine import this_machine
 from snapstore.share.naming import PLACES
@@ -101,6 +102,8 @@ class _Replacing:
         with open_remote(self._remote.url) as connection:
             refs = connection.refs(push=True)
             updates = self._refs(refs)
+            if "delete-refs" in connection.capabilities:  # a large push that broke off has left files there
+                updates |= {ref: (oid, None) for ref, oid in parts.of(this_machine(self._store).id, refs).items()}
             records = self._records(connection, refs.get(notes.REF))
             if records is not None:
                 updates[notes.REF] = (refs[notes.REF], records)

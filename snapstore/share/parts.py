@@ -1,0 +1,132 @@
+"""A large push over a network goes in parts, so that one that breaks off goes on from where it was.
+
+A server keeps nothing of half a pack. So the files of a large push go first, some megabytes at a time, below a ref that
+only we use: a chain of commits, each with a tree that lists the files of its part by their ids. History itself moves in
+one step at the end, as ever, with whatever is not there yet. Then the ref goes; where a server deletes none it stays,
+and holds nothing that history does not.
+"""
+
+from __future__ import annotations
+
+from snapstore.errors import Remote
+from snapstore.git import commits, missing
+from snapstore.git.objects import COMMIT, FILE, TREE
+from snapstore.git.shadow import SNAPSTORE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from snapstore.git.shadow import Shadow
+    from snapstore.git.transport import Connection
+
+    Updates = Mapping[str, tuple[bytes | None, bytes | None]]
+
+PREFIX = "refs/snapstore/parts/"
+SIZE = 64 << 20  # bytes of files in a part, as they are on disk: a minute over a slow line
+
+_SUBJECT = "A part of a push"
+
+
+def others(refs: Mapping[str, bytes]) -> list[bytes]:
+    """What a server's refs lead to, but for parts: their trees are like nobody's."""
+    return [oid for ref, oid in refs.items() if not ref.startswith(PREFIX)]
+
+
+def of(machine: str, refs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The refs of parts of one machine's pushes that are not over."""
+    own = PREFIX + machine
+    return {ref: oid for ref, oid in refs.items() if ref == own or ref.startswith(f"{own}-")}
+
+
+class Parts:
+    """The parts of one push."""
+
+    def __init__(self, shadow: Shadow, connection: Connection, machine: str, refs: Mapping[str, bytes]) -> None:
+        self._shadow = shadow
+        self._connection = connection
+        self._machine = machine
+        self._refs = of(machine, refs)
+        self.there: set[bytes] = set()  # files that the server has by them
+        for oid in self._refs.values():
+            self.there.update(self._listed(oid))
+
+    def _listed(self, oid: bytes) -> Iterator[bytes]:
+        objects, trees = self._shadow.objects, self._shadow.trees
+        waiting = [oid]
+        while waiting and objects.contains(oid := waiting.pop()):
+            commit = self._shadow.commit(oid)
+            if commit.subject != _SUBJECT:
+                return  # a server may put its refs anywhere
+            yield from (entry[1] for _, entry in trees.walk(commit.tree))
+            waiting += commit.parents
+
+    def send(self, files: Iterable[bytes], seconds: int, first: Updates) -> bool:
+        """Sends all of them but for the last part, which goes with history. `first` are refs without which the server
+        would be taken for somebody else's: says whether they went along."""
+        if self._connection.address.scheme == "path":
+            return False  # a folder takes as long to read the parts again as to write them
+        sent = False
+        for part in self._cut(oid for oid in files if oid not in self.there):
+            if not self._send(part, seconds, first if not sent else {}):
+                break  # a server that will not have it, or another push of ours: it goes at once, then
+            sent = True
+            self.there.update(part)
+        return sent
+
+    def _cut(self, files: Iterable[bytes]) -> Iterator[list[bytes]]:
+        part: dict[bytes, None] = {}
+        size = 0
+        for oid in files:
+            if size >= SIZE:
+                yield list(part)
+                part, size = {}, 0
+            part[oid] = None
+            size += self._shadow.objects.header(oid)[1]
+
+    def _send(self, part: list[bytes], seconds: int, first: Updates) -> bool:
+        objects = self._shadow.objects
+        ref, old = self._next_ref()
+        writer = objects.writer()
+        try:
+            names = sorted((oid.hex().encode(), oid) for oid in part)
+            tree = writer.add(TREE, b"".join(b"%s %s\0%s" % (FILE, name, oid) for name, oid in names))
+            parents = [old] if old is not None else []
+            new = writer.add(COMMIT, commits.encode(tree, parents, SNAPSTORE, SNAPSTORE, seconds, f"{_SUBJECT}\n"))
+            pack = objects.finish(writer)
+        except BaseException:
+            writer.abandon()
+            raise
+        try:
+            tips = [oid for _, oid in first.values() if oid is not None]
+            along = [oid for oid, _, _, _ in missing.between(objects, tips, ())]
+            moves = {**first, ref: (old, new)}
+            results = self._connection.push(moves, [*along, *part, tree, new], objects, atomic=True)
+        finally:
+            objects.release(pack)
+        if any(results.values()):
+            return False
+        self._refs[ref] = new
+        return True
+
+    def _next_ref(self) -> tuple[str, bytes | None]:
+        """One that can advance: what it was at may be gone from here."""
+        number = 1
+        while True:
+            ref = f"{PREFIX}{self._machine}" + (f"-{number}" if number > 1 else "")
+            old = self._refs.get(ref)
+            if old is None or self._shadow.objects.contains(old):
+                return ref, old
+            number += 1
+
+    def clear(self) -> None:
+        """History holds all of it by now."""
+        if not self._refs:
+            return
+        try:
+            found = of(self._machine, self._connection.refs(push=True))
+            if found:
+                gone = {ref: (oid, None) for ref, oid in found.items()}
+                self._connection.push(gone, [], self._shadow.objects, atomic=False)
+        except Remote:
+            pass  # the push itself is done; the next large one tries again

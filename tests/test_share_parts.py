@@ -1,0 +1,214 @@
+"""A large push over a network goes in parts: what broke off goes on from where it was (issue 7)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers import all_refs, git, killed_at, on_disk, quick_folder
+from machines import Machine, prompts, server_refs, sound
+
+from snapstore.errors import Remote as RemoteError
+from snapstore.git.transport import Connection
+from snapstore.share import parts
+from tests.remotes import bare, daemon, wire
+
+SIZE = 100_000
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "SIZE", SIZE)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[str], set[bytes]]]:
+    """What each push was made of: refs and objects."""
+    found: list[tuple[set[str], set[bytes]]] = []
+    push = Connection.push
+
+    def noted(self: Connection, updates: dict[str, object], objects: list[bytes], *more: object, **options: object):  # type: ignore[no-untyped-def]
+        found.append((set(updates), set(objects)))
+        return push(self, updates, objects, *more, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Connection, "push", noted)
+    return found
+
+
+def noise(number: int, size: int = 30_000) -> dict[str, str]:
+    return {f"f{at}": os.urandom(size // 2).hex() for at in range(number)}
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    return bare(tmp_path / "hub.git")
+
+
+@pytest.fixture
+def port(tmp_path: Path) -> Iterator[int]:
+    with daemon(tmp_path) as url:
+        yield int(url.rpartition(":")[2])
+
+
+@pytest.fixture
+def ada(tmp_path: Path, hub: Path, port: int) -> Machine:
+    ada = Machine(tmp_path, "ada").init(f="0\n").remote(f"git://127.0.0.1:{port}/hub.git")
+    ada.turn("Big", **noise(30))
+    return ada
+
+
+def at(machine: Machine, port: int) -> None:
+    machine.snap("remote", "remove", "origin")
+    machine.remote(f"git://127.0.0.1:{port}/hub.git")
+
+
+def seen_by_another(ada: Machine, hub: Path) -> None:
+    """All of it is there, nothing else is, and git has nothing to say."""
+    sound(str(hub))
+    bob = Machine(hub.parent, "bob")
+    bob.clone(str(hub))
+    assert on_disk(bob.root) == on_disk(ada.root) and bob.prompts() == ada.prompts()
+    assert not bob.refs(parts.PREFIX)
+
+
+def test_a_line_that_never_holds_for_the_whole_of_it(
+    small: None, ada: Machine, hub: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with wire(port, up=3 * SIZE) as broken:
+        at(ada, broken)
+        with monkeypatch.context() as whole:
+            whole.setattr(parts, "SIZE", 1 << 30)
+            with pytest.raises(RemoteError):
+                ada.push()
+        assert not all_refs(str(hub))
+        assert ada.push().turns == 1
+    assert not server_refs(str(hub), parts.PREFIX)
+    seen_by_another(ada, hub)
+
+
+def test_what_broke_off_goes_on_from_where_it_was(
+    small: None, ada: Machine, hub: Path, port: int, sent: list[tuple[set[str], set[bytes]]]
+) -> None:
+    ada.turn("Too large for the line", **noise(1, 8 * SIZE))
+    with wire(port, up=4 * SIZE) as broken:
+        at(ada, broken)
+        with pytest.raises(RemoteError):
+            ada.push()
+    over = sent[: -1 - (not sent[-1][0])]
+    assert len(over) >= 5 and all(any(ref.startswith(parts.PREFIX) for ref in refs) for refs, _ in over)
+    assert not server_refs(str(hub)), "history moves in one step, at the end"
+    sent.clear()
+    at(ada, port)
+    ada.push()
+    assert not set().union(*(objects for _, objects in over)) & set().union(*(objects for _, objects in sent))
+    assert not server_refs(str(hub), parts.PREFIX)
+    seen_by_another(ada, hub)
+
+
+def test_a_small_push_and_one_to_a_folder_go_at_once(
+    small: None, ada: Machine, hub: Path, sent: list[tuple[set[str], set[bytes]]]
+) -> None:
+    ada.snap("remote", "remove", "origin")
+    ada.remote(str(hub))
+    ada.push()
+    assert len(sent) == 1
+    ada.turn("Small", f="1\n")
+    ada.push()
+    assert len(sent) == 2
+    seen_by_another(ada, hub)
+
+
+HOOKS = {"refuses them": '"$1" in */parts/*)', "deletes none": '"$3" in 000*)'}
+
+
+@pytest.mark.parametrize("words", HOOKS)
+def test_a_server_that_will_not_have_such_refs(small: None, ada: Machine, hub: Path, words: str) -> None:
+    """One that keeps them keeps nothing else by it; one that refuses them gets everything at once."""
+    hook = hub / "hooks" / "update"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ncase {HOOKS[words]} exit 1;; esac\n")
+    hook.chmod(0o755)
+    ada.push()
+    ada.turn("Next", **noise(12))
+    ada.push()
+    assert len(server_refs(str(hub), parts.PREFIX)) == (words == "deletes none")
+    seen_by_another(ada, hub)
+
+
+def test_parts_that_are_gone_from_here_or_were_moved_are_no_hindrance(
+    small: None, ada: Machine, hub: Path, port: int
+) -> None:
+    """A store that was restored from a backup; a server that puts our ref on something else."""
+    empty = git(str(hub), "hash-object", "-w", "-t", "tree", "--stdin", feed=b"").decode().strip()
+    strange = git(str(hub), "commit-tree", "-m", "A part of a push", empty).decode().strip()
+    ada.push()
+    (claims,) = server_refs(str(hub), "refs/snapstore/machines/")
+    ref = f"{parts.PREFIX}{claims.rpartition('/')[2]}"
+    git(str(hub), "update-ref", ref, strange)
+    ada.turn("Next", **noise(12))
+    ada.push()
+    git(str(hub), "update-ref", ref, server_refs(str(hub))["refs/heads/shell/main"])
+    ada.turn("Another", **noise(12))
+    ada.push()
+    assert prompts(str(hub)) == {"Big", "Next", "Another"}
+    assert not server_refs(str(hub), parts.PREFIX)
+    seen_by_another(ada, hub)
+
+
+def test_what_is_forgotten_is_not_left_in_parts(small: None, ada: Machine, hub: Path, port: int) -> None:
+    ada.push()
+    secret = noise(1, 3 * SIZE)["f0"]
+    ada.turn("Secret", secret=secret, **noise(10))
+    oid = git(str(hub), "hash-object", "--stdin", feed=secret.encode()).decode().strip()
+    with wire(port, up=5 * SIZE) as broken:
+        at(ada, broken)
+        ada.turn("Too large for the line", **noise(1, 20 * SIZE))
+        with pytest.raises(RemoteError):
+            ada.push()
+    assert git(str(hub), "cat-file", "-t", oid).strip() == b"blob"
+    at(ada, port)
+    ada.snap("forget", "secret", "--remotes", "-y")
+    assert not server_refs(str(hub), parts.PREFIX)
+    git(str(hub), "prune", "--expire=now")
+    assert git(str(hub), "cat-file", "-t", oid, may_fail=True) == b""
+    ada.push()
+    (ada.root / "secret").unlink()
+    seen_by_another(ada, hub)
+
+
+def killed(base: Path, step: int) -> None:
+    hub = bare(base / "hub.git")
+    with daemon(base) as url:
+        ada = Machine(base, "ada").init(f="0\n").remote(f"{url}/hub.git")
+        ada.turn("Big", **noise(8))
+        kept, own = base / "kept", ada.refs()
+        shutil.copytree(ada.home, kept)
+        for nth in range(1, 3000, step):
+            shutil.rmtree(ada.home)
+            shutil.copytree(kept, ada.home)
+            shutil.rmtree(hub)
+            bare(hub)
+            dead = killed_at(nth, ada.push)
+            found = server_refs(str(hub))
+            assert found in ({}, own), f"half a push after call {nth}"
+            ada.push()
+            assert server_refs(str(hub)) == own and not server_refs(str(hub), parts.PREFIX)
+            sound(str(hub))
+            ada.whole()
+            if not dead:
+                return
+    raise AssertionError("it never came to an end")
+
+
+def test_killed_now_and_then(small: None) -> None:
+    with quick_folder() as base:
+        killed(base, 23)
+
+
+@pytest.mark.deep
+def test_killed_anywhere(small: None) -> None:
+    with quick_folder() as base:
+        killed(base, 1)
