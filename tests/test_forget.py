@@ -489,6 +489,61 @@ def test_undo_and_redo_after_a_turn_is_forgotten(root: Path, store: Store) -> No
     assert not difference(wanted[4], disk)
 
 
+def test_what_was_made_of_the_turn_no_longer_tells_what_it_was_asked_for(root: Path, store: Store) -> None:
+    """Reverts and applies say in their subject, in their record and in the log of operations what they are of; and a
+    revert of a revert does."""
+    session = store.session("s1")
+    turn(session, root, "One", a="1")
+    two = turn(session, root, f"Two: the PIN is {SECRET}", b="2")
+    session.move(session.plan_revert("2"))
+    session.move(session.plan_apply("2"))
+    session.move(session.plan_revert("4"))
+    session.move(session.plan_revert("1"))
+    told = ["Revert a forgotten turn", "Apply a forgotten turn", "Revert turn 4: Apply a forgotten turn"]
+    forget_turn(store, two)
+    assert_gone(store)
+    nodes = line(store, "s1")[2:]
+    assert [commit["subject"] for commit in nodes] == [*told, "Revert turn 1: One"]
+    assert [commit["record"]["prompt"] for commit in nodes] == [*told, "Revert turn 1: One"]
+    ids = [commit["commit"] for commit in line(store, "s1")]
+    assert [commit["record"].get("of") for commit in nodes] == [None, None, ids[3], ids[1]]
+    whats = [operation.what for operation in Operations(store).newest_first()]
+    assert whats[::-1] == [text[:1].lower() + text[1:] for text in [*told, "Revert turn 1: One"]]
+
+
+def test_an_operation_whose_node_is_gone_does_not_tell_either(root: Path, store: Store) -> None:
+    session, git_dir = store.session("s1"), store.shadow.git_dir
+    one = turn(session, root, f"One {SECRET}", a="1")
+    session.move(session.plan_revert("1"))
+    node = tip(store, "s1")
+    store.close()
+    git(git_dir, "update-ref", "refs/heads/s1/main", one)
+    git(git_dir, "notes", "--ref=turns", "remove", node)
+    git(git_dir, "reflog", "expire", "--expire=now", "--all")
+    git(git_dir, "gc", "-q", "--prune=now")
+    assert not git(git_dir, "cat-file", "-t", node, may_fail=True)
+    with Store.open(root) as again:
+        forget_turn(again, one)
+        assert holds(again, SECRET) == []
+        assert [operation.what for operation in Operations(again).newest_first()] == ["revert a forgotten turn"]
+
+
+def test_what_other_turns_brought_back_of_it_stays_and_is_named(root: Path, store: Store) -> None:
+    session = store.session("s1")
+    turn(session, root, "One", a="1")
+    two = turn(session, root, "Two", b="2", c="2", a="1 ", again="1")
+    turn(session, root, "Three", b=None, c=None, a="3")
+    session.move(session.plan_restore("2", [b"c"]))
+    assert forget_turn(store, two, dry_run=True).copies == [b"c"]
+    assert forget_turn(store, two).copies == [b"c"]
+    assert [commit["subject"] for commit in line(store, "s1")][-1] == "Restore c from a forgotten turn"
+    assert in_commit(store, tip(store, "s1"))[b"c"][1] == b"2"
+    store.close()
+    snap(root, "run", "-m", "Four", "--", "sh", "-c", "echo 4 > d")
+    snap(root, "run", "-m", "Five", "--", "sh", "-c", "mv d e")
+    assert "Other turns hold e as this one had it" in snap(root, "forget", "1", "--yes").stdout
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_any_turn_of_any_history(root: Path, store: Store, seed: int) -> None:
     """Turns that write, delete, and turn files into folders and back. Of each later state, what nobody changed since

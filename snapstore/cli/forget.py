@@ -123,7 +123,13 @@ def _tell(out: Output, forgotten: Forgotten, reached: list[Reach]) -> None:
     for pattern in forgotten.never[:LISTED]:
         out.line(f"Never captured again: {safe(pattern)} (`config set never_capture` changes that)")
     for path in forgotten.copies[:LISTED]:
-        out.line(f"The same content is recorded as {path_text(path)} too: `--copies` forgets that as well.", YELLOW)
+        if forgotten.turn:
+            stays = (
+                f"Other turns hold {path_text(path)} as this one had it, and keep it: forget the file, or those turns."
+            )
+        else:
+            stays = f"The same content is recorded as {path_text(path)} too: `--copies` forgets that as well."
+        out.line(stays, YELLOW)
     for path in forgotten.on_disk[:LISTED]:
         out.line(f"{path_text(path)} is still as the turn left it: the next turn records it again.", YELLOW)
     for one in reached:

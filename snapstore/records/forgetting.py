@@ -22,7 +22,10 @@ class ForgetRecord(Record):
     versions: int = Field(description="contents that went with the files")
     commits: int = Field(description="how many have other ids now")
     records: int = Field(description="of turns from which something was taken out")
-    copies: list[PathRecord] = Field(description="other names of the same content, which were not forgotten")
+    copies: list[PathRecord] = Field(
+        description="other names of the same content, which were not forgotten; for a turn, files that other turns "
+        "hold with content that it brought"
+    )
     on_disk: list[PathRecord] = Field(description="files still as the turn left them")
     never_capture: list[Text] = Field(description="patterns that were added to it")
     remotes: list[ReachRecord]

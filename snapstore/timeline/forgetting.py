@@ -74,7 +74,7 @@ class Forgotten:
         self.commits = 0  # that have other ids now
         self.records = 0  # of turns from which something was taken out
         self.refs = 0
-        self.copies: list[bytes] = []  # other paths with the same content: not forgotten
+        self.copies: list[bytes] = []  # where the same content is that was not forgotten: other paths; for a turn, any
         self.on_disk: list[bytes] = []  # as the forgotten turn left them: the next turn takes them in again
         self.never: list[str] = []  # patterns that were added to never_capture
         self.new: dict[bytes, bytes] = {}  # what became of commits
@@ -221,6 +221,8 @@ class Forgetting:
     ) -> None:
         rewrite = Rewrite(self._shadow, writer, change)
         rewrite.commits(self._tips()[0])
+        if isinstance(change, WithoutTurn):
+            forgotten.copies = sorted(change.staying(rewrite.new))
         remapping.learn(rewrite.new, rewrite.dropped)
         moves = self._ref_moves(rewrite, change)
         moves += remapping.cursors(moves)

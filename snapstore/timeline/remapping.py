@@ -95,10 +95,19 @@ class Remapping:
         if not isinstance(record, dict):
             return blob if self._scrub is None else writer.add(BLOB, self._plain(data))
         made = self._scrub.record(record, data) if self._scrub is not None else record
+        without = self._without
+        if without is not None and without.steps(commit):
+            made = self._retold(without, commit, made)
         made = {key: self._id(value) if isinstance(value, str) else value for key, value in made.items()}
-        if self._without is not None and self._without.comes_after(commit):
+        if without is not None and without.comes_after(commit):
             made["turn"] = self._number(made.get("turn"))
         return blob if made == record else writer.add(BLOB, json.dumps(made).encode())
+
+    def _retold(self, without: WithoutTurn, commit: bytes, record: dict[str, Any]) -> dict[str, Any]:
+        made = {key: value for key, value in record.items() if key != "of" or without.steps(commit) != 1}
+        if isinstance(made.get("prompt"), str):
+            made["prompt"] = without.retold(commit, made["prompt"])
+        return made
 
     def _plain(self, data: bytes) -> bytes:
         assert self._scrub is not None
@@ -154,6 +163,8 @@ class Remapping:
                 state.left = {id: self._turn(at) for id, at in state.left.items()}
                 if state.awaiting is not None:
                     state.awaiting = self._mapped(state.awaiting)
+                    if isinstance(state.awaiting.get("title"), str):
+                        state.awaiting["title"] = self._title(state.awaiting["title"])
                 if encode(state) != before:
                     files |= conversations.written(state)
         for known in conversations.agent_sessions():
@@ -165,13 +176,16 @@ class Remapping:
                     if known.fork_turn is not None and lost is not None and known.fork_turn >= lost:
                         known.fork_turn -= 1
                 known.fork_commit = self._turn(known.fork_commit) or None
-            if known.title and self._scrub is not None:
-                known.title = self._scrub.message(known.title)
-            if known.title and self._without is not None and known.title in self._dropped_prompts():
-                known.title = None
+            known.title = self._title(known.title)
             if encode(known) != before:
                 files |= conversations.known_as(known)
         return files
+
+    def _title(self, title: str | None) -> str | None:
+        """A conversation's name, which is often what was asked for first."""
+        if title and self._scrub is not None:
+            title = self._scrub.message(title)
+        return None if title and self._without is not None and title in self._dropped_prompts() else title
 
     def _dropped_prompts(self) -> set[str]:
         found: set[str] = set()
@@ -198,6 +212,9 @@ class Remapping:
     def _operation(self, operation: Operation) -> None:
         ends = (operation.from_, operation.to)
         lost = self._without is not None and any(end and self._is_lost(str(end.get("commit"))) for end in ends)
+        made = str((operation.to or {}).get("commit"))
+        if self._without is not None and operation.kind in ("revert", "apply", "restore") and _ID(made):
+            operation.what = self._without.retold(bytes.fromhex(made), operation.what)
         operation.from_, operation.to = self._mapped(operation.from_), self._mapped(operation.to)
         operation.arguments = [self._mapped(word) for word in operation.arguments]
         if self._scrub is not None:

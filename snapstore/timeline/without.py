@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from snapstore.errors import Usage
+import json
+import re
+
+from snapstore.errors import Corrupt, Usage
 from snapstore.git.commits import TRAILER, quote
 from snapstore.git.objects import FOLDER, GITLINK
 from snapstore.git.rewrite import Finder, put
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
 EMPTY_BLOB = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
 _LETTERS = (b"A ", b"M ", b"D ", b"T ")
+_REPEATS = ("revert", "apply", "restore")  # kinds of nodes whose subject tells which turn it was of
+_TOLD = re.compile(r"([Rr]evert|[Aa]pply) turn \d+\b")
+_FROM = re.compile(r"( from) turn \d+$")
 
 
 class WithoutPaths:
@@ -97,6 +103,7 @@ class WithoutTurn:
         self.old: dict[bytes, Entry | None] = {path: old for path, old, _ in changes}
         self.left: dict[bytes, Entry | None] = {path: new for path, _, new in changes}
         self._still: dict[bytes, frozenset[bytes]] = {turn: frozenset(self.old)}
+        self._steps: dict[bytes, int | None] = {turn: 0}
 
     @property
     def paths(self) -> set[bytes]:
@@ -141,7 +148,82 @@ class WithoutTurn:
             above = above.rpartition(b"/")[0]
         return True
 
+    def staying(self, commits: Iterable[bytes]) -> set[bytes]:
+        """Of what the turn brought in, the files that commits hold all the same: it was applied or restored, or
+        stands under another name. Ask when all commits were made again."""
+        before: list[bytes] = []
+        after: list[bytes] = []
+        above = self._above()
+        for commit in commits:
+            if commit != self.turn:
+                (before if commit in above else after).append(commit)
+        brought = {entry[1] for entry in self.left.values() if entry is not None} - {EMPTY_BLOB}
+        known: set[bytes] = set()
+        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in brought)
+        for commit in before:
+            tree = self._shadow.commit(commit).tree
+            known.update(entry[1] for path in finder.paths(tree) if (entry := self._trees.file(tree, path)) is not None)
+        brought -= known
+        found: set[bytes] = set()
+        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in brought)
+        for commit in after:
+            found.update(set(finder.paths(self._shadow.commit(commit).tree)) - self._still.get(commit, frozenset()))
+        return found
+
+    def _above(self) -> set[bytes]:
+        found: set[bytes] = set()
+        waiting = [self.parent]
+        while waiting:
+            at = waiting.pop()
+            if at not in found:
+                found.add(at)
+                waiting += self._shadow.commit(at).parents
+        return found
+
+    def steps(self, commit: bytes) -> int | None:
+        """How far a node is from the turn by what it says it is of: 1 for a revert of the turn, 2 for a revert of
+        that; None for all that have nothing to do with it."""
+        way: list[bytes] = []
+        at: bytes | None = commit
+        while at is not None and at not in self._steps:
+            way.append(at)
+            self._steps[at] = None  # also the end of any that lead to themselves
+            at = self._of(at)
+        found = self._steps[at] if at is not None else None
+        for one in reversed(way):
+            found = found + 1 if found is not None else None
+            self._steps[one] = found
+        return found
+
+    def _of(self, commit: bytes) -> bytes | None:
+        if self._shadow.commit(commit).kind not in _REPEATS:
+            return None
+        try:
+            note = self._shadow.note(commit)
+            return bytes.fromhex(json.loads(note)["of"]) if note is not None else None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def retold(self, commit: bytes, text: str) -> str:
+        """The subject of a node, or of an operation that made it, without what the turn was asked for."""
+        try:
+            steps = self.steps(commit)
+        except Corrupt:  # it is long gone: the words are all there is to go by
+            subject = self._shadow.commit(self.turn).subject
+            steps = 1 if _TOLD.match(text) and text.endswith(f": {subject}") else None
+        if not steps:
+            return text
+        parts = text.split(": ", steps - 1)
+        if len(parts) < steps:
+            return text
+        told = _TOLD.match(parts[-1])
+        parts[-1] = f"{told[1]} a forgotten turn" if told else _FROM.sub(r"\1 a forgotten turn", parts[-1])
+        return ": ".join(parts)
+
     def message(self, commit: bytes, text: bytes) -> bytes:
+        if self.steps(commit):
+            subject, newline, rest = text.partition(b"\n")
+            text = self.retold(commit, subject.decode("utf-8", "replace")).encode() + newline + rest
         if self.number is None or not self.comes_after(commit):
             return text
         number = self._shadow.commit(commit).number("Turn")
