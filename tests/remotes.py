@@ -168,6 +168,44 @@ def tunnel(port: int, heard: list[bytes]) -> Iterator[int]:
         yield own
 
 
+@contextmanager
+def socks(port: int, heard: list[bytes], password: bytes = b"", refused: int = 0) -> Iterator[int]:
+    """The same that speaks SOCKS 5: heard are the hosts it was asked for. With a password it wants `ada` and that."""
+
+    def carry(connection: socket.socket) -> None:
+        stream = connection.makefile("rwb", buffering=0)
+
+        def say(words: bytes) -> None:
+            stream.write(words)
+
+        ways = stream.read(stream.read(2)[1])
+        way = 2 if password else 0
+        say(bytes((5, way if way in ways else 255)))
+        if password and way in ways:
+            assert stream.read(1) == b"\1"
+            user, given = (stream.read(stream.read(1)[0]) for _ in range(2))
+            fits = (user, given) == (b"ada", password)
+            say(bytes((1, not fits)))
+            if not fits:
+                connection.close()
+                return
+        elif way not in ways:
+            connection.close()
+            return
+        kind = stream.read(4)[3]
+        heard.append(stream.read({1: 4, 4: 16}.get(kind) or stream.read(1)[0]))
+        stream.read(2)
+        say(bytes((5, refused, 0, 1)) + bytes(6))
+        stream.close()
+        if refused:
+            connection.close()
+        else:
+            _forward(connection, port, None, None)
+
+    with _listening(carry) as own:
+        yield own
+
+
 def _decipher(client: ssl.SSLSocket, server: socket.socket, heard: list[bytes]) -> None:
     """In one thread: two must not use one TLS connection at a time."""
     while True:

@@ -466,6 +466,48 @@ def test_through_a_proxy(web: str, tmp_path: Path, nobodys_home: Path, monkeypat
         assert PASSWORD not in (tmp_path / "web" / "access.log").read_text()
 
 
+@needs_lighttpd
+def test_through_a_socks_proxy(web: str, nobodys_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By git's setting and by the environment, with a password and without; whoever is to look names up does."""
+    helper(nobodys_home, PASSWORD)
+    port = int(web.split(":")[2].split("/")[0])
+    heard: list[bytes] = []
+
+    def refs(url: str) -> dict[str, bytes]:
+        with open_remote(url, timeout=5) as remote:
+            return remote.refs()
+
+    with remotes.socks(port, heard) as proxy, remotes.socks(port, heard, b"se:cret") as locked:
+        monkeypatch.setenv("all_proxy", f"socks5h://127.0.0.1:{proxy}")
+        assert refs("http://beyond.invalid/git/turns.git") == {}
+        assert set(heard) == {b"beyond.invalid"}
+        monkeypatch.setenv("all_proxy", f"socks5://127.0.0.1:{proxy}")
+        assert refs(f"http://localhost:{port}/git/turns.git") == {}
+        assert heard[-1] in (bytes((127, 0, 0, 1)), bytes(15) + b"\1")
+        monkeypatch.setenv("all_proxy", f"socks5h://ada:se%3acret@127.0.0.1:{locked}")
+        assert refs("http://beyond.invalid/git/turns.git") == {}
+        wrong = {
+            f"socks5h://ada:wrong@127.0.0.1:{locked}": "did not take the user",
+            f"socks5h://127.0.0.1:{locked}": "wants a user",
+            f"socks5h://127.0.0.1:{port}": "proxy",
+            "socks5h://127.0.0.1:1": "cannot be reached",
+            "socks4://127.0.0.1:1": "socks4:// proxies are not supported",
+        }
+        for text, why in wrong.items():
+            monkeypatch.setenv("all_proxy", text)
+            with pytest.raises(Remote, match=why) as error:
+                refs("http://beyond.invalid/git/turns.git")
+            assert "wrong" not in str(error.value)
+        with remotes.socks(port, heard, refused=5) as closed:
+            monkeypatch.setenv("all_proxy", f"socks5h://127.0.0.1:{closed}")
+            with pytest.raises(Broken, match="refused"):
+                refs("http://beyond.invalid/git/turns.git")
+        monkeypatch.delenv("all_proxy")
+        with (nobodys_home / ".gitconfig").open("a") as file:
+            file.write(f'[http "http://beyond.invalid"]\n\tproxy = socks5h://127.0.0.1:{proxy}\n')
+        assert refs("http://beyond.invalid/git/turns.git") == {}
+
+
 def test_a_busy_server_is_asked_again() -> None:
     said = b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     heard: list[bytes] = []

@@ -6,11 +6,12 @@ import http.client
 
 from snapstore.errors import Remote
 from snapstore.git.commits import one_line
-from snapstore.git.transports import urls, usersgit
+from snapstore.git.transports import socks, urls, usersgit
 from snapstore.git.transports.stream import Broken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Iterator, Mapping
 
@@ -104,6 +105,14 @@ class Requests:
         timeout: float,
     ) -> http.client.HTTPConnection:
         address = self._address
+        if proxy is not None and proxy.scheme in socks.SCHEMES:
+            straight = self._connect(None, settings, environment, timeout)
+
+            def through(place: tuple[str, int], timeout: float | None, _: object = None) -> socket.socket:
+                return socks.connect(proxy, place, timeout)
+
+            straight._create_connection = through  # type: ignore[attr-defined]  # where both kinds make theirs
+            return straight
         first = proxy or address
         if address.scheme == "http":
             if proxy is not None:
@@ -174,10 +183,12 @@ def _proxy(
         return None
     if "://" not in text:
         text = f"http://{text}"
-    proxy = urls.parse(text.rstrip("/") + "/-") if text.startswith("http://") else None
-    if proxy is None:
-        raise Remote("only http:// proxies are supported", "Set http.proxy or the environment to one, or to nothing.")
-    return urls.Address("http", proxy.path, proxy.host, proxy.port or 1080, proxy.user, proxy.password)
+    scheme, _, place = text.partition("://")
+    if scheme.lower() not in ("http", *socks.SCHEMES):
+        hint = "Set http.proxy or the environment to one of http://, socks5:// or socks5h://, or to nothing."
+        raise Remote(f"{one_line(scheme)[:20]}:// proxies are not supported", hint)
+    proxy = urls.parse("http://" + place.rstrip("/") + "/-")
+    return urls.Address(scheme.lower(), proxy.path, proxy.host, proxy.port or 1080, proxy.user, proxy.password)
 
 
 def _exceptions(environment: Mapping[str, str]) -> list[str]:
