@@ -255,6 +255,56 @@ def test_names_of_branches_and_checkpoints_are_looked_at(root: Path, store: Stor
     assert secrets.check(store, [], allowed=[finding.fingerprint], names=refs) == []
 
 
+RANDOM = "k7Jd93hFq2LmZx0P"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        {},
+        {"a.yml": "user: x\npassword:\n"},
+        {"a.yml": "-----BEGIN PRIVATE KEY-----\n"},
+        {"a.yml": f"https://me:{made(10)}@h.io"},
+    ],
+)
+def test_what_stands_before_a_secret_does_not_hide_it(root: Path, store: Store, before: dict[str, str]) -> None:
+    """Small files are looked through together: the end of one and the beginning of the next are no match, and one that
+    is found or allowed is none for its neighbour."""
+    key = "-----BEGIN PRIVATE KEY-----\n" + "\n".join(made(64) for _ in range(8))
+    here = {"b.yml": f'"password": "{RANDOM}"', "c": f"Key: {key}", "d": "sid AC" + "9f8e7d6c5b4a3f2e" * 2}
+    with store.session("s1").turn("Go"):
+        for name, text in {**before, **here}.items():
+            write(root / name, text)
+    findings = pushed(store)
+    assert {os.fsdecode(finding.path or b"") for finding in findings} - before.keys() == here.keys()
+    secrets.allow(store, [finding.fingerprint for finding in findings if finding.path == b"a.yml"])
+    assert {os.fsdecode(finding.path or b"") for finding in pushed(store)} == here.keys()
+    with store.session("s1").turn("In one"):
+        write(root / "e", f'password:\n"password": "{RANDOM}"\n')
+    assert "e" in {os.fsdecode(finding.path or b"") for finding in pushed(store)}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"auths": {f"https://me:{RANDOM}@h.io": {}}},
+        {TOKENS["github-token"]: 1},
+        {TOKENS["github-token"]: {"below": TOKENS["npm-token"]}},
+        f'{{"a": "{TOKENS["github-token"]}", "a": 1}}',
+        f'{{"password": "{RANDOM}", "password": "x"}}',
+    ],
+)
+def test_fields_of_json_in_a_record_are_looked_at_with_their_names(root: Path, store: Store, said: object) -> None:
+    open_turn = store.session("s1").begin("Go")
+    open_turn.reply(said if isinstance(said, str) else json.dumps(said))
+    write(root / "a", "1")
+    open_turn.end()
+    findings = pushed(store)
+    assert findings and {finding.kind for finding in findings} == {"record"}
+    told = json.dumps([[str(finding), finding.as_json()] for finding in findings])
+    assert not any(secret in told for secret in (RANDOM, TOKENS["github-token"], TOKENS["npm-token"]))
+
+
 def test_all_that_refs_lead_to(root: Path, store: Store) -> None:
     """As it goes into a file, after an earlier one."""
     session = store.session("s1")

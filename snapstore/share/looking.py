@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 
 from snapstore.git import deflate
 from snapstore.git.objects import BLOB, CHUNK, LINK
@@ -27,7 +27,6 @@ _OVERLAP = 2 * LONGEST
 _SMALL = 1 << 16  # bytes up to which a file is looked through together with others
 _TOGETHER = 1 << 18  # bytes of so many of them: what is looked at again and again stays near the processor
 _MANY = 2000  # files from which on two processes are quicker than one
-_SAME = 64  # bytes between the beginnings of what two rules take for one secret
 
 
 class Look:
@@ -126,8 +125,12 @@ class Look:
     ) -> Iterator[tuple[str, int, bytes]]:
         # Nearer to the end it may be cut off; what begins there comes again in the next window.
         end = len(data) if final else len(data) - LONGEST
+
+        def fits(at: int, to: int) -> bool:
+            return to <= end and (batch is None or batch.is_in_one(at, to))
+
         parts: dict[Callable[[bytes], bytes], tuple[bytes, bytes]] = {}
-        taken: list[int] = []
+        taken: dict[int, int] = {}  # from where to where
         folded = b""
         for rule in rules:
             if rule.within is not None and len(data) > _SMALL:
@@ -138,16 +141,12 @@ class Look:
                     continue
             if rule.after:
                 folded = folded or data.lower()
-            for at, to, secret in rule.found_in(data, folded):
-                if to > end or (batch is not None and not batch.is_in_one(at, to)):
-                    continue
-                near = bisect_left(taken, at)
-                if near == len(taken) or taken[near] != at:
-                    taken.insert(near, at)
+            for at, to, secret in rule.found_in(data, folded, fits):
+                if at not in taken:
+                    taken[at] = to
                     yield rule.name, at, secret
         for name, at, secret in self._asked(data[:end], parts) if ANYWHERE[0] in rules else ():
-            near = bisect_left(taken, at - _SAME)
-            if near == len(taken) or taken[near] > at + _SAME:
+            if not any(start < at + len(secret) and at < to for start, to in taken.items()):
                 yield name, at, secret
 
     def _asked(

@@ -83,18 +83,25 @@ class LineRule:
     def _before(self) -> re.Pattern[bytes]:
         return re.compile(self.after, re.DOTALL)
 
-    def found_in(self, data: bytes, folded: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Where each secret begins, where the match ends, and the secret. `folded` is the data in lower case."""
+    def found_in(
+        self, data: bytes, folded: bytes, fits: Callable[[int, int], bool] | None = None
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """Where each secret begins, where the match ends, and the secret. `folded` is the data in lower case; `fits`
+        says which matches may count by their place. Behind one that does not count the search goes on at the next mark:
+        that may be within the match."""
         for mark in self.marks if self.needs in data else ():
             searched = folded if self.after else data
             at = searched.find(mark)
             while at >= 0:
                 match = self._match(data, at, at + len(mark))
+                end = at + len(mark)
                 if match is not None:
                     secret = match["secret"] if "secret" in self._pattern.groupindex else match[0]
-                    if self.sure(secret):
-                        yield match.start("secret" if self.after else 0), match.end(), secret
-                at = searched.find(mark, match.end() if match is not None else at + len(mark))
+                    start = match.start("secret" if self.after else 0)
+                    if self.sure(secret) and (fits is None or fits(start, match.end())):
+                        end = match.end()
+                        yield start, end, secret
+                at = searched.find(mark, end)
 
     def _match(self, data: bytes, at: int, end: int) -> re.Match[bytes] | None:
         if not self.after:

@@ -34,6 +34,7 @@ STATE = "allowed-secrets.json"
 
 _HISTORY = ("refs/heads/", "refs/tags/", "refs/snapstore/archive/", "refs/snapstore/safety/")
 _MASK = b"***"
+_FIELDS = "names of fields"
 
 
 def check(
@@ -121,6 +122,10 @@ def allow(store: Store, fingerprints: Iterable[str]) -> None:
 # The look.
 
 
+class _Pairs(list[tuple[str, "Any"]]):
+    """The fields of a JSON object as they come: of two with one name, both."""
+
+
 class _Check:
     def __init__(self, store: Store, progress: Callable[[int], None] | None) -> None:
         from snapstore.share.looking import Look
@@ -188,9 +193,12 @@ class _Check:
     def _record(self, oid: bytes, blob: bytes) -> Iterator[Finding]:
         self._tick()
         commit = self._shadow.commit(oid)
-        for where, pieces in self._texts(blob):
-            for rule, line, secret in self._look.text(pieces):
-                yield self._finding(rule, RECORD, oid, commit, where=where, line=line, secret=secret)
+        hits = [(where, *hit) for where, pieces in self._texts(blob) for hit in self._look.text(pieces)]
+        hidden = [secret.decode("utf-8", "replace") for where, _, _, secret in hits if where == _FIELDS]
+        for where, rule, line, secret in hits:
+            for text in hidden:
+                where = where.replace(text, _MASK.decode())
+            yield self._finding(rule, RECORD, oid, commit, where=where, line=line, secret=secret)
 
     def _texts(self, blob: bytes) -> Iterator[tuple[str, Iterable[bytes]]]:
         """The texts in a record, each with its place. A value stands with its name, as a setting would in a file."""
@@ -200,23 +208,26 @@ class _Check:
             return
         data = objects.read_kind(blob, BLOB)
         try:
-            waiting: list[tuple[str, str, Any]] = [("", "", json.loads(data))]
+            waiting: list[tuple[str, str, Any]] = [("", "", json.loads(data, object_pairs_hook=_Pairs))]
         except (ValueError, RecursionError):
             yield "the whole of it", (data,)
             return
+        names: dict[str, None] = {}
         while waiting:
             where, key, value = waiting.pop()
-            if isinstance(value, dict):
-                waiting += [(f"{where}.{name}" if where else name, name, below) for name, below in value.items()]
+            if isinstance(value, _Pairs):
+                names.update(dict.fromkeys(name for name, _ in value))
+                waiting += [(f"{where}.{name}" if where else name, name, below) for name, below in value]
             elif isinstance(value, list):
                 waiting += [(f"{where}[{number}]", key, below) for number, below in enumerate(value)]
             elif isinstance(value, str) and value:
-                nested = nested_json(value) if len(value) <= _NESTED else None
+                nested = nested_json(value, _Pairs) if len(value) <= _NESTED else None
                 if nested is not None:
                     waiting.append((where, key, nested))
                 else:
                     text = f'{key}: "{value}"' if key else value
                     yield where, (text.encode("utf-8", "surrogateescape" if value.isascii() else "replace"),)
+        yield _FIELDS, ("\n".join(names).encode("utf-8", "replace"),)
 
     def _finding(
         self, rule: str, kind: str, oid: bytes, commit: Commit, *, secret: bytes = b"", about: bytes = b"", **place: Any

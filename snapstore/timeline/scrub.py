@@ -12,16 +12,14 @@ import json
 import os
 import re
 
+from snapstore.timeline.needles import Needles
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
 FORGOTTEN = "[forgotten]"
-MOST_NEEDLES = 500
-_LONGEST_FILE = 1 << 20  # content beyond this gives no needles
-_SHORTEST = 8  # characters of a line that tells the file
-_FEW_LINES = 64  # a file of no more is known by each of them
 
 # What a raw line keeps when its content goes.
 _KEPT = {
@@ -34,9 +32,6 @@ _LINKS = ("tool_use_id", "call_id", "callID", "id", "toolCallId")
 _CALLS = ("input", "arguments", "args", "state")
 _TOOLISH = ("tool", "function", "exec", "output", '"input"', "patch", "attachment", "snapshot")
 _WORD = re.compile(r"[^\s\"'`;|&<>(){}=:,\\]+")
-_PLAIN = re.compile(r"[ !#-.0-\[\]-~]+")  # the same however often it is written as JSON
-_MACHINE_MADE = re.compile(r"[A-Za-z0-9+/=_-]{12,}")
-_ASSIGNED = re.compile(r"[=:]\s*[\"']?([^\s\"']{8,})")
 
 
 class Scrub:
@@ -57,17 +52,16 @@ class Scrub:
         self._hints = [*dict.fromkeys(hints)] if all(hints) else [""]
         spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
         self._names = {name.rpartition("/")[2] for name in spelled if name}
-        longest = sorted(list(needles)[:MOST_NEEDLES], key=len, reverse=True)  # a line before what it assigns
-        self._all = [(needle, max(_PLAIN.findall(needle), key=len, default="")) for needle in longest]
-        self._needles = self._all  # those that the record at hand may hold, each with a part that tells it by itself
+        self._needles = Needles(needles)
+        self._here = self._needles.all  # those that the record at hand may hold
 
     def record(self, record: dict[str, Any], text: bytes | None = None) -> dict[str, Any]:
         """A record without them; the very same where there is nothing to take out. `text` is the record as it is
         stored: it is looked through once, for all that it cannot hold."""
-        self._needles = self._all
+        self._here = self._needles.all
         if text is not None:
-            self._needles = [(needle, part) for needle, part in self._all if part.encode() in text]
-            if not self._needles and not any(_encoded(hint) in text for hint in self._hints):
+            self._here = self._needles.within(text)
+            if not self._here and not any(_encoded(hint) in text for hint in self._hints):
                 return record
         changed = dict(record)
         calls = record.get("tool_calls")
@@ -92,14 +86,14 @@ class Scrub:
 
     def text(self, text: str) -> str:
         """A text without the needles."""
-        for needle, _ in self._needles:
+        for needle, _ in self._here:
             if needle in text:
                 text = text.replace(needle, FORGOTTEN)
         return text
 
     def message(self, text: str) -> str:
         """The same for what belongs to no record."""
-        self._needles = self._all
+        self._here = self._needles.within(text.encode("utf-8", "surrogateescape"))
         return self.text(text)
 
     def _call(self, call: Any, ids: set[str]) -> Any:
@@ -115,7 +109,7 @@ class Scrub:
         if not isinstance(line, str):
             return False
         hinted = any(hint in line for hint in self._hints)
-        return hinted or _holds(line, ids) or any(part in line for _, part in self._needles)
+        return hinted or _holds(line, ids) or any(part in line for _, part in self._here)
 
     def _line(self, line: Any, value: Any, ids: set[str]) -> Any:
         if not isinstance(line, str) or (value is None and not self._is_suspect(line, ids)):
@@ -161,7 +155,7 @@ class Scrub:
             return False
 
     def _needled(self, value: Any) -> Any:
-        if not self._needles:
+        if not self._here:
             return value
         if isinstance(value, str):
             nested = nested_json(value) if value[:1] in ("{", "[") else None
@@ -174,30 +168,6 @@ class Scrub:
         if isinstance(value, dict):
             return {self.text(key): self._needled(one) for key, one in value.items()}
         return value
-
-
-def needles_of(data: bytes) -> list[str]:
-    """The pieces of a file by which it would be known: what it assigns and its lines; of a long one only those that
-    nobody would write by chance, since the others stand in other files as well."""
-    if len(data) > _LONGEST_FILE or b"\0" in data[:8000]:
-        return []
-    found: dict[str, None] = {}
-    lines = [line.strip() for line in data.decode("utf-8", "surrogateescape").splitlines()]
-    few = len(lines) <= _FEW_LINES
-    for line in lines:
-        for value in _ASSIGNED.findall(line):
-            if _is_telling(value) or few:
-                found[value] = None
-        if len(line) >= _SHORTEST and (_is_telling(line) or few):
-            found[line] = None
-    return list(found)
-
-
-def _is_telling(text: str) -> bool:
-    """Whether it holds a word such as machines make."""
-    return any(
-        len(set(word)) >= 6 and not word.isalpha() and not word.isdecimal() for word in _MACHINE_MADE.findall(text)
-    )
 
 
 def _blank(value: Any, key: str = "") -> Any:
@@ -216,12 +186,13 @@ def _dumped(value: Any, line: str) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + end
 
 
-def nested_json(text: Any) -> Any:
-    """What a text says that is JSON itself: a raw line of a conversation, what a tool was given."""
+def nested_json(text: Any, pairs: Callable[[Any], Any] | None = None) -> Any:
+    """What a text says that is JSON itself: a raw line of a conversation, what a tool was given. `pairs` makes what is
+    wanted of an object's fields, of which two may have one name."""
     if not isinstance(text, str) or text[:1] not in ("{", "["):
         return None
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=pairs)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict | list) else None
