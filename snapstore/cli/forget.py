@@ -94,6 +94,7 @@ def _answer(context: Context, session: Session, forgotten: Forgotten, reached: l
             "commits": forgotten.commits,
             "records": forgotten.records,
             "copies": [path_json(path) for path in forgotten.copies],
+            "unsearched": [path_json(path) for path in forgotten.unsearched],
             "on_disk": [path_json(path) for path in forgotten.on_disk],
             "never_capture": forgotten.never,
             "remotes": [one.as_json() for one in reached],
@@ -130,6 +131,8 @@ def _tell(out: Output, forgotten: Forgotten, reached: list[Reach]) -> None:
         else:
             stays = f"The same content is recorded as {path_text(path)} too: `--copies` forgets that as well."
         out.line(stays, YELLOW)
+    for path in forgotten.unsearched[:LISTED]:
+        out.line(f"{path_text(path)} holds more text than is looked for in prompts and replies: some may stay.", YELLOW)
     for path in forgotten.on_disk[:LISTED]:
         out.line(f"{path_text(path)} is still as the turn left it: the next turn records it again.", YELLOW)
     for one in reached:

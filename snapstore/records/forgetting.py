@@ -26,6 +26,9 @@ class ForgetRecord(Record):
         description="other names of the same content, which were not forgotten; for a turn, files that other turns "
         "hold with content that it brought"
     )
+    unsearched: list[PathRecord] = Field(
+        description="files with more text than is looked for in what was said: prompts and replies may still hold some"
+    )
     on_disk: list[PathRecord] = Field(description="files still as the turn left them")
     never_capture: list[Text] = Field(description="patterns that were added to it")
     remotes: list[ReachRecord]

@@ -23,9 +23,10 @@ from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import byhand, config
 from snapstore.timeline.documents import encode
 from snapstore.timeline.meant import Meant
+from snapstore.timeline.needles import Pieces
 from snapstore.timeline.recorder import DISK_REF
 from snapstore.timeline.remapping import Remapping
-from snapstore.timeline.scrub import MOST_NEEDLES, Scrub, needles_of
+from snapstore.timeline.scrub import Scrub
 from snapstore.timeline.without import WithoutPaths, WithoutTurn
 from snapstore.worktree.statcache import YOUNG
 
@@ -46,8 +47,6 @@ WHAT = "forgetting"
 _NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/notes/")
 # What a server had when it was last looked at: asked for again when needed.
 _OF_SERVERS = "refs/snapstore/remotes/"
-_MOST_NAMES = 200  # by which a forgotten file is known without its folder
-_MOST_READ = 2000  # forgotten files whose content is looked for in records
 
 
 class Forgotten:
@@ -64,6 +63,7 @@ class Forgotten:
         "records",
         "refs",
         "turn",
+        "unsearched",
         "versions",
     )
 
@@ -76,6 +76,7 @@ class Forgotten:
         self.refs = 0
         self.copies: list[bytes] = []  # where the same content is that was not forgotten: other paths; for a turn, any
         self.on_disk: list[bytes] = []  # as the forgotten turn left them: the next turn takes them in again
+        self.unsearched: list[bytes] = []  # whose content was too much to look for all of it in what was said
         self.never: list[str] = []  # patterns that were added to never_capture
         self.new: dict[bytes, bytes] = {}  # what became of commits
         self.dry_run = False
@@ -117,9 +118,9 @@ class Forgetting:
                 change = WithoutPaths(self._shadow, writer, meant.matches)
                 change.look(trees)
                 others = change.copies()
-            scrub = self._scrub(meant, change)
-            change.scrub = scrub.message
             forgotten = Forgotten()
+            scrub = self._scrub(meant, change, forgotten)
+            change.scrub = scrub.message
             forgotten.paths, forgotten.copies = sorted(change.paths), sorted(others)
             forgotten.versions = len(change.blobs)
             forgotten.never = [] if recapture else meant.new_patterns(self._store.header.never_capture)
@@ -192,20 +193,14 @@ class Forgetting:
             found[kind].append(at)
         return list(dict.fromkeys(found[COMMIT])), found[TREE]
 
-    def _scrub(self, meant: Meant, change: WithoutPaths) -> Scrub:
+    def _scrub(self, meant: Meant, change: WithoutPaths, forgotten: Forgotten) -> Scrub:
         """What takes them out of records. A file may be spoken of by its last part alone, a folder may not."""
         alone = [path for path in change.paths if not meant.matches(path.rpartition(b"/")[0] or b"/", True)]
-        needles = self._needles(change)
-        return Scrub(self._store.root, meant.matches, meant.spelled(), needles, alone[:_MOST_NAMES])
-
-    def _needles(self, change: WithoutPaths) -> list[str]:
-        found: dict[str, None] = {}
-        for blob in list(change.blobs)[:_MOST_READ]:
-            if self._shadow.objects.header(blob)[1] <= 1 << 20:
-                found.update(dict.fromkeys(needles_of(self._shadow.objects.read_kind(blob, BLOB))))
-            if len(found) >= MOST_NEEDLES:
-                break
-        return list(found)
+        pieces, objects = Pieces(), self._shadow.objects
+        for blob, path in reversed(change.blobs.items()):
+            pieces.take(path, objects.header(blob)[1], lambda blob=blob: objects.read_kind(blob, BLOB))  # type: ignore[misc]
+        forgotten.unsearched = sorted(pieces.left)
+        return Scrub(self._store.root, meant.matches, meant.spelled(), pieces.all, alone)
 
     def _on_disk(self, change: WithoutTurn) -> list[bytes]:
         restorer = self._store.restorer("look", [])

@@ -93,7 +93,7 @@ class Scrub:
 
     def message(self, text: str) -> str:
         """The same for what belongs to no record."""
-        self._here = self._needles.within(text.encode("utf-8", "surrogateescape"))
+        self._here = self._needles.within(text.encode("utf-8", "replace"))
         return self.text(text)
 
     def _call(self, call: Any, ids: set[str]) -> Any:
