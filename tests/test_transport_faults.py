@@ -179,6 +179,22 @@ def test_a_push_killed_anywhere_leaves_the_old_or_the_new(tmp_path: Path) -> Non
         assert kills > 5
 
 
+def test_locks_of_a_killed_push_are_cleared_before_git_waits_for_them(tmp_path: Path) -> None:
+    with quick_folder() as quick:
+        history = History(quick / "ours.git", turns=2)
+        server = bare(quick / "server.git")
+        push(str(server), history)
+        history.turn()
+        nth = 1
+        while not list((server / "refs").rglob("*.lock")):
+            assert killed_at(nth, lambda: push(str(server), history)), "it never held a lock"
+            nth += 1
+        git(str(server), "config", "receive.denyNonFastForwards", "true")  # from now on it is git's to write it
+        assert push(str(server), history) == {MAIN: None}
+        assert all_refs(str(server)) == {MAIN: history.tip.hex()}
+        assert not list(server.rglob("*.lock")) and not list(server.glob("snapstore*"))
+
+
 def quiet(server: str) -> dict[str, str]:
     """The server's refs, once the program that the dead one spoke to has come to its end. (It may leave a quarantine
     folder when it dies of the broken pipe; that is git's own, and git's gc takes it away.)"""

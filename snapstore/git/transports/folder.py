@@ -55,6 +55,10 @@ class FolderConnection(Connection):
     def _open(self, service: str) -> Advertisement:
         if service == PUSH:
             _refuse_in_use(self.address.path)
+            try:
+                sweep(self.address.path)  # whoever writes it: git would wait for locks of the dead for ever
+            except OSError:
+                pass  # it will say so itself
         if not self._through_git and _plain(self.address.path):
             try:
                 found = Advertisement()
@@ -115,7 +119,6 @@ class FolderConnection(Connection):
         theirs = Guarded(self.address.path)
         tips = [new for _, new in going.values() if new is not None]
         try:
-            sweep(self.address.path)
             _sweep(theirs.pack_folder)
             incoming = Incoming(theirs, self._limits, self._progress)
             try:

@@ -1,9 +1,9 @@
 """Moves refs of a repository that is not a store of ours, the way git does: every lock taken, every value compared, and
 only then the first one renamed into place. Modes are the repository's own, by umask: others may read it.
 
-Git's lock is a file that is there or not, and stays when its maker is killed. Ours are links to files beside them that
-belong to a mark, which the living maker has locked: so the next push knows a dead one's, and clears it without guessing
-by the clock. One mark for all of a push: there may be more refs than files that a process may open.
+Git's lock is a file that is there or not, and stays when its maker is killed. Ours are links to files that belong to a
+mark, which lists their refs and which the living maker has locked: so the next push knows a dead one's, and clears them
+without guessing by the clock. One mark for all of a push: there may be more refs than files that a process may open.
 
 Several refs do not move in one instant, here as in git itself (its transactions rename one file after the other, and a
 loose ref hides what packed-refs says). A kill between two leaves each ref old or new, in the order that was asked for,
@@ -19,10 +19,11 @@ import time
 from snapstore.git.packwriter import write_all
 from snapstore.git.refs import Refs, folders_of
 from snapstore.git.transport import MOVED
+from snapstore.git.transports.pktline import is_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from snapstore.git.transports.report import Moves
 
@@ -62,6 +63,7 @@ class _Locks:
     def __init__(self, git_dir: str) -> None:
         self.held: dict[str, str] = {}  # ref: the file that its lock is a link to
         self._git_dir = git_dir
+        self._count = 0
         while True:
             self._mark = f"{git_dir}/{MARK}{os.urandom(8).hex()}"
             self._fd = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -72,7 +74,9 @@ class _Locks:
 
     def take(self, name: str, new: bytes) -> str | None:
         """Why it cannot be had."""
-        path, value = f"{self._git_dir}/{name}", f"{self._mark}_{len(self.held)}"
+        path, value = f"{self._git_dir}/{name}", f"{self._mark}_{self._count}"
+        self._count += 1
+        write_all(self._fd, os.fsencode(name) + b"\n")
         try:
             fd = os.open(value, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
             try:
@@ -97,7 +101,8 @@ class _Locks:
             except FileNotFoundError:  # not there yet, or removed just now by a git that packed the last ref in it
                 os.makedirs(os.path.dirname(path), exist_ok=True)
             except FileExistsError:
-                if not _clear(self._git_dir, f"{path}.lock"):
+                sweep(self._git_dir)
+                if os.path.lexists(f"{path}.lock"):
                     time.sleep(0.005)
         return False
 
@@ -120,37 +125,11 @@ def _remove(path: str) -> None:
         pass
 
 
-def _clear(git_dir: str, lock: str) -> bool:
-    """Removes a lock whose maker was one of us and is dead. Says whether it did."""
-    try:
-        planted = os.stat(lock)
-    except FileNotFoundError:
-        return True
-    for _, values in _dead(git_dir):
-        for value in values:
-            if os.path.samestat(os.stat(value), planted):
-                os.unlink(lock)
-                os.unlink(value)
-                return True
-    return False
-
-
 def sweep(git_dir: str) -> None:
-    """Removes what one of us left who was killed before it had the lock, or after it was done with it."""
-    for mark, values in _dead(git_dir):
-        left = [value for value in values if os.stat(value).st_nlink > 1]
-        for value in set(values).difference(left):
-            os.unlink(value)
-        if not left:
-            os.unlink(mark)
-
-
-def _dead(git_dir: str) -> Iterator[tuple[str, list[str]]]:
-    """Marks whose makers are gone, each with its files. Nobody else takes it for dead meanwhile."""
-    names = [name for name in os.listdir(git_dir) if name.startswith(MARK)]
-    for name in names:
+    """Removes what those of us left who were killed: their locks, so that nobody waits for the dead, and the rest."""
+    for name in os.listdir(git_dir):
         mark = f"{git_dir}/{name}"
-        if "_" in name.removeprefix(MARK):
+        if not name.startswith(MARK) or "_" in name.removeprefix(MARK):
             continue
         try:
             fd = os.open(mark, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -159,11 +138,24 @@ def _dead(git_dir: str) -> Iterator[tuple[str, list[str]]]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.exists(mark):
-                yield mark, [f"{git_dir}/{other}" for other in os.listdir(git_dir) if other.startswith(f"{name}_")]
+                with open(fd, "rb", closefd=False) as file:
+                    _bury(git_dir, mark, file.read().decode("utf-8", "surrogateescape").splitlines())
         except BlockingIOError:
-            pass
+            pass  # its maker is alive
         finally:
             os.close(fd)
+
+
+def _bury(git_dir: str, mark: str, names: list[str]) -> None:
+    for number, name in enumerate(names):
+        value, lock = f"{mark}_{number}", f"{git_dir}/{name}.lock"
+        try:
+            if is_ref(name) and os.path.samestat(os.lstat(value), os.lstat(lock)):
+                os.unlink(lock)
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # it had not come to that, or was done with it
+        _remove(value)
+    os.unlink(mark)
 
 
 def _in_the_way(git_dir: str, name: str, names: set[str], folders: set[str]) -> str | None:
