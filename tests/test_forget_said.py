@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import string
 from pathlib import Path
@@ -82,3 +83,20 @@ def test_many_are_found_as_one_by_one(seed: int) -> None:
     for _ in range(20):
         data = "".join(dice.choices(letters, k=300)).encode()
         assert looked_for.within(data) == [needle for needle in looked_for.all if needle[1].encode() in data]
+
+
+@pytest.mark.parametrize("secret", [SECRET, f'https://me:{SECRET}@h.io/a/b "é"'])
+def test_a_field_that_is_named_twice_hides_nothing(root: Path, store: Store, secret: str) -> None:
+    """Whoever reads such JSON sees the last of them."""
+    session = store.session("s1")
+    twice = f'{{"a": {json.dumps(secret)}, "a": 1}}'
+    escaped = twice.replace("/", "\\/")
+    session.begin("One")
+    write(root / "key", secret)
+    call = {"id": "t1", "name": "Odd", "type": "Odd", "input": twice}
+    session.end(
+        scan=True, replies=[twice], tool_calls=[call], lines=[twice, escaped, f'[{{"b": {json.dumps(twice)}}}]']
+    )
+    forget(store, "key")
+    assert holds(store, SECRET) == []
+    assert line(store, "s1")[-1]["record"]["replies"] == ['{"a": "[forgotten]", "a": 1}']

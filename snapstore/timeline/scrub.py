@@ -70,13 +70,13 @@ class Scrub:
             changed["tool_calls"] = [self._call(call, ids) for call in calls]
         lines = record.get("lines")
         if isinstance(lines, list):
-            read = [nested_json(line) if self._is_suspect(line, ids) else None for line in lines]
+            read = [_plain_json(line) if self._is_suspect(line, ids) else None for line in lines]
             for value in read:
                 if value is not None:
                     self._link(value, ids)
             # Answers come after the calls that they are linked to, some of which are known only now.
             changed["lines"] = [
-                self._line(line, nested_json(line) if value is None and _holds(line, ids) else value, ids)
+                self._line(line, _plain_json(line) if value is None and _holds(line, ids) else value, ids)
                 for line, value in zip(lines, read, strict=True)
             ]
         for key, value in changed.items():
@@ -85,10 +85,11 @@ class Scrub:
         return changed if changed != record else record
 
     def text(self, text: str) -> str:
-        """A text without the needles."""
-        for needle, _ in self._here:
-            if needle in text:
-                text = text.replace(needle, FORGOTTEN)
+        """A text without the needles, also as JSON spells them."""
+        for needle, part in self._here:
+            if part in text:
+                for spelled in _spellings(needle):
+                    text = text.replace(spelled, FORGOTTEN)
         return text
 
     def message(self, text: str) -> str:
@@ -136,7 +137,7 @@ class Scrub:
         """Whether a text names one of the files."""
         if not any(hint in text for hint in self._hints):
             return False
-        nested = nested_json(text) if text[:1] in "{[" else None
+        nested = _plain_json(text) if text[:1] in "{[" else None
         if nested is not None and self._is_about(nested):
             return True
         return any(self._is_one(word) for word in (text, *_WORD.findall(text)) if len(word) < 4096)
@@ -158,7 +159,7 @@ class Scrub:
         if not self._here:
             return value
         if isinstance(value, str):
-            nested = nested_json(value) if value[:1] in ("{", "[") else None
+            nested = _plain_json(value) if value[:1] in ("{", "[") else None
             if nested is None:
                 return self.text(value)
             scrubbed = self._needled(nested)
@@ -196,6 +197,25 @@ def nested_json(text: Any, pairs: Callable[[Any], Any] | None = None) -> Any:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict | list) else None
+
+
+def _plain_json(text: Any) -> Any:
+    """The same, None where a field is named twice: reading it would drop the first unseen."""
+    return nested_json(text, _once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError
+    return fields
+
+
+def _spellings(needle: str) -> tuple[str, ...]:
+    if needle.isascii() and not any(c in needle for c in '"\\/'):
+        return (needle,)
+    plain = (needle, json.dumps(needle)[1:-1], json.dumps(needle, ensure_ascii=False)[1:-1])
+    return (*plain, *(text.replace("/", "\\/") for text in plain))
 
 
 def _holds(line: Any, ids: set[str]) -> bool:
