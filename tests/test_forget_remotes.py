@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 from helpers import all_refs, git
-from machines import Machine, bare, sound
+from machines import Machine, sound
 from test_forget import SECRET, holds
 
 from snapstore.share import secrets
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> str:
-    return bare(tmp_path / "hub.git")
 
 
 @pytest.fixture

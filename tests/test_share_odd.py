@@ -10,12 +10,7 @@ from typing import Any
 
 import pytest
 from helpers import git, on_disk
-from machines import Machine, bare, server_refs
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> str:
-    return bare(tmp_path / "hub.git")
+from machines import Machine, server_refs
 
 
 @pytest.fixture

@@ -100,13 +100,10 @@ class Refs:
             else:
                 self._delete(name, path)
                 os.unlink(lock)
-            sync_folder(os.path.dirname(path))
         except BaseException:
-            try:
-                os.unlink(lock)
-            except FileNotFoundError:
-                pass
+            _discard(lock)
             raise
+        sync_folder(os.path.dirname(path))  # by now the lock may be another's
 
     def update_all(self, moves: Sequence[tuple[str, RefValue, RefValue]]) -> None:
         """Moves several. Very many that are made, or that only packed-refs has and that go, take one write of it: each
@@ -139,10 +136,7 @@ class Refs:
                 os.close(fd)
             os.rename(lock, f"{self._git_dir}/packed-refs")
         except BaseException:
-            try:
-                os.unlink(lock)
-            except FileNotFoundError:
-                pass
+            _discard(lock)
             raise
         sync_folder(self._git_dir)
 
@@ -251,10 +245,7 @@ class Refs:
             os.unlink(lock)
             raise
         os.close(fd)
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            pass
+        _discard(path)
         if is_packed:
             os.rename(lock, packed)
             sync_folder(self._git_dir)
@@ -299,6 +290,13 @@ class Refs:
                 missing.append(os.path.dirname(missing[-1]))
                 continue
             missing.pop()
+
+
+def _discard(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
 
 
 def folders_of(names: Iterable[str]) -> set[str]:
