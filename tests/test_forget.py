@@ -6,9 +6,11 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import shutil
 import string
 import subprocess
+import sys
 import time
 import zlib
 from pathlib import Path
@@ -896,6 +898,35 @@ def test_refused_while_a_push_is_at_work(root: Path, store: Store) -> None:
         pushing.kill()
         pushing.wait()
     forget(store, "key")
+    assert_gone(store)
+
+
+def test_refused_while_the_git_of_a_killed_forget_is_still_at_work(root: Path, store: Store, tmp_path: Path) -> None:
+    """It saw all that there was when it began, and leaves a pack of it behind."""
+    _forgettable(root, store)
+    turn(store.session("s1"), root, "More", other=f"other {SECRET}")
+    slow = tmp_path / "bin" / "git"
+    ready, go = tmp_path / "ready", tmp_path / "go"
+    os.mkfifo(ready)
+    os.mkfifo(go)
+    git_program = shutil.which("git")
+    write(slow, f'#!/bin/sh\necho $$ > {ready}\nread word < {go}\nexec {git_program} "$@"\n', executable=True)
+    path = f"{slow.parent}:{os.environ['PATH']}"
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "snapstore", "forget", "other", "--yes"], cwd=root, env={**os.environ, "PATH": path}
+    )
+    orphan = int(ready.read_text())
+    killed.kill()
+    killed.wait()
+    with pytest.raises(Busy, match="still at work"):
+        forget(store, "key")
+    snap(root, "gc")
+    assert Path(store.shadow.objects.folder, purge.WORK).exists()
+    watching = os.pidfd_open(orphan)
+    go.write_text("on\n")
+    select.select([watching], [], [])
+    os.close(watching)
+    forget(store, "key", "other")
     assert_gone(store)
 
 

@@ -45,12 +45,13 @@ def tidy(objects: Objects) -> bool:
     return folded
 
 
-def is_at_work(objects: Objects) -> bool:
-    """Whether a gc is."""
+def is_at_work(objects: Objects, folder: str = WORK) -> bool:
+    """Whether somebody holds the lock on a folder beside the packs, of which a git that was started there has a part:
+    a gc."""
     import fcntl
 
     try:
-        fd = os.open(f"{objects.folder}/{WORK}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(f"{objects.folder}/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return False
     try:

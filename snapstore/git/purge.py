@@ -12,6 +12,7 @@ before they are visible until the end, so none that begins meanwhile does.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
@@ -19,7 +20,7 @@ from errno import ENOTEMPTY
 from hashlib import sha1
 
 from snapstore.errors import Busy, Interrupted
-from snapstore.git.housekeeping import ABANDONED, is_linked, lives, must_have_room, refuse_links
+from snapstore.git.housekeeping import ABANDONED, is_at_work, is_linked, lives, must_have_room, refuse_links
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
 from snapstore.git.packs import Pack
@@ -53,12 +54,15 @@ class Purge:
         """Makes packs of all that the roots reach. Where that fails nothing is left of it."""
         wanted = sorted(set(roots))
         refuse_links(self.objects)
+        _refuse_orphan(self.objects)
         sweep(self.objects)
         os.mkdir(self.folder, 0o700)
         try:
             must_have_room(self.folder, self._size())
+            # A git that we start inherits the lock: one that outlives us is still at work in the folder.
             self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 made = self._packing(self, wanted, True)  # type: ignore[arg-type]
             finally:
                 os.close(self.lock)
@@ -153,11 +157,21 @@ class Purge:
 
 def refuse_writers(objects: Objects) -> None:
     """A push writes what it sends without the store's lock, and refers to it when it is done: that must not go."""
+    _refuse_orphan(objects)
     for name in os.listdir(objects.pack_folder):
         if name.endswith(".keep"):
             process = _writer(f"{objects.pack_folder}/{name}")
             if process != str(os.getpid()) and lives(process):
                 raise Busy("a push or a pull is at work on this store", "Nothing was forgotten. Wait for its end.")
+
+
+def _refuse_orphan(objects: Objects) -> None:
+    """The git of a purge that was killed goes on alone, and would leave a pack of all that it saw when it began."""
+    if is_at_work(objects, WORK):
+        raise Busy(
+            "a git that a killed forget started is still at work in this store",
+            "Nothing was forgotten. Wait for its end, or end it: it packs into a folder snapstore_purge.",
+        )
 
 
 def _writer(keep: str) -> str:
@@ -173,8 +187,10 @@ def _writer(keep: str) -> str:
 
 
 def sweep(objects: Objects) -> None:
-    """Removes what a purge left that never came to its second part. Call under the lock, and with no change pending."""
-    _remove(f"{objects.folder}/{WORK}")
+    """Removes what a purge left that never came to its second part. Call under the lock, and with no change pending.
+    While a git still works there it stays: it would be made again."""
+    if not is_at_work(objects, WORK):
+        _remove(f"{objects.folder}/{WORK}")
 
 
 def _settle(base: str) -> None:
