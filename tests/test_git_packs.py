@@ -503,3 +503,22 @@ def test_an_id_made_of_two_neighbours_is_none(tmp_path: Path) -> None:
     assert first + second in pack_index({first: (12, 0), second: (13, 0)}, bytes(20))
     assert found(first, second) is None
     assert found(first, second, across) == 14
+
+
+@pytest.mark.parametrize("how", ["large offsets without a table", "no objects", "offsets beyond all files"])
+def test_an_index_that_leads_nowhere_is_damage(tmp_path: Path, how: str) -> None:
+    ids = [bytes([at]) * 20 for at in range(40)]
+    index = bytearray(pack_index({oid: (12 + at, 0) for at, oid in enumerate(ids)}, bytes(20)))
+    table = 1032 + 24 * len(ids)
+    if how == "no objects":
+        struct.pack_into(">I", index, 1028, 0)
+    else:
+        for at in range(len(ids)):
+            struct.pack_into(">I", index, table + 4 * at, 1 << 31 | at)
+    if how == "offsets beyond all files":
+        index[-40:-40] = struct.pack(">Q", (1 << 63) + 5) * len(ids)
+    (tmp_path / "p.idx").write_bytes(index)
+    pack = Pack(str(tmp_path / "p"))
+    with pytest.raises(SnapstoreError) as caught:
+        [pack.find(oid) for oid in ids]
+    assert caught.value.name == "corrupt"

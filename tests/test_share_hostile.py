@@ -187,3 +187,24 @@ def test_a_remote_with_endless_refs_is_refused_before_any_is_taken(ada: Machine,
     refused = ada.snap_json("pull", "--json", status=17)
     assert "refs: that is no store of ours" in refused["message"]
     assert ada.refs("refs/") == before
+
+
+def test_a_ref_of_ours_that_is_no_commit_there_is_named(ada: Machine, hub: str) -> None:
+    blob = git(hub, "hash-object", "-w", "--stdin", feed=b"hi").decode().strip()
+    (claims,) = server_refs(hub, "refs/snapstore/machines/")
+    ada.turn("More", title="3\n")
+    for ref in (claims, "refs/notes/turns"):
+        right = server_refs(hub, ref)[ref]
+        git(hub, "update-ref", ref, blob)
+        error = ada.snap_json("push", "--json", status=17)
+        assert ref in error["message"] and "no commit" in error["message"]
+        if ref != claims:
+            assert ref in ada.snap_json("pull", "--json", status=17)["message"]
+        ada.whole()
+        git(hub, "update-ref", ref, right)
+    git(hub, "update-ref", "refs/heads/shell/other", "refs/heads/shell/main")
+    git(hub, "symbolic-ref", "refs/heads/shell/main", "refs/heads/shell/other")
+    assert "stands for another ref" in ada.snap_json("push", "--json", status=17)["message"]
+    git(hub, "symbolic-ref", "--delete", "refs/heads/shell/main")
+    ada.push()
+    assert server_refs(hub)["refs/heads/shell/main"] == ada.refs()["refs/heads/shell/main"]

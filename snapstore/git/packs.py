@@ -243,6 +243,9 @@ class Pack:
         self._count = struct.unpack_from(">I", index, 1028)[0]
         if size < 1072 + 28 * self._count:
             raise self._damaged("its index is cut short")
+        fan = [*struct.unpack_from(">256I", index, 8)]
+        if fan != sorted(fan):
+            raise self._damaged("its index is out of order")
         self._index = index
         return index
 
@@ -251,7 +254,9 @@ class Pack:
         offset: int = struct.unpack_from(">I", index, table + 4 * at)[0]
         if offset >> 31:
             large = table + 4 * self._count + 8 * (offset & 0x7FFFFFFF)
-            offset = struct.unpack_from(">Q", index, large)[0]
+            offset = struct.unpack_from(">Q", index, large)[0] if large + 48 <= len(index) else -1
+            if not 0 < offset < 1 << 62:
+                raise self._damaged("its index leads nowhere")
         return offset
 
     def _open(self) -> int:

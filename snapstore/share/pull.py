@@ -26,7 +26,7 @@ from snapstore.share.machine import PREFIX, this_machine
 from snapstore.share.notes import Own, to_take
 from snapstore.share.push import ATTEMPTS, wait
 from snapstore.share.receiving import found_again, receive
-from snapstore.share.survey import Survey, check_project, interesting
+from snapstore.share.survey import Survey, check_commits, check_project, interesting
 from snapstore.timeline.documents import encode
 from snapstore.timeline.foreign import DOCUMENT, Foreign
 
@@ -165,6 +165,7 @@ class _Taking:
         missing = [ref for ref, oid in interesting(self._survey.refs) if not self._shadow.objects.contains(oid)]
         if missing:
             raise RemoteError(f"{self._remote.shown} did not send what {missing[0]} leads to", "Try again.")
+        check_commits(store, self._survey.refs, (notes.REF,), self._remote.shown)
         foreign = store.foreign()
         me = this_machine(store)
         machines = {**self._survey.machines}

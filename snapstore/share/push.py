@@ -27,7 +27,7 @@ from snapstore.share.local import (
 from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
 from snapstore.share.naming import publish, updates
 from snapstore.share.notes import Own, to_send
-from snapstore.share.survey import Survey, check_project
+from snapstore.share.survey import Survey, check_commits, check_project
 from snapstore.timeline import logbook
 from snapstore.timeline.documents import encode
 
@@ -161,6 +161,7 @@ class _Attempt:
         while self._bring_in(refs):
             refs = self.refs = connection.refs(push=True)
             check_project(store, refs, connection.shown)
+        check_commits(store, refs, (notes.REF, f"{PREFIX}{self._me.id}"), connection.shown)
         self.survey = Survey(store, refs)
         own = own_refs(store)
         history = self._ancestry.asked()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from snapstore.errors import Remote, Unsafe
 from snapstore.git.notes import REF as NOTES
+from snapstore.git.objects import COMMIT
 from snapstore.share.machine import PREFIX, STORES, is_id, read_claims
 from snapstore.share.naming import Machine, Server, split
 from snapstore.share.receiving import known_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from snapstore.share.machine import Claims
     from snapstore.timeline.foreign import Foreign
@@ -52,6 +53,16 @@ def check_project(store: Store, refs: Refs, shown: str) -> bool:
             ours=store.header.id,
         )
     return found is not None
+
+
+def check_commits(store: Store, refs: Refs, names: Iterable[str], shown: str) -> None:
+    """Raises Remote where a ref that is built upon leads to something else: somebody has put it there by hand."""
+    objects = store.shadow.objects
+    for name in names:
+        if name in refs and objects.header(refs[name])[0] != COMMIT:
+            raise Remote(
+                f"{name} of {shown} is no commit", "Put it right there, or delete it; then try again.", ref=name
+            )
 
 
 def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:

@@ -44,7 +44,10 @@ def move(git_dir: str, going: Moves, seen: Mapping[str, bytes], *, atomic: bool)
             results[name] = _in_the_way(git_dir, name, names, folders) or locks.take(name, going[name][1] or b"")
         refs = Refs(git_dir)
         for name in locks.held:
-            if refs.value(name) != going[name][0]:
+            found = refs.value(name)
+            if isinstance(found, str):
+                results[name] = f"there it stands for another ref, {found}"
+            elif found != going[name][0]:
                 results[name] = MOVED
         if atomic and any(results.values()):
             return {name: why or _NOT_THIS_ONE for name, why in results.items()}
