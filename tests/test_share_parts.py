@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from helpers import all_refs, git, killed_at, on_disk, quick_folder
 from machines import Machine, prompts, server_refs, sound
+from test_share_servers import WAYS, Reached
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.git.transport import Connection
@@ -17,6 +19,7 @@ from snapstore.share import parts
 from tests.remotes import bare, daemon, wire
 
 SIZE = 100_000
+Way = Callable[[Path], AbstractContextManager[Reached]]
 
 
 @pytest.fixture
@@ -85,6 +88,21 @@ def test_a_line_that_never_holds_for_the_whole_of_it(
                 ada.push()
         assert not all_refs(str(hub))
         assert ada.push().turns == 1
+    assert not server_refs(str(hub), parts.PREFIX)
+    seen_by_another(ada, hub)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_over_every_kind_of_server(
+    small: None, tmp_path: Path, hub: Path, way: Way, sent: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = Machine(tmp_path, "ada").init(f="0\n")
+    ada.turn("Big", **noise(12))
+    with way(tmp_path) as (url, environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        ada.remote(url).push()
+    assert len(sent) > 3
     assert not server_refs(str(hub), parts.PREFIX)
     seen_by_another(ada, hub)
 
