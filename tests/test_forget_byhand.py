@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from helpers import all_refs, git, git_in, tip, turn, write
-from test_cli import snap_json
+from helpers import all_refs, assert_whole, git, git_in, tip, turn, write
+from test_cli import snap, snap_json
 from test_forget import SECRET, assert_gone, forget, forget_turn, holds
 
 from snapstore import Store
@@ -93,3 +93,54 @@ def test_a_detached_head_moves_with_the_commits_that_only_it_leads_to(root: Path
     assert git(git_dir, "ls-tree", "--name-only", "HEAD") == b"a\n"
     assert holds(history, SECRET) == []
     git(git_dir, "fsck", "--strict", "--no-dangling")
+
+
+# Tags and notes.
+
+
+def test_tags_of_anything_move_with_what_they_tell(root: Path, history: Store) -> None:
+    """Of a commit, of a tag, of a tree, of a file that stays."""
+    git_dir, main = history.shadow.git_dir, "refs/heads/s1/main"
+    git(git_dir, "tag", "-a", "-m", f"Release with {SECRET}", "of-commit", main)
+    git(git_dir, "tag", "-a", "-m", f"Again {SECRET}", "of-tag", "of-commit")
+    git(git_dir, "tag", "of-tree", f"{main}^{{tree}}")
+    git(git_dir, "tag", "-a", "-m", f"{SECRET}", "of-tree-told", f"{main}^{{tree}}")
+    git(git_dir, "tag", "-a", "-m", "a", "of-a", f"{main}:a")
+    names = set(all_refs(history)) - {"refs/snapstore/disk"}
+    assert forget(history, "key").lost_refs == []
+    assert set(all_refs(history)) - {"refs/snapstore/disk"} == names
+    assert git(git_dir, "rev-parse", "of-tag^{commit}") == git(git_dir, "rev-parse", main)
+    assert git(git_dir, "tag", "-l", "--format=%(contents:subject)", "of-commit") == b"Release with [forgotten]\n"
+    assert git(git_dir, "ls-tree", "--name-only", "of-tree-told") == b"a\n"
+    assert git(git_dir, "cat-file", "blob", "of-a") == b"2"
+    assert_gone(history)
+
+
+def test_a_tag_of_the_very_content_goes_and_is_named(root: Path, history: Store) -> None:
+    git_dir = history.shadow.git_dir
+    git(git_dir, "tag", "blob", "refs/heads/s1/main:key")
+    git(git_dir, "tag", "-a", "-m", "x", "told", "blob")
+    history.close()
+    wanted = ["refs/tags/blob", "refs/tags/told"]
+    assert sorted(snap_json(root, "forget", "key", "--dry-run", "--json")["lost_refs"]) == wanted
+    said = snap(root, "forget", "key", "--yes").stdout
+    assert all(f"{name} leads to nothing but that" in said for name in wanted)
+    with Store.open(root) as store:
+        assert not set(wanted) & set(all_refs(store))
+        assert_gone(store)
+
+
+def test_notes_of_people_stay_with_their_commits(root: Path, history: Store) -> None:
+    git_dir, main = history.shadow.git_dir, "refs/heads/s1/main"
+    git(git_dir, "notes", "add", "-m", f"First {SECRET}", main)
+    git(git_dir, "notes", "append", "-m", "Second", main)
+    git(git_dir, "notes", "--ref=review", "add", "-m", "Fine", f"{main}~2")
+    untouched = all_refs(history)["refs/notes/review"]
+    forget(history, "key")
+    assert git(git_dir, "notes", "show", main) == b"First [forgotten]\n\nSecond\n"
+    assert git(git_dir, "rev-list", "--count", "refs/notes/commits") == b"2\n"
+    assert all_refs(history)["refs/notes/review"] == untouched  # the first snapshot is as it was
+    assert_gone(history)
+    forget_turn(history, tip(history, "s1"))
+    assert git(git_dir, "notes", "list") == b""
+    assert_whole(history)

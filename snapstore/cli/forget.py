@@ -95,6 +95,7 @@ def _answer(context: Context, session: Session, forgotten: Forgotten, reached: l
             "records": forgotten.records,
             "copies": [path_json(path) for path in forgotten.copies],
             "unsearched": [path_json(path) for path in forgotten.unsearched],
+            "lost_refs": forgotten.lost_refs,
             "on_disk": [path_json(path) for path in forgotten.on_disk],
             "never_capture": forgotten.never,
             "remotes": [one.as_json() for one in reached],
@@ -131,6 +132,8 @@ def _tell(out: Output, forgotten: Forgotten, reached: list[Reach]) -> None:
         else:
             stays = f"The same content is recorded as {path_text(path)} too: `--copies` forgets that as well."
         out.line(stays, YELLOW)
+    for name in forgotten.lost_refs[:LISTED]:
+        out.line(f"{safe(name)} leads to nothing but that, and goes as well.", YELLOW)
     for path in forgotten.unsearched[:LISTED]:
         out.line(f"{path_text(path)} holds more text than is looked for in prompts and replies: some may stay.", YELLOW)
     for path in forgotten.on_disk[:LISTED]:

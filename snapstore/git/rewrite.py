@@ -6,7 +6,7 @@ which is not our business here), and then the purge (git/purge.py) leaves in the
 
 from __future__ import annotations
 
-from snapstore.git.objects import COMMIT, EMPTY_TREE, FOLDER, TAG, TREE, object_id
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FOLDER, TAG, TREE, object_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
         def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes: ...
 
         def message(self, commit: bytes, text: bytes) -> bytes: ...
+
+    class RefChange(Change, Protocol):
+        """The same for what refs may lead to besides."""
+
+        def filtered(self, tree: bytes) -> bytes: ...
+
+        def takes(self, blob: bytes) -> bool: ...
+
+        def said(self, text: bytes) -> bytes: ...
 
 
 class Finder:
@@ -105,25 +114,32 @@ class Rewrite:
             self._writer.add(COMMIT, made, new)
         self.new[oid] = new
 
-    def ref(self, oid: bytes) -> bytes:
-        """Where a ref goes that stood at an object: a commit, or a tag that leads to one."""
+    def ref(self, oid: bytes, change: RefChange) -> bytes | None:
+        """Where a ref goes that stood at an object: a commit, a tree, a blob, or a tag that leads to one. None where it
+        led to what is to go."""
         if oid in self.new:
             return self.new[oid]
-        kind, data = self._shadow.objects.read(oid)
+        kind = self._shadow.objects.header(oid)[0]
+        if kind == TREE:
+            return change.filtered(oid)
+        if kind == BLOB:
+            return None if change.takes(oid) else oid
         if kind != TAG:
             return oid
-        head, newline, rest = data.partition(b"\n")
-        target = bytes.fromhex(head[7:47].decode())
-        new = self.ref(target)
-        return oid if new == target else self._writer.add(TAG, b"object " + new.hex().encode() + newline + rest)
+        data = self._shadow.objects.read(oid)[1]
+        head, gap, text = data.partition(b"\n\n")
+        target, _, fields = head.partition(b"\n")
+        new = self.ref(bytes.fromhex(target[7:47].decode()), change)
+        if new is None:
+            return None
+        made = b"object " + new.hex().encode() + b"\n" + fields + gap + change.said(text)
+        return oid if made == data else self._writer.add(TAG, made)
 
 
 def peel(shadow: Shadow, oid: bytes) -> tuple[bytes, bytes]:
     """Kind and id of what a ref's object leads to."""
-    kind, data = shadow.objects.read(oid)
-    while kind == TAG:
-        oid = bytes.fromhex(data[7:47].decode())
-        kind, data = shadow.objects.read(oid)
+    while (kind := shadow.objects.header(oid)[0]) == TAG:
+        oid = bytes.fromhex(shadow.objects.read(oid)[1][7:47].decode())
     return kind, oid
 
 

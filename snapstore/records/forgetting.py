@@ -29,6 +29,7 @@ class ForgetRecord(Record):
     unsearched: list[PathRecord] = Field(
         description="files with more text than is looked for in what was said: prompts and replies may still hold some"
     )
+    lost_refs: list[Text] = Field(description="refs, made with git, that led to such a content itself: they go")
     on_disk: list[PathRecord] = Field(description="files still as the turn left them")
     never_capture: list[Text] = Field(description="patterns that were added to it")
     remotes: list[ReachRecord]

@@ -56,6 +56,7 @@ class Forgotten:
         "commits",
         "copies",
         "dry_run",
+        "lost_refs",
         "never",
         "new",
         "on_disk",
@@ -74,6 +75,7 @@ class Forgotten:
         self.commits = 0  # that have other ids now
         self.records = 0  # of turns from which something was taken out
         self.refs = 0
+        self.lost_refs: list[str] = []  # that led to a forgotten content itself
         self.copies: list[bytes] = []  # where the same content is that was not forgotten: other paths; for a turn, any
         self.on_disk: list[bytes] = []  # as the forgotten turn left them: the next turn takes them in again
         self.unsearched: list[bytes] = []  # whose content was too much to look for all of it in what was said
@@ -220,6 +222,8 @@ class Forgetting:
             forgotten.copies = sorted(change.staying(rewrite.new))
         remapping.learn(rewrite.new, rewrite.dropped)
         moves = self._ref_moves(rewrite, change)
+        forgotten.lost_refs = [name for name, _, new in moves if new is None]
+        moves += [(name, oid, None) for name, oid in self._shadow.refs.list(_OF_SERVERS).items()]
         moves += remapping.cursors(moves)
         records, notes_move = remapping.notes(writer)
         moves += notes_move
@@ -266,10 +270,10 @@ class Forgetting:
             old = refs.value(name)
             if not isinstance(old, bytes):
                 continue  # it follows the ref that it stands for
-            new = change.filtered(old) if peel(self._shadow, old)[0] == TREE else rewrite.ref(old)
+            new = rewrite.ref(old, change)
             if new != old:
                 moves.append((name, old, new))
-        return moves + [(name, oid, None) for name, oid in refs.list(_OF_SERVERS).items()]
+        return moves
 
     def _cache(
         self, writer: PackWriter, change: WithoutPaths | WithoutTurn, moves: list[RefMove]

@@ -12,7 +12,8 @@ import re
 
 from snapstore.errors import Corrupt
 from snapstore.git import notes as gitnotes
-from snapstore.git.objects import BLOB, EMPTY_TREE, FILE
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FILE
+from snapstore.git.rewrite import Rewrite
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import encode
 from snapstore.timeline.ops import Operations
@@ -60,13 +61,21 @@ class Remapping:
     # Records.
 
     def notes(self, writer: PackWriter) -> tuple[int, list[RefMove]]:
-        """How many records are others now, and the move of the ref that holds them all."""
+        """How many records are others now, and the move of the ref that holds them all; with those of other notes,
+        which people made with git."""
         old = self._shadow.refs.read(gitnotes.REF)
         if old is None:
-            return 0, []
-        tree = self._shadow.commit(old).tree
+            return 0, self._other_notes(writer)
+        made, changed = self._notes(writer, self._shadow.commit(old).tree)
+        seconds = max(0, int(self._store.clock()))
+        new = self._shadow.notes_commit(writer, made, seconds)
+        # Always another commit, also where the tree is the same: the one before may have former ones behind it.
+        return changed, [*([(gitnotes.REF, old, new)] if new != old else []), *self._other_notes(writer)]
+
+    def _notes(self, writer: PackWriter, tree: bytes) -> tuple[bytes, int]:
         entries: dict[bytes, Entry | None] = {}
         changed = 0
+        same = True
         for path, entry in self._shadow.trees.walk(tree):
             key = path.replace(b"/", b"")
             if not _KEY(key):
@@ -78,13 +87,26 @@ class Remapping:
                 continue
             blob = self._record(writer, commit, entry[1])
             changed += blob != entry[1]
-            name = self._new.get(commit, commit).hex().encode()
+            new = self._new.get(commit, commit)
+            same = same and new == commit
+            name = new.hex().encode()
             entries[b"%s/%s" % (name[:2], name[2:])] = (FILE, blob)
-        made = self._shadow.trees.rewrite(writer, EMPTY_TREE, entries)
-        seconds = max(0, int(self._store.clock()))
-        new = self._shadow.notes_commit(writer, made, seconds)
-        # Always another commit, also where the tree is the same: the one before may have former ones behind it.
-        return changed, [(gitnotes.REF, old, new)] if new != old else []
+        if same and not changed:
+            return tree, 0
+        return self._shadow.trees.rewrite(writer, EMPTY_TREE, entries), changed
+
+    def _other_notes(self, writer: PackWriter) -> list[RefMove]:
+        """With all that they were before, each under what its commit is now."""
+        refs = self._shadow.refs
+        moves: list[RefMove] = []
+        rewrite = Rewrite(self._shadow, writer, _NotesChange(self, writer))
+        for name in refs.list("refs/notes/"):
+            old = refs.value(name)
+            if name != gitnotes.REF and isinstance(old, bytes) and self._shadow.objects.header(old)[0] == COMMIT:
+                rewrite.commits([old])
+                if rewrite.new[old] != old:
+                    moves.append((name, old, rewrite.new[old]))
+        return moves
 
     def _record(self, writer: PackWriter, commit: bytes, blob: bytes) -> bytes:
         data = self._shadow.objects.read_kind(blob, BLOB)
@@ -93,7 +115,7 @@ class Remapping:
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            return blob if self._scrub is None else writer.add(BLOB, self._plain(data))
+            return blob if self._scrub is None or (plain := self._plain(data)) == data else writer.add(BLOB, plain)
         made = self._scrub.record(record, data) if self._scrub is not None else record
         without = self._without
         if without is not None and without.steps(commit):
@@ -110,7 +132,8 @@ class Remapping:
         return made
 
     def _plain(self, data: bytes) -> bytes:
-        assert self._scrub is not None
+        if self._scrub is None:
+            return data
         return self._scrub.message(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _number(self, turn: Any) -> Any:
@@ -267,6 +290,23 @@ class Remapping:
         """A node that is no turn, on the way up from one that is gone."""
         is_turn = self._shadow.commit(oid).trailers.get("Kind") == "turn"
         return set() if is_turn or oid.hex() == text else {oid}
+
+
+class _NotesChange:
+    """What a commit of notes is like."""
+
+    def __init__(self, remapping: Remapping, writer: PackWriter) -> None:
+        self._remapping = remapping
+        self._writer = writer
+
+    def drops(self, commit: bytes) -> bool:
+        return False
+
+    def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes:
+        return self._remapping._notes(self._writer, tree)[0]
+
+    def message(self, commit: bytes, text: bytes) -> bytes:
+        return self._remapping._plain(text)
 
 
 def _json_files(folder: str) -> list[str]:

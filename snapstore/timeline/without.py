@@ -75,11 +75,13 @@ class WithoutPaths:
             kept = [line for line in listed if not (line[:2] in _LETTERS and line[2:] in self._listed)]
             if kept != listed:
                 paragraphs[1:2] = [b"\n".join(kept)] if kept else []
-        joined = b"\n\n".join(paragraphs)
-        try:
-            return self.scrub(joined.decode()).encode()
-        except UnicodeError:
-            return joined
+        return self.said(b"\n\n".join(paragraphs))
+
+    def takes(self, blob: bytes) -> bool:
+        return blob in self.blobs and blob != EMPTY_BLOB
+
+    def said(self, text: bytes) -> bytes:
+        return self.scrub(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 class WithoutTurn:
@@ -128,6 +130,12 @@ class WithoutTurn:
     def filtered(self, tree: bytes) -> bytes:
         """A tree that is of no commit."""
         return self._back(tree, {path for path, left in self.left.items() if self._trees.file(tree, path) == left})
+
+    def takes(self, blob: bytes) -> bool:
+        return False
+
+    def said(self, text: bytes) -> bytes:
+        return text
 
     def _back(self, tree: bytes, paths: Iterable[bytes]) -> bytes:
         taken = set(paths)
