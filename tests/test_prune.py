@@ -12,8 +12,8 @@ from helpers import all_refs, assert_equal, assert_whole, git, on_disk, tip, tur
 from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
-from snapstore.errors import Conflict, SnapstoreError, Usage
-from snapstore.git import notes
+from snapstore.errors import Conflict, Failed, SnapstoreError, Usage
+from snapstore.git import housekeeping, notes
 from snapstore.records.keeping import PruneRecord
 from snapstore.timeline import gc, keeping
 from snapstore.timeline.branches import Branches
@@ -247,6 +247,34 @@ def test_after_that_its_turns_and_conversations_are_gone_and_nothing_else(grove:
         grove.session.plan_ops_undo(done.operations[0].number)
     assert_whole(grove.store)
     assert_equal(grove.store, grove.tips["third"], on_disk(grove.root))
+
+
+def test_a_gc_without_room_lets_nothing_expire(grove: Grove, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that nothing was changed."""
+    grove.branches.archive("first")
+    grove.days(91)
+    done = grove.prune()
+    before = all_refs(grove.store)
+    with monkeypatch.context() as patch, pytest.raises(Failed, match="the disk has"):
+        patch.setattr(housekeeping, "SPARE", 1 << 60)
+        gc.collect(grove.store, grace=0)
+    assert all_refs(grove.store) == before
+    grove.move(grove.session.plan_ops_undo(done.operations[0].number))
+    assert_whole(grove.store)
+
+
+def test_a_gc_that_fails_later_says_what_expired(grove: Grove, tmp_path: Path) -> None:
+    grove.branches.archive("first")
+    grove.days(91)
+    grove.prune()
+    failing = tmp_path / "git"
+    write(failing, "#!/bin/sh\nexit 1\n", executable=True)
+    with pytest.raises(Failed, match="could not pack") as refused:
+        gc.collect(grove.store, grace=0, git=str(failing))
+    assert "1 pruned branch, whose time was over, cannot be brought back" in refused.value.hint
+    with pytest.raises(Failed) as refused:
+        gc.collect(grove.store, grace=0, git=str(failing))
+    assert "brought back" not in refused.value.hint
 
 
 def test_a_number_is_never_given_again(grove: Grove) -> None:

@@ -124,6 +124,13 @@ class Repack:
             else:
                 os.unlink(entry.name, dir_fd=self.lock)
 
+    def must_fit(self) -> None:
+        """Raises Failed where a new pack would not: asked before something goes that does not come back."""
+        objects = self.objects
+        bases = [pack.base for pack in objects.packs() if not is_kept(pack.base)]
+        loose = sum(_blocks(objects.loose_path(oid)) for oid in objects.loose_ids())
+        must_have_room(self.folder, sum(map(_on_disk, bases)) + loose)
+
     # 1.
 
     def survey(self, roots: Iterable[bytes]) -> None:

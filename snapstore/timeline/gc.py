@@ -6,11 +6,12 @@ import os
 import shutil
 import time
 
+from snapstore.errors import SnapstoreError
 from snapstore.git import housekeeping, packing, purge, receive
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.repack import Repack, Result
 from snapstore.timeline import byhand, creation
-from snapstore.timeline.prune import expire
+from snapstore.timeline.prune import PRUNED, expire
 from snapstore.timeline.store import failed
 
 TYPE_CHECKING = False
@@ -75,6 +76,8 @@ def collect(
                 housekeeping.refuse_links(store.shadow.objects)
                 if not dry_run:
                     done.leftovers = sweep(store)
+                    if store.shadow.refs.list(PRUNED):
+                        work.must_fit()
                     done.expired = expire(store, grace if pruned_grace is None else pruned_grace)
                     store.shadow.refs.forget_logged(int(now) - _LOGGED_FOR)
                 work.survey(roots(store))
@@ -85,6 +88,11 @@ def collect(
             done.packed = work.result
     except OSError as error:
         raise failed(error) from error
+    except SnapstoreError as error:
+        if done.expired:
+            what = "1 pruned branch" if done.expired == 1 else f"{done.expired:,} pruned branches"
+            error.hint += f" Only this was: {what}, whose time was over, cannot be brought back any more."
+        raise
     return done
 
 
