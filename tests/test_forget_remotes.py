@@ -119,3 +119,80 @@ def test_a_remote_that_is_gone_is_said_and_the_store_is_clean_all_the_same(ada: 
     assert said["remotes"][0]["error"]
     with ada.open() as store:
         assert holds(store, SECRET) == []
+
+
+def forget_without_the_remote(ada: Machine, how: str, hub: str) -> None:
+    """In four ways: not asked for, the server away, another one forgotten on top, or the wish cut short."""
+    away = Path(hub).with_name("elsewhere")
+    if how == "away":
+        Path(hub).rename(away)
+    ada.snap("forget", "oops", "--yes", *(["--remotes"] if how == "away" else []), status=int(how == "away"))
+    if how == "away":
+        away.rename(hub)
+    if how == "twice":
+        ada.snap("forget", "2", "--yes")
+
+
+@pytest.mark.parametrize("how", ["not asked for", "away", "twice"])
+def test_a_remote_is_told_later_as_well(ada: Machine, hub: str, how: str, tmp_path: Path) -> None:
+    forget_without_the_remote(ada, how, hub)
+    ada.turn("Meanwhile", poem="last\n")
+    for command in ("push", "pull"):
+        error = ada.snap_json(command, "--json", status=15)
+        assert "forgotten" in error["message"] and "forget --remotes" in error["hint"]
+    assert SECRET.encode() in reachable(hub)
+    said = json.loads(ada.snap("forget", "--remotes", "--json").stdout)
+    assert said["paths"] == [] and said["remotes"][0]["done"] is True
+    assert SECRET.encode() not in reachable(hub) and (how != "twice" or b"Oops" not in reachable(hub))
+    sound(hub)
+    ada.push()
+    ada.pull()
+    assert {ref for ref in all_refs(hub) if ref.startswith("refs/heads/")} == {"refs/heads/shell/main"}
+    assert all_refs(hub)["refs/heads/shell/main"] == all_refs_of(ada)["refs/heads/shell/main"]
+    with ada.open() as store:
+        assert holds(store, SECRET) == []
+        assert not Path(f"{store.state}/former.json").exists()
+    cleo = Machine(tmp_path, "cleo")
+    cleo.clone(hub)
+    assert cleo.prompts() == ada.prompts()
+
+
+def test_names_that_are_ours_from_before_are_replaced_too(ada: Machine, hub: str) -> None:
+    """The remote has another name by now, so lines went beside the old ones."""
+    ada.snap("forget", "oops", "--yes")
+    ada.snap("remote", "remove", "origin")
+    ada.snap("remote", "add", "hub", hub)
+    ada.push()
+    assert len([ref for ref in all_refs(hub) if ref.startswith("refs/heads/")]) == 2
+    said = json.loads(ada.snap("forget", "poem", "--yes", "--remotes", "--json").stdout)
+    assert said["remotes"][0]["done"] is True
+    assert SECRET.encode() not in reachable(hub)
+    sound(hub)
+
+
+def test_what_the_server_will_not_have_replaced_is_not_said_to_be(ada: Machine, hub: str) -> None:
+    git(hub, "config", "receive.denyNonFastForwards", "true")
+    said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
+    assert said["remotes"][0]["done"] is False
+    assert any("refs/heads/shell/main" in text for text in said["remotes"][0]["left"])
+    assert SECRET.encode() in reachable(hub)
+    ada.turn("On and on", poem="x\n")
+    ada.push()  # it was tried, and said: the line goes beside the old one
+
+
+def test_our_archived_line_is_not_said_to_be_anothers(ada: Machine, hub: str) -> None:
+    ada.snap("goto", "1", "--yes")
+    ada.turn("Aside", poem="aside\n")
+    ada.push()
+    ada.snap("branch", "archive", "main")
+    ada.push()
+    said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
+    assert not any("other machines" in text for text in said["remotes"][0]["left"] if "refs/" in text)
+    assert SECRET.encode() not in reachable(hub)
+
+
+def test_remotes_alone_without_a_remote(tmp_path: Path) -> None:
+    eve = Machine(tmp_path, "eve").init(f="0\n")
+    eve.turn("One", f="1\n")
+    assert "no remote" in eve.snap("forget", "--remotes").stdout
+    assert "what is to be forgotten" in eve.snap("forget", status=2).stderr

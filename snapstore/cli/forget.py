@@ -21,13 +21,20 @@ if TYPE_CHECKING:
 
 
 def forget(
-    context: Context, *, target: str, dry_run: bool, yes: bool, copies: bool, recapture: bool, remotes: bool
+    context: Context, *, target: str | None, dry_run: bool, yes: bool, copies: bool, recapture: bool, remotes: bool
 ) -> int:
     from snapstore.share import unsharing
-    from snapstore.timeline.forgetting import Forgetting
+    from snapstore.timeline.forgetting import Forgetting, Forgotten
 
+    if target is None and (copies or recapture or not remotes):
+        raise Usage("what is to be forgotten?", "Name a file, a folder, a pattern or a turn; see `forget --help`.")
     session = context.reading()
     with session.store as store:
+        if target is None:
+            done, reached = Forgotten(), unsharing.survey(store) if dry_run else unsharing.replace(store)
+            done.dry_run = dry_run
+            _answer(context, session, done, reached)
+            return 1 if any(one.error for one in reached) else 0
         with context.progress("Looking through history") as progress:
             run = _meant(session, Forgetting(store, progress), target, copies=copies, recapture=recapture)
             planned = run(True)
@@ -42,7 +49,7 @@ def forget(
             store.progress = progress
             done = run(False)
             if remotes:
-                reached = unsharing.replace(store, done)
+                reached = unsharing.replace(store)
         _answer(context, session, done, reached)
     return 1 if any(one.error for one in reached) else 0
 
@@ -111,6 +118,16 @@ def _answer(context: Context, session: Session, forgotten: Forgotten, reached: l
 
 
 def _tell(out: Output, forgotten: Forgotten, reached: list[Reach]) -> None:
+    if forgotten.paths or forgotten.turn:
+        _tell_here(out, forgotten)
+    elif not reached:
+        out.line("There is no remote that could have anything.")
+    for one in reached:
+        for row in one.told():
+            out.line(safe(row), YELLOW if one.error or not one.done else DIM)
+
+
+def _tell_here(out: Output, forgotten: Forgotten) -> None:
     number = len(forgotten.paths)
     files = "1 file" if number == 1 else f"{number:,} files"
     what = f"the turn, with what it did to {files}" if forgotten.turn else f"{files} in {_versions(forgotten)}"
@@ -138,9 +155,6 @@ def _tell(out: Output, forgotten: Forgotten, reached: list[Reach]) -> None:
         out.line(f"{path_text(path)} holds more text than is looked for in prompts and replies: some may stay.", YELLOW)
     for path in forgotten.on_disk[:LISTED]:
         out.line(f"{path_text(path)} is still as the turn left it: the next turn records it again.", YELLOW)
-    for one in reached:
-        for row in one.told():
-            out.line(safe(row), YELLOW if one.error or not one.done else DIM)
 
 
 def _versions(forgotten: Forgotten) -> str:
@@ -174,7 +188,12 @@ COMMAND = Command(
         Option("yes", "-y --yes", "Do not ask."),
         Option("copies", "--copies", "Also where the same content lies, or lay, under other names."),
         Option("recapture", "--recapture", "Record the files again from the next turn on, if they are there."),
-        Option("remotes", "--remotes", "Also replace what is ours on the remotes. The only thing that is ever forced."),
+        Option(
+            "remotes",
+            "--remotes",
+            "Also replace what is ours on the remotes; alone, for what was forgotten earlier. The only thing that is "
+            "ever forced.",
+        ),
     ),
-    operands=(Operand("target", "PATH|TURN", required=True),),
+    operands=(Operand("target", "[PATH|TURN]"),),
 )

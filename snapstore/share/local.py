@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from snapstore.errors import Unsafe
 from snapstore.git.notes import REF as NOTES
 from snapstore.share.machine import PREFIX, is_id
 from snapstore.share.naming import PLACES, split
+from snapstore.timeline import former
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +47,24 @@ def known_notes(store: Store, remote: Remote, theirs: bytes, ancestry: Ancestry)
 def exchanged(store: Store, remote: Remote) -> Exchanged:
     found = store.documents.read(Exchanged, document_of(remote)) if remote.name else None
     return found or Exchanged()
+
+
+def is_untold(store: Store, remote: Remote) -> bool:
+    """Whether a remote may have under our names what was forgotten here."""
+    known = former.read(store)
+    if not known.commits or remote.name in known.done:
+        return False
+    return any(commit in known.commits for _, commit in exchanged(store, remote).pushed.values())
+
+
+def check_told(store: Store, remote: Remote) -> None:
+    """Raises Unsafe: to exchange anything with it would bring back what was forgotten."""
+    if is_untold(store, remote):
+        raise Unsafe(
+            f"{remote.name} still has what was forgotten here",
+            "Run `snapstore forget --remotes`: it replaces what is ours there, and says what it cannot.",
+            remote=remote.name,
+        )
 
 
 def shared_refs(store: Store) -> dict[str, bytes]:

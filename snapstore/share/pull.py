@@ -13,6 +13,7 @@ from snapstore.git.bundle import is_bundle, read_header
 from snapstore.git.objects import EMPTY_TREE
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
+    check_told,
     document_of,
     exchanged,
     haves,
@@ -94,6 +95,7 @@ def pull(
             return _take_in(store, remote, refs, incoming, joining or {})
     from snapstore.git.transport import open_remote
 
+    check_told(store, remote)
     attempts = 0
     with open_remote(remote.url, progress=progress, ask=ask) as connection:
         while True:

@@ -15,6 +15,7 @@ from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE
 from snapstore.share import parts
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
+    check_told,
     document_of,
     exchanged,
     haves,
@@ -89,6 +90,7 @@ def push(
     """Sends what is new here. Raises Remote where the server refuses, Secret where it would publish one."""
     from snapstore.git.transport import open_remote
 
+    check_told(store, remote)
     pushed = Pushed(remote)
     unmoved, start = 0, time.monotonic()
     cleared: set[bytes] = set()

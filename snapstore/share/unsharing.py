@@ -11,11 +11,12 @@ from snapstore.errors import SnapstoreError
 from snapstore.git import missing, notes
 from snapstore.git.objects import EMPTY_TREE
 from snapstore.share import parts
-from snapstore.share.local import document_of, exchanged, haves
-from snapstore.share.machine import this_machine
+from snapstore.share.local import document_of, exchanged, haves, is_untold
+from snapstore.share.machine import PREFIX, read_claims, this_machine
 from snapstore.share.naming import PLACES
 from snapstore.share.push import SAFETY
 from snapstore.share.remotes import Remotes
+from snapstore.timeline import former
 from snapstore.timeline.documents import encode
 from snapstore.timeline.forgetting import PURGE, follow_up
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from snapstore.git.objects import Entry
     from snapstore.git.transport import Connection
     from snapstore.share.remotes import Remote
-    from snapstore.timeline.forgetting import Forgotten
+    from snapstore.timeline.former import Former
     from snapstore.timeline.store import Store
 
     Updates = dict[str, tuple[bytes | None, bytes | None]]
@@ -70,15 +71,24 @@ def survey(store: Store) -> list[Reach]:
     return found
 
 
-def replace(store: Store, forgotten: Forgotten) -> list[Reach]:
-    """Replaces what is ours on every remote by what it became. One that cannot be reached keeps nobody from the
-    others."""
+def is_due(store: Store) -> bool:
+    """Whether a remote may have what was forgotten here earlier."""
+    return any(is_untold(store, remote) for remote in Remotes(store).list())
+
+
+def replace(store: Store) -> list[Reach]:
+    """Replaces what is ours on every remote by what it became, now or when something was forgotten earlier. One that
+    cannot be reached keeps nobody from the others, and is told the next time."""
     found = []
-    for remote in Remotes(store).list():
+    remotes = Remotes(store).list()
+    for remote in remotes:
         reach = Reach(remote)
         found.append(reach)
         try:
-            _Replacing(store, remote, forgotten, reach).run()
+            _Replacing(store, remote, former.read(store), reach).run()
+            with store.changing():
+                told = former.told(store, remote.name, [one.name for one in remotes])
+                store.journal.carry_out([], told, what=f"forgetting on {remote.name}")
         except SnapstoreError as error:
             reach.error = f"{error.message} {error.hint}"
             reach.left = ["everything that was pushed", CLONES]
@@ -89,12 +99,14 @@ def replace(store: Store, forgotten: Forgotten) -> list[Reach]:
 
 
 class _Replacing:
-    def __init__(self, store: Store, remote: Remote, forgotten: Forgotten, reach: Reach) -> None:
+    def __init__(self, store: Store, remote: Remote, known: Former, reach: Reach) -> None:
         self._store = store
         self._shadow = store.shadow
         self._remote = remote
-        self._forgotten = forgotten
+        self._new = known.new
+        self._gone = {bytes.fromhex(commit) for commit in known.gone}
         self._reach = reach
+        self._me = this_machine(store).id
 
     def run(self) -> None:
         from snapstore.git.transport import open_remote
@@ -103,31 +115,45 @@ class _Replacing:
             refs = connection.refs(push=True)
             updates = self._refs(refs)
             if "delete-refs" in connection.capabilities:  # a large push that broke off has left files there
-                updates |= {ref: (oid, None) for ref, oid in parts.of(this_machine(self._store).id, refs).items()}
+                updates |= {ref: (oid, None) for ref, oid in parts.of(self._me, refs).items()}
+            ours = self._ours()
             records = self._records(connection, refs.get(notes.REF))
             if records is not None:
                 updates[notes.REF] = (refs[notes.REF], records)
             self._send(connection, refs, updates)
-        ours = {there for there, _ in exchanged(self._store, self._remote).pushed.values()}
         places = tuple(f"{place}/" for place in PLACES)
         theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours)
         if theirs:
             self._reach.left.append(f"lines of other machines, which are not ours to change: {', '.join(theirs[:8])}")
         self._reach.left += [SERVER, CLONES]
-        self._reach.done = True
+
+    def _ours(self) -> dict[str, tuple[str, str]]:
+        """Our refs there: what each is called at home, and the commit that we left it at, if that is known."""
+        found = {
+            there: (local, commit) for local, (there, commit) in exchanged(self._store, self._remote).pushed.items()
+        }
+        said = self._shadow.refs.read(f"{PREFIX}{self._me}")
+        claims = read_claims(self._shadow, self._me, said) if said is not None else None
+        for there, home in claims.refs.items() if claims is not None else ():
+            found.setdefault(there, (home, ""))  # from before it got the name that it has there now
+        return found
 
     def _refs(self, refs: Mapping[str, bytes]) -> Updates:
         """Our refs there whose commits are others now. One that is not where we left it is somebody else's by now."""
         updates: Updates = {}
-        for local, (there, commit) in exchanged(self._store, self._remote).pushed.items():
+        for there, (local, commit) in self._ours().items():
             now, new = refs.get(there), self._shadow.refs.read(local)
             if now is None or now == new:
                 continue
-            if now.hex() != commit:
+            if now in self._new:
+                became = self._new[now]
+                kept = new if commit else became if self._shadow.objects.contains(became) else None
+                updates[there] = (now, kept)
+            elif commit and now.hex() != commit:
                 self._reach.left.append(f"{there}, which is not as this machine left it")
-            elif now in self._forgotten.new or new is None:
-                updates[there] = (now, new)
-        mine = f"{SAFETY}{this_machine(self._store).id}/"
+            elif commit and new is None:
+                updates[there] = (now, None)
+        mine = f"{SAFETY}{self._me}/"
         for there, now in refs.items():
             if there.startswith(mine):
                 new = self._shadow.refs.read(SAFETY + there.removeprefix(mine))
@@ -143,7 +169,7 @@ class _Replacing:
         if not shadow.objects.contains(old):
             with connection.fetch([old], haves(self._store), shadow.objects) as incoming, self._store.changing():
                 shadow.objects.release(incoming.accept())
-        new, gone = self._forgotten.new, self._forgotten.turn
+        new, gone = self._new, self._gone
         ours = shadow.refs.read(notes.REF)
         own = shadow.commit(ours).tree if ours is not None else None
         entries: dict[bytes, Entry | None] = {}
@@ -152,7 +178,7 @@ class _Replacing:
             commit = notes.commit_of(path)
             if commit is None:
                 entries[path] = entry
-            elif commit != gone:
+            elif commit not in gone:
                 name = new.get(commit, commit)
                 here = notes.find(shadow.trees, own, name) if own is not None else None
                 digits = name.hex().encode()
@@ -167,6 +193,7 @@ class _Replacing:
 
     def _send(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> None:
         if not updates:
+            self._reach.done = True
             return
         objects = self._shadow.objects
         ends = [new for _, new in updates.values() if new is not None]
@@ -177,6 +204,7 @@ class _Replacing:
         refused = {ref: why for ref, why in results.items() if why is not None}
         for ref, why in refused.items():
             self._reach.left.append(f"{ref}: the server says {why}")
+        self._reach.done = not refused
         document = exchanged(self._store, self._remote)
         for local, (there, _) in list(document.pushed.items()):
             if there in updates and there not in refused:

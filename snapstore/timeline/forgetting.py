@@ -20,7 +20,7 @@ from snapstore.git.program import environment, refuse_planted
 from snapstore.git.purge import Purge, refuse_writers, sweep
 from snapstore.git.repack import Repack
 from snapstore.git.rewrite import Rewrite, peel
-from snapstore.timeline import byhand, config
+from snapstore.timeline import byhand, config, former
 from snapstore.timeline.documents import encode
 from snapstore.timeline.meant import Meant
 from snapstore.timeline.needles import Pieces
@@ -236,6 +236,7 @@ class Forgetting:
         forgotten.refs = len(moves)
         forgotten.new = {old: new for old, new in rewrite.new.items() if old != new}
         forgotten.dry_run = dry_run
+        files |= former.after(self._store, forgotten.new, forgotten.turn)
         if forgotten.never:
             files |= self._settings(forgotten.never, keep=dry_run)
         if dry_run:
