@@ -141,7 +141,8 @@ def test_a_remote_is_told_later_as_well(ada: Machine, hub: str, how: str, tmp_pa
         error = ada.snap_json(command, "--json", status=15)
         assert "forgotten" in error["message"] and "forget --remotes" in error["hint"]
     assert SECRET.encode() in reachable(hub)
-    said = json.loads(ada.snap("forget", "--remotes", "--json").stdout)
+    again = ["oops", "--yes"] if how == "away" else []  # as one would say it once more
+    said = json.loads(ada.snap("forget", *again, "--remotes", "--json").stdout)
     assert said["paths"] == [] and said["remotes"][0]["done"] is True
     assert SECRET.encode() not in reachable(hub) and (how != "twice" or b"Oops" not in reachable(hub))
     sound(hub)

@@ -7,7 +7,7 @@ import sys
 
 from snapstore.cli.options import Command, Operand, Option
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
-from snapstore.errors import Usage
+from snapstore.errors import Unknown, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,14 +30,17 @@ def forget(
         raise Usage("what is to be forgotten?", "Name a file, a folder, a pattern or a turn; see `forget --help`.")
     session = context.reading()
     with session.store as store:
-        if target is None:
+        try:
+            with context.progress("Looking through history") as progress:
+                run = _meant(session, Forgetting(store, progress), target, copies=copies, recapture=recapture)
+                planned = run(True)
+        except Unknown:
+            if target is not None and not (remotes and unsharing.is_due(store)):
+                raise
             done, reached = Forgotten(), unsharing.survey(store) if dry_run else unsharing.replace(store)
             done.dry_run = dry_run
             _answer(context, session, done, reached)
             return 1 if any(one.error for one in reached) else 0
-        with context.progress("Looking through history") as progress:
-            run = _meant(session, Forgetting(store, progress), target, copies=copies, recapture=recapture)
-            planned = run(True)
         reached = unsharing.survey(store)
         if dry_run:
             _answer(context, session, planned, reached)
@@ -55,12 +58,14 @@ def forget(
 
 
 def _meant(
-    session: Session, forgetting: Forgetting, target: str, *, copies: bool, recapture: bool
+    session: Session, forgetting: Forgetting, target: str | None, *, copies: bool, recapture: bool
 ) -> Callable[[bool], Forgotten]:
     from snapstore.cli.paths import below
     from snapstore.errors import Unsafe
     from snapstore.timeline.forgettable import files_of, turn_of
 
+    if target is None:
+        raise Unknown("nothing here is meant")
     root = session.store.root
     try:
         path: bytes | None = below(root, target)
