@@ -274,3 +274,28 @@ def test_the_page_knows_sessions_of_others(pair: tuple[Machine, Machine]) -> Non
 
     with pair[1].open() as store:
         assert named(store, "shell@ada").name == "shell@ada"
+
+
+def test_what_was_pruned_here_does_not_come_back_as_anothers(tmp_path: Path) -> None:
+    hub = bare(tmp_path / "hub.git")
+    ada = Machine(tmp_path, "ada").init(f="0\n").remote(hub)
+    ada.turn("One", f="1\n")
+    ada.turn("Two", f="2\n")
+    ada.push()
+    ada.snap("undo", "-y")
+    ada.turn("Another way", f="3\n")
+    ada.snap("branch", "archive", "main")
+    ada.push()
+    ada.snap("prune", "--older", "0")
+    ada.snap("gc", "--grace", "0")
+    pulled = ada.pull()
+    assert (pulled.updates, pulled.gone) == ([], [])
+    assert set(ada.refs()) == {"refs/heads/shell/main-2"} and not ada.refs("refs/snapstore/archive/")
+    ada.whole()
+    bob = Machine(tmp_path, "bob")
+    bob.clone(hub)
+    assert "Two" in bob.prompts(), "what was shared is not taken from others"
+    bob.turn("Bob's", f="4\n")
+    bob.push()
+    ada.pull()
+    assert "Bob's" in ada.prompts()

@@ -67,6 +67,15 @@ def check_told(store: Store, remote: Remote) -> None:
         )
 
 
+def without_let_go(store: Store, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """A server's refs but for those that are as we left them there, and that we have none of any more: what was pruned
+    here is not to come back as somebody else's."""
+    here = store.shadow.refs
+    pushed = exchanged(store, remote).pushed
+    gone = {(there, commit) for local, (there, commit) in pushed.items() if here.value(local) is None}
+    return {ref: oid for ref, oid in refs.items() if (ref, oid.hex()) not in gone}
+
+
 def shared_refs(store: Store) -> dict[str, bytes]:
     """Every branch and checkpoint here that can be shared, of whomever."""
     found = {ref: oid for place in PLACES for ref, oid in store.shadow.refs.list(f"{place}/").items()}

@@ -22,6 +22,7 @@ from snapstore.share.local import (
     machine_moves,
     notes_ref,
     shared_refs,
+    without_let_go,
 )
 from snapstore.share.machine import PREFIX, this_machine
 from snapstore.share.notes import Own, to_take
@@ -106,7 +107,8 @@ def pull(
                 pulled.empty = True
                 return pulled
             try:
-                incoming = connection.fetch(*_wanted(store, refs), store.shadow.objects)
+                wanted = _wanted(store, without_let_go(store, remote, refs))
+                incoming = connection.fetch(*wanted, store.shadow.objects)
             except RemoteError:  # over http, what was asked for may have moved on while we asked
                 if attempts >= ATTEMPTS or connection.refs() == refs:
                     raise
@@ -154,7 +156,8 @@ class _Taking:
         self._store = store
         self._shadow = store.shadow
         self._remote = remote
-        self._survey = Survey(store, refs)
+        self._refs = refs
+        self._survey = Survey(store, without_let_go(store, remote, refs))
         self._files: dict[str, bytes | None] = dict(files)
         self._moves: list[RefMove] = []
         self._pulled = Pulled(remote)
@@ -228,7 +231,7 @@ class _Taking:
         pulled.dropped = sorted(received.dropped)
         pulled.received = dict(received.names)
         before = exchanged(self._store, self._remote)
-        gone = [ref for ref in before.seen if ref not in self._survey.server.refs]
+        gone = [ref for ref in before.seen if ref not in self._refs]
         pulled.gone = sorted({*received.rewound, *gone})
 
     def _turns(self, tip: bytes) -> int:
