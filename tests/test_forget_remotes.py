@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers import all_refs, git
-from machines import Machine, sound
+from machines import Machine, server_refs, sound
 from test_forget import SECRET, holds
 
 from snapstore.share import secrets
@@ -190,6 +190,26 @@ def test_our_archived_line_is_not_said_to_be_anothers(ada: Machine, hub: str) ->
     said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
     assert not any("other machines" in text for text in said["remotes"][0]["left"] if "refs/" in text)
     assert SECRET.encode() not in reachable(hub)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_our_lines_there_that_have_nothing_to_do_with_it_stay(ada: Machine, hub: str, gone: bool) -> None:
+    """A branch that was deleted here, and perhaps pruned since: the server may have the only copy."""
+    ada.snap("goto", "1", "--yes")
+    ada.turn("Aside", other="x\n")
+    ada.push()
+    line = server_refs(hub)["refs/heads/shell/main-2"]
+    ada.snap("goto", "main", "--yes")
+    ada.snap("branch", "delete", "main-2", "--yes")
+    ada.push()
+    if gone:
+        ada.snap("prune", "--older", "0")
+        ada.snap("gc", "--grace", "0")
+    said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
+    assert server_refs(hub)["refs/heads/shell/main-2"] == line
+    assert any("main-2, which is ours, and gone here" in text for text in said["remotes"][0]["left"]) == gone
+    assert SECRET.encode() not in reachable(hub)
+    sound(hub)
 
 
 def test_remotes_alone_without_a_remote(tmp_path: Path) -> None:

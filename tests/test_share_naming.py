@@ -7,8 +7,10 @@ with a real server is in test_share.py.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -355,3 +357,10 @@ def test_a_branch_that_is_archived_at_home_is_archived_everywhere() -> None:
     ada.push(server)
     cy.pull(server, machines)
     assert set(cy.local) == {"refs/snapstore/archive/shell/main"}
+
+
+@pytest.mark.parametrize("name", ["x" * 200, "名" * 66, "x" * 150])
+def test_a_long_name_that_is_taken_is_cut_for_the_machines(name: str) -> None:
+    made = list(islice(variants(name, Machine("0123456789", "a-machine")), 5))
+    assert len(set(made)) == 5 and made[0] == name and made[1].endswith("@a-machine")
+    assert all(split(f"refs/heads/s/{one}") for one in made)

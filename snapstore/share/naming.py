@@ -63,14 +63,21 @@ def _good(part: str) -> bool:
 def variants(name: str, machine: Machine) -> Iterator[str]:
     """Names to try one after the other: plain, with the machine's name, with its id."""
     yield name
-    marked = name if name.endswith(f"@{machine.name}") else f"{name}@{machine.name}"
-    if marked != name:
-        yield marked
-    marked += f"-{machine.id}"
-    number = 1
+    mark = "" if name.endswith(f"@{machine.name}") else f"@{machine.name}"
+    if mark:
+        yield _marked(name, mark)
+    mark += f"-{machine.id}"
+    yield _marked(name, mark)
+    number = 2
     while True:
-        yield marked if number == 1 else f"{marked}-{number}"
+        yield _marked(name, f"{mark}-{number}")
         number += 1
+
+
+def _marked(name: str, mark: str) -> str:
+    """A name with a mark behind it, and no longer than names may be."""
+    room = LONGEST_PART - len(mark.encode())
+    return name.encode("utf-8", "surrogateescape")[:room].decode("utf-8", "ignore").rstrip(".") + mark
 
 
 # To a server.

@@ -146,20 +146,21 @@ class _Replacing:
             if now is None or now == new:
                 continue
             if now in self._new:
-                became = self._new[now]
-                kept = new if commit else became if self._shadow.objects.contains(became) else None
-                updates[there] = (now, kept)
-            elif commit and now.hex() != commit:
+                updates[there] = (now, new if commit and new is not None else self._became(now))
+            elif commit and new is not None and now.hex() != commit:
                 self._reach.left.append(f"{there}, which is not as this machine left it")
-            elif commit and new is None:
-                updates[there] = (now, None)
+            elif not self._shadow.objects.contains(now):
+                self._reach.left.append(f"{there}, which is ours, and gone here: what it holds is not known")
         mine = f"{SAFETY}{self._me}/"
         for there, now in refs.items():
-            if there.startswith(mine):
-                new = self._shadow.refs.read(SAFETY + there.removeprefix(mine))
-                if new != now:
-                    updates[there] = (now, new)
+            if there.startswith(mine) and now in self._new:
+                updates[there] = (now, self._became(now))
         return updates
+
+    def _became(self, commit: bytes) -> bytes | None:
+        """What a commit is called now; None where it is gone here, and so is to go there."""
+        new = self._new[commit]
+        return new if self._shadow.objects.contains(new) else None
 
     def _records(self, connection: Connection, old: bytes | None) -> bytes | None:
         """The server's records, with ours for the commits that are others now. They have no past: it held them all."""
