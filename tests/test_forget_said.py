@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import string
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,91 @@ def test_every_line_of_a_long_file_and_every_version_of_it_is_looked_for(root: P
     nodes = line(store, "s1")
     assert [commit["subject"] for commit in nodes[1:]] == ["Use [forgotten]"] * 4 + ["Last"]
     assert nodes[-1]["record"]["replies"] == ["I took [forgotten] and then [forgotten]."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "machine api.example.com login me password {}",
+        "//registry.example.com/:_authToken={}",
+        "https://me:{}@example.com",
+        "db.example.com:5432:main:me:{}",
+        "DATABASE_URL=postgres://me:{}@db/main",
+        "me {} admin",
+        "auth: {{user: me, pass: {}}}",
+        "Authorization: Bearer {}",
+        "curl -u me:{}, https://example.com",
+        '  "key": ["{}"],',
+        "export KEY='{}' # prod",
+    ],
+)
+@pytest.mark.parametrize("around", [0, 100])
+def test_a_secret_is_found_that_is_only_a_part_of_a_line(root: Path, store: Store, text: str, around: int) -> None:
+    """As the files hold it that are known for secrets; also within a long one."""
+    secret = key(7)
+    session = store.session("s1")
+    write(root / "odd", "filler words\n" * around + text.format(secret) + "\n")
+    turn(session, root, f"Call it with {secret} please", a="1")
+    forget(store, "odd")
+    assert holds(store, secret) == []
+    assert line(store, "s1")[-1]["subject"] == "Call it with [forgotten] please"
+
+
+@pytest.mark.parametrize(
+    ("data", "secret"),
+    [
+        (b"password: hunter2", "hunter2"),
+        (b"filler words\n" * 100 + b"passphrase: correct horse battery staple", "correct horse battery staple"),
+        ("KEY=ab3de5gh7jk9".encode("utf-16"), "ab3de5gh7jk9"),
+        (b'{"password":"hunter2","token":"ab3de5"}', "hunter2"),
+        (b'{"password":"hunter2","token":"ab3de5"}', "ab3de5"),
+        (b'{"filler": "words", ' * 200 + b'"pin": "ab3de5"}', "ab3de5"),
+        ("KEY=äbcdefgh".encode("latin-1"), "KEY=\udce4bcdefgh"),
+    ],
+)
+def test_a_secret_is_known_by_what_it_is_called(data: bytes, secret: str) -> None:
+    assert secret in needles.pieces_of(data)[0]
+
+
+def test_a_program_is_not_known_by_what_stands_in_every_other() -> None:
+    source = Path(needles.__file__).read_text()
+    found, whole = needles.pieces_of(source.encode())
+    assert not whole
+    words = {"self.all", "key=len", "sorted(pieces, key=len, reverse=True)", "from __future__ import annotations", "re"}
+    assert not words & set(found)
+    assert not any(len(piece) < 12 for piece in found)
+
+
+@pytest.mark.parametrize(
+    ("data", "whole"),
+    [
+        (b"PIN=48213", False),
+        (b"PORT=8080", True),
+        (b"debug: true", True),
+        (b"ordinary words\n" * 65, False),
+        (b"ordinary words\n" * 60, True),
+        (b"\0binary" * 900, True),
+    ],
+)
+def test_what_is_not_looked_for_is_said(data: bytes, whole: bool) -> None:
+    assert needles.pieces_of(data)[1] is whole
+
+
+@pytest.mark.parametrize("text", ["a=b:c=", "password: ", "://:", '"key":"', "ab1" * 10, "token x1 ", "=" * 20, "='"])
+def test_a_very_long_line_takes_no_longer_than_many(text: str) -> None:
+    start = time.monotonic()
+    needles.pieces_of((text * (needles.LARGEST // len(text))).encode())
+    assert time.monotonic() - start < 10
+
+
+def test_ids_that_link_a_conversation_stay(root: Path, store: Store) -> None:
+    session = store.session("s1")
+    uuid, tool = "0a1b2c3d-1111-4222-8333-4a5b6c7d8e9f", "toolu_01A2b3C4d5E6f7G8"
+    write(root / "odd", f"see {uuid} and {tool} here\n")
+    session.begin("One")
+    session.end(scan=True, lines=[json.dumps({"uuid": uuid, "id": tool, "text": "other"})])
+    forget(store, "odd")
+    assert json.loads(line(store, "s1")[-1]["record"]["lines"][0]) == {"uuid": uuid, "id": tool, "text": "other"}
 
 
 def test_where_there_is_too_much_the_newest_is_looked_for_and_the_rest_is_named(
