@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import killed_at, turn, write
+from helpers import all_refs, killed_at, turn, write
 from hypothesis import given
 from hypothesis import strategies as some
 from test_cli import snap, snap_json
@@ -337,3 +337,38 @@ def test_the_light_check_and_the_record_agree(data: dict[str, Any]) -> None:
     if not faults(data):
         checked = Config.model_validate(data)
         assert all(getattr(checked, key) == BY_NAME[key].convert(value) for key, value in data.items())
+
+
+@pytest.mark.parametrize("how", ["a folder beside it", "a folder in its place", "no folder for it"])
+@pytest.mark.parametrize("command", [("config", "set", "gc_grace", "3d"), ("forget", "-y", "secret")])
+def test_a_file_of_settings_that_cannot_be_replaced_stops_no_turn(
+    root: Path, how: str, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The change is refused before it is written down, and leaves nothing for later commands to finish."""
+    snap(root, "run", "--", "sh", "-c", "echo hunter2hunter2 > secret")
+    with Store.open(root) as store:
+        file = Path(store.folder, "config.toml")
+        before = all_refs(store)
+    file.unlink(missing_ok=True)
+    if how == "no folder for it":
+        file.symlink_to(tmp_path / "nowhere" / "config.toml")
+    else:
+        Path(f"{file}.new" if how == "a folder beside it" else file).mkdir()
+    done = snap(root, *command, status=1)
+    assert "config.toml" in done.stderr and "Traceback" not in done.stderr
+    snap(root, "run", "--", "sh", "-c", "echo 2 > other")
+    with Store.open(root) as store:
+        assert before.keys() <= all_refs(store).keys() and not store.journal.pending()
+
+
+def test_a_link_to_a_file_of_settings_stays_one(root: Path, tmp_path: Path) -> None:
+    snap(root, "run", "--", "true")
+    with Store.open(root) as store:
+        file = Path(store.folder, "config.toml")
+    file.unlink(missing_ok=True)
+    mine = tmp_path / "mine.toml"
+    mine.write_text('gc_grace = "9d"  # mine\n')
+    file.symlink_to(mine)
+    snap(root, "config", "set", "gc_grace", "3d")
+    assert file.is_symlink() and 'gc_grace = "3d"' in mine.read_text()
+    assert snap(root, "config", "get", "gc_grace").stdout.strip() == "3d"

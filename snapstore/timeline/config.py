@@ -15,6 +15,7 @@ import stat
 
 from snapstore.errors import Failed, Unknown, Usage
 from snapstore.records.settings import BY_NAME, SETTINGS, shown
+from snapstore.worktree import durable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,6 +162,25 @@ def change(store: Store, values: Mapping[str, Any]) -> bytes:
     if len(text.encode()) > _LARGEST:
         raise Usage(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer, or shorter ones.")
     return text.encode()
+
+
+def placed(store: Store, text: bytes) -> dict[str, bytes | None]:
+    """The file for the journal, through a link where it is one. Whether it can be replaced at all is tried first, with
+    what it holds: a change that is written down and cannot be finished would stop every turn."""
+    path = os.path.realpath(path_of(store))
+    try:
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                durable.write(path, file.read())
+        else:
+            durable.write(f"{path}.new", b"")  # it is to be made by way of that
+            os.unlink(f"{path}.new")
+    except OSError as error:
+        raise Failed(
+            f"{path_of(store)} cannot be written: {error.strerror}",
+            "Nothing was changed. Make it a file that can be replaced, or set it where that is made.",
+        ) from None
+    return {os.path.relpath(path, store.state): text}
 
 
 def known(key: str) -> str:

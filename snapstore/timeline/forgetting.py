@@ -313,7 +313,7 @@ class Forgetting:
             return {}
         header.never_capture = patterns
         header.config = None
-        return {f"../{config.FILE}": text, "format": encode(header)}
+        return {**config.placed(self._store, text), "format": encode(header)}
 
 
 def follow_up(store: Store, what: str) -> None:

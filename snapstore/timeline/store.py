@@ -218,12 +218,12 @@ class Store:
         from snapstore.timeline import config
 
         with self.changing():
-            text = config.change(self, settings)
+            files = config.placed(self, config.change(self, settings))
             for name, value in settings.items():
                 default = BY_NAME[name].default
                 setattr(self.header, name, default if value is None else value)
             self.header.config = None  # read again when next looked at: its stat is known only once it is there
-            files: dict[str, bytes | None] = {f"../{config.FILE}": text, "format": encode(self.header)}
+            files["format"] = encode(self.header)
             self.journal.carry_out([], files, what=f"setting of {', '.join(settings)}")
         if "auto_push" in settings and not self.header.auto_push:
             logbook.settle(f"{self.folder}/log", "push")
