@@ -528,3 +528,22 @@ def test_saved_states_on_the_command_line(root: Path) -> None:
 def test_what_makes_no_sense_is_refused(root: Path, words: list[str]) -> None:
     a_branch(root)
     assert snap_json(root, "prune", *words, "--json", status=2)["error"] == "usage"
+
+
+def test_what_people_put_among_archived_branches_with_git_is_in_nobodys_way(grove: Grove) -> None:
+    """A ref that stands for another one, or that leads to no commit."""
+    git_dir = grove.store.shadow.git_dir
+    grove.branches.archive("first")
+    blob = git(git_dir, "hash-object", "-w", "--stdin", feed=b"mine").decode().strip()
+    git(git_dir, "update-ref", "refs/snapstore/archive/s/content", blob)
+    git(git_dir, "symbolic-ref", "refs/snapstore/archive/s/other", "refs/heads/s/third")
+    grove.days(100)
+    assert "first" in [branch.name for branch in grove.branches.list(archived=True)]
+    assert gone(grove.prune()) == ["first"]
+    assert git(git_dir, "symbolic-ref", "refs/snapstore/archive/s/other").strip() == b"refs/heads/s/third"
+    assert all_refs(git_dir)["refs/snapstore/archive/s/content"] == blob
+
+
+def test_a_dry_run_of_what_runs_by_itself_is_refused(root: Path) -> None:
+    snap(root, "run", "--", "true")
+    assert "exclude each other" in snap(root, "gc", "--auto", "--dry-run", status=2).stderr

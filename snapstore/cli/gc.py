@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from snapstore.cli.options import QUIET, Command, Option
 from snapstore.cli.output import size_text
+from snapstore.errors import Usage
 from snapstore.records.settings import duration
 
 TYPE_CHECKING = False
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 def gc(context: Context, *, grace: int | None, dry_run: bool, auto: bool) -> int:
     from snapstore.timeline.gc import collect
 
+    if auto and dry_run:
+        raise Usage("--auto and --dry-run exclude each other", "Choose one.")
     if auto:
         import os
 

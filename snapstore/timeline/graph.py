@@ -128,7 +128,9 @@ class Graph:
 
     @cached_property
     def archived(self) -> dict[str, bytes]:
-        return self._below(f"refs/snapstore/archive/{self.session}/")
+        """Those that are out of the list. git lets anybody put something else there than a commit: that is none."""
+        found = self._below(f"refs/snapstore/archive/{self.session}/")
+        return {name: oid for name, oid in found.items() if self._shadow.objects.header(oid)[0] == COMMIT}
 
     @cached_property
     def checkpoints(self) -> dict[str, bytes]:

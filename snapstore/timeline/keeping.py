@@ -96,7 +96,10 @@ def keep(store: Store) -> None:
     try:
         _note_begin(store)
         pressed = bool(limit) and folder_size(store.folder) >= limit
-        prune(store, by_itself=True)
+        try:
+            prune(store, by_itself=True)
+        except SnapstoreError as error:  # what is in its way is in no gc's
+            store.log(f"prune: {error}")
         if pressed:
             collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
             left = folder_size(store.folder)

@@ -77,7 +77,9 @@ def find(
         return [], []
     refs = store.shadow.refs.list("refs/")
     places = SAFETY if safety else (ARCHIVE, DELETED)
-    listed = {name: oid for name, oid in refs.items() if name.startswith(places)}
+    # What stands for another ref is somebody's, made with git.
+    value = store.shadow.refs.value
+    listed = {name: oid for name, oid in refs.items() if name.startswith(places) and isinstance(value(name), bytes)}
     pins = {oid for name, oid in refs.items() if name.startswith("refs/tags/")}
     # Neither checkpoints nor cursors hold a line: they are why it stays.
     apart = ("refs/tags/", "refs/snapstore/cursor/", PRUNED)
