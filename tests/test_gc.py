@@ -119,6 +119,26 @@ def test_packed_without_git_it_is_hardly_larger(root: Path, store: Store, sessio
     assert ours <= 1.2 * sum(path.stat().st_size for path in packs(store))
 
 
+def test_what_git_made_small_does_not_grow_without_it(root: Path, store: Store, session: Session) -> None:
+    """Large files are not compared by ourselves; what git found is taken over."""
+    data = bytearray(os.urandom(3 << 20))
+    saved = {}
+    for number in range(5):
+        data[number * 1000] ^= 255
+        write(root / "large", bytes(data))
+        saved[session.begin(f"turn {number}").end().hex()] = on_disk(root)
+    gc.collect(store)
+    small = sum(path.stat().st_size for path in packs(store))
+    assert small < 4 << 20
+    write(root / "large", bytes(data) + b"more")
+    saved[session.begin("one more").end().hex()] = on_disk(root)
+    gc.collect(store, git="")
+    assert sum(path.stat().st_size for path in packs(store)) < small + (3 << 20) + 10_000
+    for commit, files in saved.items():
+        assert_equal(store, commit, files)
+    assert_whole(store)
+
+
 def test_again_it_changes_nothing(root: Path, store: Store, session: Session, way: str | None) -> None:
     many_turns(session, root, 5)
     gc.collect(store, git=way)

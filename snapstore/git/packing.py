@@ -10,6 +10,7 @@ from snapstore.errors import Corrupt, Failed
 from snapstore.git.missing import between, commit_links
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, KIND_NUMBERS, TREE, object_id
 from snapstore.git.odb import LARGE
+from snapstore.git.packs import OFFSET_DELTA, REF_DELTA, Pack
 from snapstore.git.packwriter import PackWriter, entry_header
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ _DEEPEST = 50  # deltas on top of each other, as with git
 _BLOCK = 16  # bytes that are compared at once
 _WORTH_COPYING = 8  # bytes; to say where they are takes nearly as many
 _RECORD = re.compile(rb"(?:[0-9a-f]{2}/){0,3}[0-9a-f]{34,40}")
+_COPIED = 1 << 24  # bytes of a delta that is taken over as it is
 _DELTA_BELOW = 1 << 20  # bytes: what is larger is not compared, but copied or streamed
 
 
@@ -86,7 +88,10 @@ def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]
     else:
         for oid in ids:
             groups.setdefault((objects.header(oid)[0], b""), []).append(oid)
-    writer = _DeltaWriter(repack.folder, objects)
+    going = frozenset(oid for versions in groups.values() for oid in versions)
+    # What git made small before: of one pack only, since in two each of two objects may build on the other.
+    former = max((pack for pack in objects.packs() if pack not in kept), key=Pack.count, default=None)
+    writer = _DeltaWriter(repack.folder, objects, going, former)
     try:
         done = 0
         for kind in (COMMIT, TREE, BLOB):  # as git has them: what a walk reads lies together
@@ -113,9 +118,14 @@ def _age(objects: Objects, oid: bytes) -> tuple[int, int]:
 
 
 class _DeltaWriter(PackWriter):
-    def __init__(self, folder: str, objects: Objects) -> None:
+    def __init__(self, folder: str, objects: Objects, going: frozenset[bytes], former: Pack | None) -> None:
         super().__init__(folder)
         self._objects = objects
+        self._going = going
+        self._former = former
+        self._ends: dict[int, int] = {}
+        self._names: dict[int, bytes] = {}
+        self._sums: dict[int, int] = {}
 
     def add_versions(self, versions: list[bytes], *, deltas: bool) -> None:
         """Of one path, oldest first: written from the newest back, so that what is read most is whole."""
@@ -124,6 +134,8 @@ class _DeltaWriter(PackWriter):
         depth = 0
         for oid in reversed(versions):
             kind, size = self._objects.header(oid)
+            if size > _DELTA_BELOW and self._is_copied(oid):
+                continue
             if kind == BLOB and size > LARGE:
                 self._stream(oid, size)
                 continue
@@ -135,6 +147,29 @@ class _DeltaWriter(PackWriter):
                 depth = 0
             if deltas and size <= _DELTA_BELOW:
                 base, base_data = oid, data
+
+    def _is_copied(self, oid: bytes) -> bool:
+        """Takes over the delta that a large object is already, where its base comes along."""
+        pack = self._former
+        offset = pack.find(oid) if pack is not None else None
+        if pack is None or offset is None:
+            return False
+        if not self._ends:
+            self._names = {at: name for name, at in pack.offsets().items()}
+            self._sums = pack.checksums()
+            starts = sorted(self._names)
+            self._ends = dict(zip(starts, [*starts[1:], pack.size() - 20], strict=True))
+        number, size, start, base_offset, base = pack.entry(offset)
+        if number == OFFSET_DELTA:
+            base = self._names.get(base_offset, b"")
+        end = self._ends[offset]
+        if number not in (OFFSET_DELTA, REF_DELTA) or base not in self._going or end - offset > _COPIED:
+            return False
+        raw = pack.raw(offset, end)
+        if zlib.crc32(raw) != self._sums[offset]:
+            raise _not_itself(oid)
+        self.add_packed(oid, entry_header(REF_DELTA, size) + base + raw[start - offset :])
+        return True
 
     def _read(self, oid: bytes, kind: bytes) -> bytes:
         """What was damaged must not get a new checksum."""
