@@ -903,3 +903,12 @@ def test_a_link_among_the_folders_of_objects_is_not_emptied(
     with pytest.raises(Unsafe, match="is a link"):
         gc.collect(store, git=way, grace=0)
     assert {path: path.stat().st_ino for path in mine.iterdir()} == before
+
+
+def test_what_is_only_called_like_a_head_of_gits_is_no_hindrance(root: Path, store: Store, session: Session) -> None:
+    turn(session, root, "one", a="1")
+    os.mkfifo(f"{store.shadow.git_dir}/FIFO_HEAD")
+    Path(store.shadow.git_dir, "DIR_HEAD").mkdir()
+    Path(store.shadow.git_dir, "LINK_HEAD").symlink_to("FIFO_HEAD")
+    gc.collect(store)
+    assert_whole(store)

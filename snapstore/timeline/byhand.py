@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 
 from snapstore.errors import Busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_LARGEST = 1 << 20
 
 
 def work_trees(git_dir: str) -> list[str]:
@@ -28,9 +31,10 @@ def heads(git_dir: str) -> set[bytes]:
     found: set[bytes] = set()
     for folder in (git_dir, *work_trees(git_dir)):
         for name in os.listdir(folder):
-            if name.endswith("HEAD"):
+            # Whatever else is called so is none of git's, and nobody waits at it.
+            if name.endswith("HEAD") and stat.S_ISREG(os.lstat(f"{folder}/{name}").st_mode):
                 with open(f"{folder}/{name}", "rb") as file:
-                    found.update(_ids(file.readlines()))
+                    found.update(_ids(file.read(_LARGEST).splitlines()))
     return found
 
 
