@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from snapstore.errors import Busy, Failed, Unknown, Unsafe
 from snapstore.git import packing
-from snapstore.git.objects import BLOB, COMMIT, TREE
+from snapstore.git.objects import BLOB, COMMIT, GITLINK, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.purge import Purge, refuse_writers, sweep
@@ -23,7 +23,7 @@ from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import byhand, config, former
 from snapstore.timeline.documents import encode
 from snapstore.timeline.meant import Meant
-from snapstore.timeline.needles import Pieces
+from snapstore.timeline.needles import LARGEST, Pieces
 from snapstore.timeline.recorder import DISK_REF
 from snapstore.timeline.remapping import Remapping
 from snapstore.timeline.scrub import Scrub
@@ -47,6 +47,7 @@ WHAT = "forgetting"
 _NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/notes/")
 # What a server had when it was last looked at: asked for again when needed.
 _OF_SERVERS = "refs/snapstore/remotes/"
+_MOST_STAYING = 1 << 25  # bytes of files that stay which are looked through for what is no secret
 
 
 class Forgotten:
@@ -201,8 +202,26 @@ class Forgetting:
         pieces, objects = Pieces(), self._shadow.objects
         for blob, path in reversed(change.blobs.items()):
             pieces.take(path, objects.header(blob)[1], lambda blob=blob: objects.read_kind(blob, BLOB))  # type: ignore[misc]
+        pieces.spare(self._staying(change))
         forgotten.unsearched = sorted(pieces.left)
         return Scrub(self._store.root, meant.matches, meant.spelled(), pieces.all, alone)
+
+    def _staying(self, change: WithoutPaths) -> Iterator[bytes]:
+        """The contents of files that are there now and stay, up to a limit."""
+        objects, trees = self._shadow.objects, self._shadow.trees
+        seen = set(change.blobs)
+        room = _MOST_STAYING
+        for commit in dict.fromkeys(self._shadow.refs.list("refs/snapstore/cursor/").values()):
+            for _, (mode, blob) in trees.walk(self._shadow.commit(commit).tree):
+                if mode == GITLINK or blob in seen:
+                    continue
+                seen.add(blob)
+                size = objects.header(blob)[1]
+                if size <= LARGEST:
+                    room -= size
+                    if room < 0:
+                        return
+                    yield objects.read_kind(blob, BLOB)
 
     def _on_disk(self, change: WithoutTurn) -> list[bytes]:
         restorer = self._store.restorer("look", [])

@@ -1,4 +1,9 @@
-"""Pieces of files by which their content is known again in what was said, and a quick look for very many of them."""
+"""Pieces of files by which their content is known again in what was said, and a quick look for very many of them.
+
+Whatever is a piece goes out of every record. So only that is one which nobody would write by chance: words such as
+machines make, what a file calls a secret, and long lines that stand in no file that stays. `production`, `import os` or
+the path of the project are none, though they stand in the file.
+"""
 
 from __future__ import annotations
 
@@ -8,59 +13,77 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    Needle = tuple[str, str]  # and a part of it that is the same however often it is written as JSON
-
 LARGEST = 1 << 20  # content beyond this gives no pieces
-MOST = 100_000  # pieces that hold a word such as machines make
-MOST_PLAIN = 500  # others: a folder of programs would else take its every line from all that was said
+MOST = 100_000  # pieces that are telling by themselves
+MOST_LINES = 500  # others
 MOST_BYTES = 1 << 26  # of content that is looked through for pieces
-_SHORTEST = 8  # characters of a line or value that tells the file
-_LONG_LINE = 1000  # characters from which on it is not looked at from each of its places
-_NO_MARKS = str.maketrans("", "", "+/=_-")
-_SHORTEST_CODE = 4
-_SHORTEST_SECRET = 6  # of one that is called a secret, and is of letters and digits
-_FEW_LINES = 64  # a file of no more is known by each of them
-_WINDOW = 8  # bytes by which a piece is looked for where there are many
-_FEW = 200  # pieces up to which one look for each is quicker
+_FEW_LINES = 64  # a file of no more is known by each that is long
+_LONG = 24  # characters of such a line
+_LONGEST = 400  # of any piece
+_LONG_LINE = 1000  # from which on a line is not looked at from each of its places
+_SECRET = 6  # characters that a secret of letters and digits has at least
+_PASSPHRASE = 12  # and one of other characters
+_ALONE = 12  # characters from which on a piece is known also within a longer word
+_RUN = 6  # letters and digits by which a piece is looked for where there are many
+_FEW = 50  # pieces up to which one look for each is quicker
 
 _PLAIN = re.compile(r"[ !#-.0-\[\]-~]+")
+_TOKEN = re.compile(rb"[A-Za-z0-9]{6,}")
 _WORD = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 _RUNS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
+_NO_MARKS = str.maketrans("", "", "+/=_-.:@%&?#!~*,;()[]{}<>|$^\\\"'` ")
 _VALUE = r"[=:]\s{0,8}[\"']?([^\s\"']{8,400})"
 _ASSIGNED, _ASSIGNED_ANYWHERE = re.compile(_VALUE), re.compile(f"(?={_VALUE})")  # also within each other
-_LABEL = r"(?i:(pass(?:word|wd|phrase)?|pwd|secret)|pin|token|credentials?|key)[\"']?"
+_LABEL = r"(?i:(pass(?:word|wd|phrase)?|pwd|secret|pin)|token|credentials?|key)[_-]?\d{0,4}[\"']?"
 _CALLED = re.compile(rf"(?={_LABEL}\s{{0,8}}[=:]\s{{0,8}}(\S.{{0,200}}))")
 _QUOTED = re.compile(r"[\"'](.*?)[\"']")
 _END = re.compile(r"[\s\"',;)}\]]")
 _PROGRAM = re.compile(r"[(){}\[\]<>$.]")
 _BESIDE = re.compile(rf"(?:{_LABEL}|(?i:bearer|basic))\s{{1,8}}([^\s\"']{{1,400}})")  # .netrc, a header
 _IN_ADDRESS = re.compile(r"://[^\s/:@]{0,200}:([^\s/@]{1,200})@")
-_IDS = re.compile(
-    r"(?:toolu|call|msg|req)_|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-"
-)  # of conversations: they link what was said
+# Ids of conversations: they link what was said.
+_IDS = re.compile(r"(?:toolu|call|msg|req|resp|rs|fc|ses|prt)_|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-")
+
+
+class Needle:
+    """One piece; `part` of it is the same however often it is written as JSON."""
+
+    __slots__ = ("part", "piece")
+
+    def __init__(self, piece: str) -> None:
+        self.piece = piece
+        self.part = max(_PLAIN.findall(piece), key=len, default="")
+
+    def replaced(self, text: str, spelled: str, by: str) -> str:
+        """A short one only where it is a word by itself."""
+        if len(self.piece) >= _ALONE:
+            return text.replace(spelled, by)
+        return re.sub(rf"(?<![A-Za-z0-9]){re.escape(spelled)}(?![A-Za-z0-9])", lambda _: by, text)
 
 
 class Needles:
     """Pieces to look for, the longest first: a line before what it assigns."""
 
     def __init__(self, pieces: Iterable[str]) -> None:
-        longest = sorted(pieces, key=len, reverse=True)
-        self.all: list[Needle] = [(piece, max(_PLAIN.findall(piece), key=len, default="")) for piece in longest]
+        self.all = [Needle(piece) for piece in sorted(pieces, key=len, reverse=True)]
         self._ends: dict[bytes, list[int]] = {}
-        self._short: list[int] = []
+        self._others: list[int] = []
         if len(self.all) > _FEW:
-            for number, (_, part) in enumerate(self.all):
-                end = part.encode()[-_WINDOW:]
-                (self._ends.setdefault(end, []) if len(end) == _WINDOW else self._short).append(number)
+            for number, needle in enumerate(self.all):
+                run = max(_TOKEN.findall(needle.part.encode()), key=len, default=b"")
+                (self._ends.setdefault(run[-_RUN:], []) if run else self._others).append(number)
 
     def within(self, data: bytes) -> list[Needle]:
         """Those that a text may hold, as it is or as JSON."""
         if not self._ends:
-            return [needle for needle in self.all if needle[1].encode() in data]
-        ends = self._ends
-        met = {end for at in range(len(data) - _WINDOW + 1) if (end := data[at : at + _WINDOW]) in ends}
-        numbers = sorted([*self._short, *(number for end in met for number in ends[end])])
-        return [needle for needle in map(self.all.__getitem__, numbers) if needle[1].encode() in data]
+            return [needle for needle in self.all if needle.part.encode() in data]
+        ends, met = self._ends, set()
+        for token in set(_TOKEN.findall(data)):
+            for at in range(len(token) - _RUN + 1):
+                if token[at : at + _RUN] in ends:
+                    met.add(token[at : at + _RUN])
+        numbers = sorted([*self._others, *(number for end in met for number in ends[end])])
+        return [needle for needle in map(self.all.__getitem__, numbers) if needle.part.encode() in data]
 
 
 class Pieces:
@@ -68,13 +91,13 @@ class Pieces:
 
     def __init__(self) -> None:
         self.left: set[bytes] = set()
-        self._made: dict[str, None] = {}
-        self._plain: dict[str, None] = {}
+        self._telling: dict[str, None] = {}
+        self._lines: dict[str, None] = {}
         self._read = 0
 
     @property
     def all(self) -> list[str]:
-        return [*self._made, *self._plain]
+        return [*self._telling, *self._lines]
 
     def take(self, path: bytes, size: int, read: Callable[[], bytes]) -> None:
         """The newest first: where there are too many, the oldest are those that are left."""
@@ -85,18 +108,28 @@ class Pieces:
         found, whole = pieces_of(read())
         if not whole:
             self.left.add(path)
-        for piece, made in found.items():
-            pieces, most = (self._made, MOST) if made else (self._plain, MOST_PLAIN)
+        for piece, telling in found.items():
+            pieces, most = (self._telling, MOST) if telling else (self._lines, MOST_LINES)
             if piece in pieces or len(pieces) < most:
                 pieces[piece] = None
             else:
                 self.left.add(path)
 
+    def spare(self, contents: Iterable[bytes]) -> None:
+        """Lines that stand in files that stay tell nothing."""
+        if not self._lines:
+            return
+        looked_for = Needles(self._lines)
+        for data in contents:
+            text = data.decode("utf-8", "surrogateescape")
+            for needle in looked_for.within(data):
+                if needle.piece in text:
+                    self._lines.pop(needle.piece, None)
+
 
 def pieces_of(data: bytes) -> tuple[dict[str, bool], bool]:
-    """The pieces of a file by which it would be known: its lines, what it assigns, words such as machines make, and
-    what it calls a secret; of a long one only those that nobody would write by chance, since the others stand in other
-    files as well. Each with whether it is a machine's or a secret; and whether that is all there is to be known by."""
+    """The pieces of a file, each with whether it is telling by itself or is but a long line; and whether all that looks
+    like a secret is among them."""
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = data.decode("utf-16", "replace")
     elif b"\0" in data[:8000]:
@@ -108,40 +141,45 @@ def pieces_of(data: bytes) -> tuple[dict[str, bool], bool]:
     few = len(lines) <= _FEW_LINES
     whole = True
     for line in lines:
-        words = [word for word in _WORD.findall(line) if _is_made(word)]
-        found.update(dict.fromkeys(words, True))
-        for secret in _secrets(line, few):
-            if len(secret) >= _SHORTEST or (len(secret) >= _SHORTEST_SECRET and _is_mixed(secret)):
-                found[secret] = True
-            elif len(secret) >= _SHORTEST_CODE and any(map(str.isdecimal, secret)):
-                whole = False  # it would be found in the middle of any other number
+        words = [word for word in _WORD.findall(line) if is_made(word)]
+        for secret, sure in _secrets(line, few):
+            if len(secret) >= (_SECRET if _is_mixed(secret) else _PASSPHRASE):
+                words.append(secret)
+            elif sure or any(map(str.isdecimal, secret)):
+                whole = False  # such a word would be found anywhere
         for value in (_ASSIGNED_ANYWHERE if len(line) <= _LONG_LINE else _ASSIGNED).findall(line):
-            if few or any(word in value for word in words):
-                found.setdefault(value, bool(words))
-        if len(line) >= _SHORTEST:
-            if few or words or _is_telling(line):
-                found.setdefault(line, bool(words))
+            if _is_dense(value) or any(map(is_made, _WORD.findall(value))):
+                words.append(value)
+        found.update(dict.fromkeys(words, True))
+        if len(line) > _LONGEST:
+            continue
+        if words:
+            found[line] = True
+        elif len(line) >= _LONG and " " in line:
+            if few:
+                found.setdefault(line, False)
             else:
                 whole = False
     return found, whole
 
 
-def _secrets(line: str, few: bool) -> Iterable[str]:
-    """What a line calls one: after a word for it, in an address before the `@`. Of a long file, which may be a program,
-    not all that is assigned to a key is one."""
+def _secrets(line: str, few: bool) -> Iterable[tuple[str, bool]]:
+    """What a line calls one: after a word for it (with whether that word says so for sure), in an address before the
+    `@`. Of a long file, which may be a program, not all that is assigned to a key is one."""
     for sure, value in _CALLED.findall(line):
         quoted = _QUOTED.match(value)
         said = quoted[1] if quoted is not None else value.strip("\"',;)}] ")
         first = _END.split(said, maxsplit=1)[0]
-        if few or _is_mixed(first) or (sure and not _PROGRAM.search(said)):
-            yield said
+        if _is_mixed(first) or (sure and (few or not _PROGRAM.search(said))):
+            yield said, bool(sure)
         if first != said and _is_mixed(first):
-            yield first
+            yield first, True
     for _, value in _BESIDE.findall(line):
         word = value.rstrip(",;)}]")
         if _is_mixed(word):  # else it is a sentence about one
-            yield word
-    yield from _IN_ADDRESS.findall(line)
+            yield word, True
+    for value in _IN_ADDRESS.findall(line):
+        yield value, True
 
 
 def _is_mixed(text: str) -> bool:
@@ -149,13 +187,12 @@ def _is_mixed(text: str) -> bool:
     return any(map(str.isdecimal, text)) and any(map(str.isalpha, text))
 
 
-def _is_telling(text: str) -> bool:
-    return any(len(set(word)) >= 6 and not word.isalpha() and not word.isdecimal() for word in _WORD.findall(text))
+def _is_dense(text: str) -> bool:
+    """Of letters and digits, which change more often than in words that people put together for a name or a path."""
+    plain = text.translate(_NO_MARKS)
+    return _is_mixed(text) and len(set(text)) >= _RUN and (len(_RUNS.findall(plain)) - 1) * 5 >= len(plain)
 
 
-def _is_made(word: str) -> bool:
-    """Whether a machine made it: of letters and digits, which change more often than in words that people put together
-    for a name or a path."""
-    plain = word.translate(_NO_MARKS)
-    runs = len(_RUNS.findall(plain))
-    return len(set(word)) >= 6 and _is_mixed(word) and (runs - 1) * 5 >= len(plain) and _IDS.match(word) is None
+def is_made(word: str) -> bool:
+    """Whether a machine made it, and not as the id of something that was said."""
+    return _is_dense(word) and _IDS.match(word) is None

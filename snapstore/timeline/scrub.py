@@ -28,6 +28,28 @@ _KEPT = {
     *("sessionId", "sessionID", "session_id", "promptId", "requestId", "timestamp", "time", "cwd", "gitBranch"),
     *("userType", "file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path"),
 }
+# Of those what holds a conversation together and says where it was: no piece of a file's content is looked for there.
+_LINKING = _KEPT - {"id", "name", "path", "kind", "status", "time"}
+# What a record says besides what was said.
+_STRUCTURE = {
+    *(
+        "lines",
+        "tool_calls",
+        "format",
+        "kind",
+        "seq",
+        "agent",
+        "session",
+        "origin",
+        "status",
+        "found_by",
+        "of",
+        "turn",
+        "exit_status",
+        "modes",
+    ),
+    *("started_at", "ended_at", "empty_folders", "left_folders", "left_out", "first_seen", "user_git"),
+}
 _LINKS = ("tool_use_id", "call_id", "callID", "id", "toolCallId")
 _CALLS = ("input", "arguments", "args", "state")
 _TOOLISH = ("tool", "function", "exec", "output", '"input"', "patch", "attachment", "snapshot")
@@ -52,7 +74,7 @@ class Scrub:
         self._hints = [*dict.fromkeys(hints)] if all(hints) else [""]
         spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
         self._names = {name.rpartition("/")[2] for name in spelled if name}
-        self._needles = Needles(needles)
+        self._needles = Needles(needle for needle in needles if needle not in self._root)
         self._here = self._needles.all  # those that the record at hand may hold
 
     def record(self, record: dict[str, Any], text: bytes | None = None) -> dict[str, Any]:
@@ -80,16 +102,17 @@ class Scrub:
                 for line, value in zip(lines, read, strict=True)
             ]
         for key, value in changed.items():
-            if key not in ("lines", "tool_calls"):
+            if key not in _STRUCTURE:
                 changed[key] = self._needled(value)
         return changed if changed != record else record
 
     def text(self, text: str) -> str:
         """A text without the needles, also as JSON spells them."""
-        for needle, part in self._here:
-            if part in text:
-                for spelled in _spellings(needle):
-                    text = text.replace(spelled, FORGOTTEN)
+        for needle in self._here:
+            if needle.part in text:
+                for spelled in _spellings(needle.piece):
+                    if spelled in text:
+                        text = needle.replaced(text, spelled, FORGOTTEN)
         return text
 
     def message(self, text: str) -> str:
@@ -110,7 +133,7 @@ class Scrub:
         if not isinstance(line, str):
             return False
         hinted = any(hint in line for hint in self._hints)
-        return hinted or _holds(line, ids) or any(part in line for _, part in self._here)
+        return hinted or _holds(line, ids) or any(needle.part in line for needle in self._here)
 
     def _line(self, line: Any, value: Any, ids: set[str]) -> Any:
         if not isinstance(line, str) or (value is None and not self._is_suspect(line, ids)):
@@ -167,8 +190,18 @@ class Scrub:
         if isinstance(value, list):
             return [self._needled(one) for one in value]
         if isinstance(value, dict):
-            return {self.text(key): self._needled(one) for key, one in value.items()}
+            return self._fields(value)
         return value
+
+    def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """What links and places a line stays as it is; two names never become one."""
+        made: dict[str, Any] = {}
+        for key, value in fields.items():
+            name = told = self.text(key)
+            while name in made or (name != key and name in fields):
+                name = f"{told} {len(made)}"
+            made[name] = value if key in _LINKING and isinstance(value, str) else self._needled(value)
+        return made
 
 
 def _blank(value: Any, key: str = "") -> Any:

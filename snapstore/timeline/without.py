@@ -75,7 +75,10 @@ class WithoutPaths:
             kept = [line for line in listed if not (line[:2] in _LETTERS and line[2:] in self._listed)]
             if kept != listed:
                 paragraphs[1:2] = [b"\n".join(kept)] if kept else []
-        return self.said(b"\n\n".join(paragraphs))
+        told, gap, trailers = b"\n\n".join(paragraphs).rpartition(b"\n\n")
+        if not trailers.startswith(TRAILER.encode()):
+            return self.said(told + gap + trailers)
+        return self.said(told) + gap + trailers
 
     def takes(self, blob: bytes) -> bool:
         return blob in self.blobs and blob != EMPTY_BLOB
