@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import all_refs, assert_whole, git, git_in, tip, turn, write
@@ -12,6 +16,8 @@ from test_forget import SECRET, assert_gone, forget, forget_turn, holds
 
 from snapstore import Store
 from snapstore.errors import Busy
+from snapstore.git import atwork, packing
+from snapstore.timeline import forgetting
 
 
 @pytest.fixture
@@ -144,3 +150,64 @@ def test_notes_of_people_stay_with_their_commits(root: Path, history: Store) -> 
     forget_turn(history, tip(history, "s1"))
     assert git(git_dir, "notes", "list") == b""
     assert_whole(history)
+
+
+# A git at work.
+
+
+@pytest.mark.parametrize("how", ["by name", "in its folder", "by the environment"])
+def test_refused_while_somebodys_git_is_at_work(root: Path, history: Store, how: str) -> None:
+    """It has the old packs open, and a `git gc` would write what it found in them into a new one, after all."""
+    git_dir = history.shadow.git_dir
+    command = ["git", "--git-dir", git_dir] if how == "by name" else ["git"]
+    environment = {**os.environ, "GIT_DIR": git_dir} if how == "by the environment" else None
+    folder = git_dir if how == "in its folder" else None
+    before = all_refs(history)
+    with subprocess.Popen(
+        [*command, "cat-file", "--batch"], cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as reading:
+        assert reading.stdin is not None and reading.stdout is not None
+        reading.stdin.write(b"refs/heads/s1/main\n")
+        reading.stdin.flush()
+        assert reading.stdout.readline()
+        with pytest.raises(Busy, match=f"process {reading.pid}"):
+            forget(history, "key")
+    assert all_refs(history) == before
+    forget(history, "key")
+    assert_gone(history)
+
+
+def test_a_git_that_came_while_packs_were_made_stops_it_before_anything_is_changed(
+    root: Path, history: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = all_refs(history)
+    came: list[subprocess.Popen[bytes]] = []
+
+    def pack(*arguments: Any) -> list[str]:
+        command = ["git", "--git-dir", history.shadow.git_dir, "cat-file", "--batch"]
+        came.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
+        return packing.by_ourselves(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(Busy, match="at work"):
+        patch.setattr(forgetting, "_packing", lambda _: pack)
+        forget(history, "key")
+    came[0].communicate()
+    assert all_refs(history) == before
+    assert history.header.never_capture == []
+    assert_whole(history)
+    forget(history, "key")
+    assert_gone(history)
+
+
+def test_where_processes_are_not_listed_its_files_tell(history: Store) -> None:
+    git_dir = history.shadow.git_dir
+    pid_file, half = Path(git_dir, "gc.pid"), Path(git_dir, "objects/pack/tmp_pack_x1")
+    assert atwork._by_its_files(git_dir) is None
+    pid_file.write_text(f"{os.getpid()} {socket.gethostname()}")
+    assert atwork._by_its_files(git_dir) == f"process {os.getpid()}"
+    pid_file.write_text(f"999999999 {socket.gethostname()}")
+    assert atwork._by_its_files(git_dir) is None
+    half.write_bytes(b"PACK")
+    assert atwork._by_its_files(git_dir) == "it writes tmp_pack_x1"
+    os.utime(half, (1, 1))
+    assert atwork._by_its_files(git_dir) is None

@@ -20,6 +20,7 @@ from errno import ENOTEMPTY
 from hashlib import sha1
 
 from snapstore.errors import Busy, Interrupted
+from snapstore.git.atwork import git_at_work
 from snapstore.git.housekeeping import ABANDONED, is_at_work, is_linked, lives, must_have_room, refuse_links
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
@@ -156,8 +157,12 @@ class Purge:
 
 
 def refuse_writers(objects: Objects) -> None:
-    """A push writes what it sends without the store's lock, and refers to it when it is done: that must not go."""
+    """A push writes what it sends without the store's lock, and refers to it when it is done: that must not go. And a
+    git that has the old packs open would bring back what was in them."""
     _refuse_orphan(objects)
+    git = git_at_work(os.path.dirname(objects.folder))
+    if git is not None:
+        raise Busy(f"somebody's git is at work in this store: {git}", "Nothing was forgotten. Wait for its end.")
     for name in os.listdir(objects.pack_folder):
         if name.endswith(".keep"):
             process = _writer(f"{objects.pack_folder}/{name}")

@@ -256,6 +256,8 @@ class Forgetting:
         forgotten.new = {old: new for old, new in rewrite.new.items() if old != new}
         forgotten.dry_run = dry_run
         files |= former.after(self._store, forgotten.new, forgotten.turn)
+        header = self._store.header
+        known = header.never_capture, header.config
         if forgotten.never:
             files |= self._settings(forgotten.never, keep=dry_run)
         if dry_run:
@@ -263,9 +265,11 @@ class Forgetting:
         pack = self._shadow.objects.finish(writer)
         try:
             _purge(self._store).prepare(self._roots(moves))
+            refuse_writers(self._shadow.objects)  # once more: that took its time
             self._store.journal.carry_out(moves, files, what=WHAT, then=PURGE)
         except BaseException:
             if not self._store.journal.pending():
+                header.never_capture, header.config = known
                 self._shadow.objects.discard(pack)
                 sweep(self._shadow.objects)
             raise
