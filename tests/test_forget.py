@@ -261,6 +261,22 @@ def test_copies_at_once(root: Path, store: Store) -> None:
     assert_gone(store)
 
 
+def test_more_copies_than_the_settings_can_name(root: Path, store: Store) -> None:
+    """It is said as it is, with the ways out, and nothing has changed."""
+    with store.session("s1").turn("One"):
+        for number in range(900):
+            write(root / "copies/of/it" / f"a rather long name of a file that is the same as others {number}", SECRET)
+        write(root / "key", SECRET)
+    before = all_refs(store)
+    with pytest.raises(Usage, match="larger than") as refused:
+        forget(store, "key", copies=True)
+    assert "901 names" in refused.value.hint and "--recapture" in refused.value.hint
+    assert all_refs(store) == before
+    assert store.header.never_capture == []
+    forget(store, "key", copies=True, recapture=True)
+    assert_gone(store)
+
+
 def test_everywhere_in_the_store(root: Path, store: Store) -> None:
     """Branches, archived and deleted ones, checkpoints, safety refs, cursors in the middle, other sessions, the tree of
     the disk, reflogs, packed refs, operations."""

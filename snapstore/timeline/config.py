@@ -138,6 +138,10 @@ def refresh(store: Store, found: list[int] | None) -> list[Problem]:
     return problems
 
 
+class TooLarge(Usage):
+    """More than is ever read of the file."""
+
+
 def change(store: Store, values: Mapping[str, Any]) -> bytes:
     """The file's new text with some settings set, or with None left to their default. What else it says stays, to the
     remark. The first time all that is set already goes in, and a word on every setting."""
@@ -153,14 +157,14 @@ def change(store: Store, values: Mapping[str, Any]) -> bytes:
         raise Usage(f"{problems[0]}", f"Mend {path_of(store)} first: {problems[0].hint}", line=problems[0].line)
     for key, value in values.items():
         text = _put(text, key, None if value is None else f"{key} = {_toml(BY_NAME[key].spell, value)}")
+    if len(text.encode()) > _LARGEST:
+        raise TooLarge(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer, or shorter ones.")
     wanted = {key: value for key, value in {**before, **values}.items() if value is not None}
     if parse(text)[0] != wanted:  # written in a way that we do not know how to change
         raise Failed(
             f"{path_of(store)} could not be changed: it is written in an unusual way",
             f"Set {', '.join(values)} there by hand.",
         )
-    if len(text.encode()) > _LARGEST:
-        raise Usage(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer, or shorter ones.")
     return text.encode()
 
 

@@ -331,7 +331,14 @@ class Forgetting:
         """The file of settings and the header with more patterns; for a dry run the header stays as it is."""
         header = self._store.header
         patterns = [*header.never_capture, *never]
-        text = config.change(self._store, {"never_capture": patterns})
+        try:
+            text = config.change(self._store, {"never_capture": patterns})
+        except config.TooLarge as error:
+            error.hint = (
+                f"Nothing was forgotten: {len(never):,} names are to be added to never_capture. Forget a folder or a "
+                "pattern instead; or remove the files and say `--recapture`."
+            )
+            raise
         if keep:
             return {}
         header.never_capture = patterns
