@@ -12,7 +12,7 @@ from helpers import all_refs, assert_equal, assert_whole, git, on_disk, tip, tur
 from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
-from snapstore.errors import Conflict, Failed, SnapstoreError, Usage
+from snapstore.errors import Conflict, Failed, SnapstoreError, Unknown, Usage
 from snapstore.git import housekeeping, notes
 from snapstore.records.keeping import PruneRecord
 from snapstore.timeline import gc, keeping
@@ -344,6 +344,35 @@ def test_a_prune_that_is_final_is_in_nobodys_way(grove: Grove, numbered: bool) -
     gc.collect(grove.store, grace=0)
     grove.move(grove.session.plan_ops_undo(undone if numbered else None))
     assert on_disk(grove.root) == before
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize("how", ["archive", "delete"])
+def test_what_was_done_to_a_branch_that_is_gone_is_in_nobodys_way_either(
+    grove: Grove, how: str, numbered: bool
+) -> None:
+    before = on_disk(grove.root)
+    grove.move(grove.session.plan_undo(1))
+    undone = Operations(grove.store).next_number() - 1
+    grove.branches.rename("first", "renamed")
+    getattr(grove.branches, how)("renamed")
+    grove.days(91)
+    grove.prune()
+    gc.collect(grove.store, grace=0)
+    grove.move(grove.session.plan_ops_undo(undone if numbered else None))
+    assert on_disk(grove.root) == before
+    assert "renamed" not in grove.names() and "first" not in grove.names()
+
+
+def test_a_move_from_a_turn_that_is_gone_says_so(grove: Grove) -> None:
+    grove.move(grove.session.plan_switch("second"))
+    grove.branches.archive("third")
+    grove.days(91)
+    grove.prune()
+    gc.collect(grove.store, grace=0)
+    with pytest.raises(Unknown, match="was pruned since"):
+        grove.session.plan_ops_undo()
+    assert_whole(grove.store)
 
 
 @pytest.mark.parametrize("gone_before", [True, False], ids=["lost before gc", "lost after gc"])

@@ -108,6 +108,7 @@ class Operations:
     def __init__(self, store: Store) -> None:
         self._state = store.state
         self._refs = store.shadow.refs
+        self._objects = store.shadow.objects
 
     def next_number(self) -> int:
         """Call under the lock."""
@@ -148,11 +149,13 @@ class Operations:
 
     def since(self, session: str, number: int | None) -> list[Operation]:
         """A session's operations back to one, newest first: what taking that one back takes back. Without a number
-        back to the last that still counts. A prune that is final is passed by, and so is one that happened by itself
-        where nobody asks for it, unless what is to be taken back is about the same branch."""
+        back to the last that still counts. A prune that is final is passed by, with what was done to its branches
+        before, and so is one that happened by itself where nobody asks for it, unless what is to be taken back is about
+        the same branch."""
         found: list[Operation] = []
         passed: list[Operation] = []
         cancelled: set[int] = set()
+        lost: set[tuple[str, RefValue]] = set()  # refs, as they stood, that went with a prune that is final
         for operation in self.newest_first():
             if operation.session != session:
                 continue
@@ -172,18 +175,34 @@ class Operations:
                 continue
             if operation.number != number and operation.kind in (PRUNE, AUTO_PRUNE):
                 if self._is_final(operation):
+                    lost.update((name, old) for name, old, new in operation.refs if new is None)
                     continue
                 if number is None and operation.kind == AUTO_PRUNE:
                     passed.append(operation)
                     continue
+            if operation.number != number and _is_settled(operation, lost):
+                lost.update((name, old) for name, old, _ in operation.refs if old is not None)
+                continue
             found.append(operation)
             if number in (None, operation.number):
+                self._must_lead_back(found)
                 names = {name for one in found for name, _, _ in one.refs}
                 found += [one for one in passed if any(name in names for name, _, _ in one.refs)]
                 return sorted(found, key=lambda one: -one.number)
         if number is None:
             return []
         raise Unknown(f"there is no operation {number} in session {session}", "`snapstore ops` lists them.")
+
+    def _must_lead_back(self, back: list[Operation]) -> None:
+        for operation in back:
+            commit = (operation.from_ or {}).get("commit")
+            if commit and not self._objects.contains(bytes.fromhex(commit)):
+                raise Unknown(
+                    f"operation {operation.number} ({operation.what}) left a turn that was pruned since: "
+                    "there is no way back to it",
+                    "`snapstore goto` goes to any turn that is left; `snapstore ops` lists what happened.",
+                    op=operation.number,
+                )
 
     def _is_final(self, prune: Operation) -> bool:
         """Whether gc has taken what it pruned."""
@@ -194,6 +213,12 @@ class Operations:
 
     def _numbers(self, folder: int) -> list[int]:
         return sorted(_numeric(f"{self._state}/{FOLDER}/{folder}", ".json"))
+
+
+def _is_settled(operation: Operation, lost: set[tuple[str, RefValue]]) -> bool:
+    """Whether all that it did was to put branches where they were lost later."""
+    made = [(name, new) for name, _, new in operation.refs if new is not None]
+    return operation.from_ is None and bool(made) and all(one in lost for one in made)
 
 
 def _numeric(folder: str, ending: str) -> list[int]:
