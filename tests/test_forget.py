@@ -946,6 +946,49 @@ def test_refused_while_the_git_of_a_killed_forget_is_still_at_work(root: Path, s
     assert_gone(store)
 
 
+def test_turns_begin_while_packs_are_made_and_go_before(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Packing takes long where there is much, and an agent that is asked something meanwhile waits for nobody."""
+    _forgettable(root, store)
+    before = all_refs(store)
+
+    def pack(*arguments: Any) -> list[str]:
+        snap(root, "turn", "begin", "-m", "Meanwhile", "--session", "s2", SNAPSTORE_LOCK_TIMEOUT="0")
+        return packing.by_ourselves(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(Busy, match="recorded"):
+        patch.setattr(forgetting, "_packing", lambda _: pack)
+        forget(store, "key")
+    assert {name: oid for name, oid in all_refs(store).items() if "s2" not in name and "notes" not in name} == {
+        name: oid for name, oid in before.items() if "notes" not in name
+    }
+    assert not Path(store.shadow.objects.folder, purge.WORK).exists()
+    write(root / "more", "1")
+    snap(root, "turn", "end", "--session", "s2")
+    assert [commit["subject"] for commit in line(store, "s2")][-1] == "Meanwhile"
+    assert_whole(store)
+    forget(store, "key")
+    assert_gone(store)
+    assert [commit["subject"] for commit in line(store, "s2")][-1] == "Meanwhile"
+
+
+def test_whoever_only_looks_meanwhile_is_in_nobodys_way(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _forgettable(root, store)
+
+    def pack(*arguments: Any) -> list[str]:
+        for command in ("log", "status", "tree", "branches", "du"):
+            snap(root, command, SNAPSTORE_LOCK_TIMEOUT="0")
+        return packing.by_ourselves(*arguments)
+
+    monkeypatch.setattr(forgetting, "_packing", lambda _: pack)
+    forget(store, "key")
+    assert_gone(store)
+    assert_cache_adds_up(store)
+
+
 def test_packs_are_made_once(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     _forgettable(root, store)
     calls: list[object] = []

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from snapstore.errors import Busy, Failed, Unknown, Unsafe
 from snapstore.git import packing
-from snapstore.git.objects import BLOB, COMMIT, GITLINK, TREE
+from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.purge import Purge, refuse_writers, sweep
@@ -23,10 +23,9 @@ from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import byhand, config, former
 from snapstore.timeline.documents import encode
 from snapstore.timeline.meant import Meant
-from snapstore.timeline.needles import LARGEST, Pieces
 from snapstore.timeline.recorder import DISK_REF
 from snapstore.timeline.remapping import Remapping
-from snapstore.timeline.scrub import Scrub
+from snapstore.timeline.scrubbing import scrub_of
 from snapstore.timeline.without import WithoutPaths, WithoutTurn
 from snapstore.worktree.statcache import YOUNG
 
@@ -47,7 +46,6 @@ WHAT = "forgetting"
 _NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/notes/")
 # What a server had when it was last looked at: asked for again when needed.
 _OF_SERVERS = "refs/snapstore/remotes/"
-_MOST_STAYING = 1 << 25  # bytes of files that stay which are looked through for what is no secret
 
 
 class Forgotten:
@@ -122,7 +120,7 @@ class Forgetting:
                 change.look(trees)
                 others = change.copies()
             forgotten = Forgotten()
-            scrub = self._scrub(meant, change, forgotten)
+            scrub, forgotten.unsearched = scrub_of(self._store, meant, change)
             change.scrub = scrub.message
             forgotten.paths, forgotten.copies = sorted(change.paths), sorted(others)
             forgotten.versions = len(change.blobs)
@@ -196,33 +194,6 @@ class Forgetting:
             found[kind].append(at)
         return list(dict.fromkeys(found[COMMIT])), found[TREE]
 
-    def _scrub(self, meant: Meant, change: WithoutPaths, forgotten: Forgotten) -> Scrub:
-        """What takes them out of records. A file may be spoken of by its last part alone, a folder may not."""
-        alone = [path for path in change.paths if not meant.matches(path.rpartition(b"/")[0] or b"/", True)]
-        pieces, objects = Pieces(), self._shadow.objects
-        for blob, path in reversed(change.blobs.items()):
-            pieces.take(path, objects.header(blob)[1], lambda blob=blob: objects.read_kind(blob, BLOB))  # type: ignore[misc]
-        pieces.spare(self._staying(change))
-        forgotten.unsearched = sorted(pieces.left)
-        return Scrub(self._store.root, meant.matches, meant.spelled(), pieces.all, alone)
-
-    def _staying(self, change: WithoutPaths) -> Iterator[bytes]:
-        """The contents of files that are there now and stay, up to a limit."""
-        objects, trees = self._shadow.objects, self._shadow.trees
-        seen = set(change.blobs)
-        room = _MOST_STAYING
-        for commit in dict.fromkeys(self._shadow.refs.list("refs/snapstore/cursor/").values()):
-            for _, (mode, blob) in trees.walk(self._shadow.commit(commit).tree):
-                if mode == GITLINK or blob in seen:
-                    continue
-                seen.add(blob)
-                size = objects.header(blob)[1]
-                if size <= LARGEST:
-                    room -= size
-                    if room < 0:
-                        return
-                    yield objects.read_kind(blob, BLOB)
-
     def _on_disk(self, change: WithoutTurn) -> list[bytes]:
         restorer = self._store.restorer("look", [])
         return sorted(path for path, left in change.left.items() if left is not None and restorer.observe(path) == left)
@@ -264,8 +235,7 @@ class Forgetting:
             return
         pack = self._shadow.objects.finish(writer)
         try:
-            _purge(self._store).prepare(self._roots(moves))
-            refuse_writers(self._shadow.objects)  # once more: that took its time
+            self._prepare(self._roots(moves))
             self._store.journal.carry_out(moves, files, what=WHAT, then=PURGE)
         except BaseException:
             if not self._store.journal.pending():
@@ -278,6 +248,32 @@ class Forgetting:
                 self._store.cache.replace(*cache)
             except OSError as error:  # the next scan reads everything once
                 self._store.log(f"after forgetting: {error}")
+
+    def _prepare(self, roots: set[bytes]) -> None:
+        """Makes the new packs. That takes its time, and nobody is to wait for it: whoever records something meanwhile
+        goes before."""
+        store = self._store
+        before = self._recorded()
+        with store.lock.released():
+            _purge(store).prepare(roots)
+        if store.journal.pending() or self._recorded() != before:
+            raise Busy(
+                "something was recorded in this store while the new packs were made",
+                "Nothing was forgotten. Run it again when no agent is at work here.",
+            )
+        refuse_writers(self._shadow.objects)
+
+    def _recorded(self) -> tuple[object, ...]:
+        """What everything looks like that records something."""
+        refs, state = self._shadow.refs, self._store.state
+        files = {}
+        for folder, _, names in os.walk(state):
+            for name in names:
+                if folder != state or not name.startswith(("lock", "stat", "graph-")):
+                    with suppress(FileNotFoundError):
+                        st = os.stat(f"{folder}/{name}")
+                        files[f"{folder}/{name}"] = (st.st_ino, st.st_mtime_ns, st.st_size)
+        return refs.value("HEAD"), refs.list("refs/"), files
 
     def _roots(self, moves: list[RefMove]) -> set[bytes]:
         """What refs lead to once they have moved."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import contextmanager
 
 from snapstore.errors import Busy
 from snapstore.git.commits import one_line
@@ -12,7 +13,7 @@ from snapstore.worktree import platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
 _HOLDER = 250  # bytes for the holder's name
@@ -35,10 +36,23 @@ class StoreLock:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._depth -= 1
-        if self._depth == 0:
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0 and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Gives it up for a while, so that others get on; whoever holds it for somebody else keeps it. Where it cannot
+        be had again that is raised, and it is not held."""
+        if self._depth != 1:
+            yield
+            return
+        self.__exit__(None, None, None)
+        try:
+            yield
+        finally:
+            self.__enter__()
 
     @property
     def held(self) -> bool:
