@@ -10,7 +10,7 @@ from helpers import all_refs, git
 from machines import Machine, server_refs, sound
 from test_forget import SECRET, holds
 
-from snapstore.share import secrets
+from snapstore.share import secrets, unsharing
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_remote_is_told_later_as_well(ada: Machine, hub: str, how: str, tmp_pa
     assert all_refs(hub)["refs/heads/shell/main"] == all_refs_of(ada)["refs/heads/shell/main"]
     with ada.open() as store:
         assert holds(store, SECRET) == []
-        assert not Path(f"{store.state}/former.json").exists()
+        assert not unsharing.is_due(store)
     cleo = Machine(tmp_path, "cleo")
     cleo.clone(hub)
     assert cleo.prompts() == ada.prompts()
@@ -210,6 +210,22 @@ def test_our_lines_there_that_have_nothing_to_do_with_it_stay(ada: Machine, hub:
     assert any("main-2, which is ours, and gone here" in text for text in said["remotes"][0]["left"]) == gone
     assert SECRET.encode() not in reachable(hub)
     sound(hub)
+
+
+def test_it_does_not_come_back_by_another_way(ada: Machine, hub: str, tmp_path: Path) -> None:
+    """The same repository by another name, and a file that was exported before."""
+    ada.snap("export", str(tmp_path / "before.bundle"))
+    ada.snap("forget", "oops", "--yes")
+    refs = ada.refs("refs/")
+    ada.snap("pull", f"file://{hub}")
+    ada.snap("import", str(tmp_path / "before.bundle"))
+    ada.snap("remote", "add", "two", hub)
+    ada.snap("pull", "two")
+    after = ada.refs("refs/")
+    assert {ref: oid for ref, oid in after.items() if "/heads/" in ref or "/cursor/" in ref} == {
+        ref: oid for ref, oid in refs.items() if "/heads/" in ref or "/cursor/" in ref
+    }
+    ada.whole()
 
 
 def test_remotes_alone_without_a_remote(tmp_path: Path) -> None:

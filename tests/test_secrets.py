@@ -284,6 +284,24 @@ def test_what_stands_before_a_secret_does_not_hide_it(root: Path, store: Store, 
     assert "e" in {os.fsdecode(finding.path or b"") for finding in pushed(store)}
 
 
+def test_a_secret_in_quotes_inside_a_string_is_one(root: Path, store: Store) -> None:
+    open_turn = store.session("s1").begin("Go")
+    text = json.dumps({"text": f'password = "{RANDOM}"'})
+    open_turn.reply(json.dumps({"filler": "x" * (5 << 20), "more": text}))
+    write(root / "a", "x " * 50_000 + text)
+    open_turn.end()
+    assert {finding.kind for finding in pushed(store)} == {"record", "file"}
+
+
+def test_no_line_keeps_a_rule_busy_for_ever(root: Path, store: Store) -> None:
+    """Of headers before a key each can be cut in one way only."""
+    turn(store.session("s1"), root, "Go", a="-----BEGIN PRIVATE KEY-----\n" + "Abc: " * 200 + "!\n")
+    assert pushed(store) == []
+    key = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n" + made(64)
+    turn(store.session("s1"), root, "Go", b=f"-----BEGIN RSA PRIVATE KEY-----\n{key}\n")
+    assert found(pushed(store)) == [("private-key", "b", 1)]
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -7,6 +7,7 @@ milliseconds every 32 turns, and the same again in steps of size. Runs under the
 from __future__ import annotations
 
 import os
+import stat
 
 from snapstore.errors import Failed, Unsafe
 from snapstore.git.packwriter import KEPT_BY, TEMPORARY
@@ -71,11 +72,8 @@ def is_linked(st: os.stat_result) -> bool:
 def is_kept(base: str) -> bool:
     """Whether a pack is not to be packed again. What was linked from the user's repository is spared that while it is
     still theirs too; once they have let go of it, it takes room of ours, with all their history in it."""
-    try:
-        with open(f"{base}.keep", encoding="utf-8", errors="replace") as file:
-            return file.read() != BORROWED
-    except FileNotFoundError:
-        return False
+    said = _said(f"{base}.keep")
+    return said is not None and said.decode("utf-8", "replace") != BORROWED
 
 
 def refuse_links(objects: Objects) -> None:
@@ -156,12 +154,22 @@ def _sweep(objects: Objects) -> int:
     return count
 
 
+def _said(keep: str) -> bytes | None:
+    """What a small file says; None where there is none. Whatever is in its place, nobody waits at it."""
+    try:
+        fd = os.open(keep, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return os.read(fd, 4096) if stat.S_ISREG(os.fstat(fd).st_mode) else b"somebody's"
+    finally:
+        os.close(fd)
+
+
 def _is_left(keep: str) -> bool:
     """Whether a `.keep` file is one of ours whose process has died. A person's, or what was borrowed, is not."""
-    try:
-        with open(keep, "rb") as file:
-            said = file.read(64)
-    except FileNotFoundError:
+    said = _said(keep)
+    if said is None:
         return False
     return not said or (said.startswith(KEPT_BY) and not lives(said[len(KEPT_BY) :].decode("latin-1").strip()))
 

@@ -68,12 +68,13 @@ def check_told(store: Store, remote: Remote) -> None:
 
 
 def without_let_go(store: Store, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """A server's refs but for those that are as we left them there, and that we have none of any more: what was pruned
-    here is not to come back as somebody else's."""
+    """A server's refs but for what was forgotten here, and for those that are as we left them there, and that we have
+    none of any more: what was pruned here is not to come back as somebody else's."""
+    forgotten = former.read(store).commits
     here = store.shadow.refs
     pushed = exchanged(store, remote).pushed
     gone = {(there, commit) for local, (there, commit) in pushed.items() if here.value(local) is None}
-    return {ref: oid for ref, oid in refs.items() if (ref, oid.hex()) not in gone}
+    return {ref: oid for ref, oid in refs.items() if (ref, oid.hex()) not in gone and oid.hex() not in forgotten}
 
 
 def shared_refs(store: Store) -> dict[str, bytes]:

@@ -27,7 +27,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WORDS = _shape(w=_LETTERS + _LETTERS.upper() + "0123456789_-+/")
 _VALUES = bytes(0x71 if byte in b"\"'`" else 0x20 if byte in b" \t\n\r\v\f\\" else 0x77 for byte in range(256))
 # A pattern that begins with one plain letter is quicker than `find`, for once: that looks for the last letter first.
-_IN_QUOTES = re.compile(rb"q(?=w{8,256}q)").finditer
+_IN_QUOTES = re.compile(rb"q(?=w{8,256} {0,3}q)").finditer  # a quote inside a string has a backslash before it
 
 
 def around_tokens(data: bytes) -> bytes:
@@ -57,7 +57,7 @@ def around_values(data: bytes) -> bytes:
     pieces: list[bytes] = []
     for quote in _IN_QUOTES(shape):
         at = quote.start()
-        if data[at - 1] in b"=:> \t\n\r\v\f" and data[max(0, at - 9) : at].rstrip()[-1:] in (b"=", b":", b">"):
+        if data[max(0, at - 12) : at].rstrip(b"\\").rstrip()[-1:] in (b"=", b":", b">"):
             end = shape.index(b"q", at + 9)
             if not is_plain(data, at + 1, end):
                 pieces.append(data[max(0, at - _BEFORE) : end + 1])

@@ -239,7 +239,7 @@ LINES = (
         "a private key's block (PEM, OpenSSH, PGP), also inside JSON or a string",
         (b"-----BEGIN ",),
         rb"-----BEGIN (?:[A-Z0-9]{2,10} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-        rb"(?:(?:[\s\"'+,;>|#*]|\\+[rn\"])|[A-Z][A-Za-z-]{2,20}: [^\r\n\\]{0,100}){0,24}"
+        rb"(?:(?:[\s\"'+,;>|#*]|\\+[rn\"])|[A-Z][A-Za-z-]{2,20}: [^\r\n\\]{0,100}+(?=[\r\n\\])){0,24}"
         rb"(?P<secret>[A-Za-z0-9+/=]{24,76})",
         within=None,
         needs=b"PRIVATE KEY",
@@ -342,8 +342,8 @@ LINES = (
         "`api_key`, `access_key`, `private_key` or `credential` in it, when it mixes letters with "
         "digits or signs at random",
         _PARTS,
-        _REST + rb"[A-Za-z0-9_-]{0,40}[\"']?(?:\s?\])?\s{0,8}(?:=>|:=|==?|:)\s{0,8}"
-        rb"(?P<quote>[\"'`])(?P<secret>[^\"'`\s\\]{8,256})(?P=quote)",
+        _REST + rb"[A-Za-z0-9_-]{0,40}\\{0,3}[\"']?(?:\s?\])?\s{0,8}(?:=>|:=|==?|:)\s{0,8}"
+        rb"\\{0,3}(?P<quote>[\"'`])(?P<secret>[^\"'`\s\\]{8,256})\\{0,3}(?P=quote)",  # also inside a string
         is_secret_value,
         after=rb".*",
         within=around_values,

@@ -80,15 +80,13 @@ def replace(store: Store) -> list[Reach]:
     """Replaces what is ours on every remote by what it became, now or when something was forgotten earlier. One that
     cannot be reached keeps nobody from the others, and is told the next time."""
     found = []
-    remotes = Remotes(store).list()
-    for remote in remotes:
+    for remote in Remotes(store).list():
         reach = Reach(remote)
         found.append(reach)
         try:
             _Replacing(store, remote, former.read(store), reach).run()
             with store.changing():
-                told = former.told(store, remote.name, [one.name for one in remotes])
-                store.journal.carry_out([], told, what=f"forgetting on {remote.name}")
+                store.journal.carry_out([], former.told(store, remote.name), what=f"forgetting on {remote.name}")
         except SnapstoreError as error:
             reach.error = f"{error.message} {error.hint}"
             reach.left = ["everything that was pushed", CLONES]

@@ -1,19 +1,17 @@
-"""What commits were called before something was forgotten: a remote has them under those names until it is told."""
+"""What commits were called before something was forgotten: a remote has them under those names until it is told, and
+whatever else was made before, a bundle or a clone, for good. What comes in by such a name is what was forgotten."""
 
 from __future__ import annotations
-
-import os
 
 from snapstore.timeline.documents import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from snapstore.timeline.store import Store
 
 FILE = "former.json"
-_REMOTES = "remotes.json"
 
 
 class Former:
@@ -43,9 +41,7 @@ def read(store: Store) -> Former:
 
 
 def after(store: Store, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[str, bytes | None]:
-    """The file as it is to be once commits have new ids, for the change that gives them; nothing without remotes."""
-    if not os.path.exists(f"{store.state}/{_REMOTES}"):
-        return {}
+    """The file as it is to be once commits have new ids, for the change that gives them."""
     known = read(store)
     moved = {old.hex(): now.hex() for old, now in new.items()}
     commits = {old: moved.get(now, now) for old, now in known.commits.items()}
@@ -55,8 +51,8 @@ def after(store: Store, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[
     return {FILE: encode(Former(commits={**moved, **commits}, gone=sorted(gone)))}
 
 
-def told(store: Store, remote: str, others: Iterable[str]) -> dict[str, bytes | None]:
-    """The file once a remote has been told; None when all have."""
+def told(store: Store, remote: str) -> dict[str, bytes | None]:
+    """The file once a remote has been told."""
     known = read(store)
     known.done = sorted({*known.done, remote})
-    return {FILE: None if set(others) <= set(known.done) else encode(known)}
+    return {FILE: encode(known)}
