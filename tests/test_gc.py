@@ -761,6 +761,30 @@ def test_a_full_store_lets_go_of_what_it_may_and_says_what_it_cannot(root: Path,
     assert_whole(store)
 
 
+def test_what_was_let_go_of_just_now_is_not_said_to_be_all(root: Path, full: Session) -> None:
+    """It is too young to go, and goes by itself: nobody has to set the limit higher for it."""
+    store = full.store
+    store.configure(max_store_size=100_000)
+    unreferenced(store, os.urandom(50_000))
+    keeping.keep(store)
+    last = logbook.last(f"{store.folder}/log")[-1]
+    assert "freed within hours" in last and "set max_store_size" not in last
+    age(store, 7200)
+    keeping.keep(store)
+    assert "what may go is gone" in logbook.last(f"{store.folder}/log")[-1]
+
+
+def test_what_lies_beside_the_packs_counts_for_the_limit(root: Path, full: Session) -> None:
+    store = full.store
+    packed = sum(keeping._pack_sizes(store))
+    said: list[str] = []
+    store.say = said.append
+    Path(store.state, "stat").write_bytes(bytes(2_000_000))
+    store.configure(max_store_size=packed + 1_000_000)
+    keeping.look(store, folded=False)
+    assert any("% of max_store_size" in text for text in said)
+
+
 @pytest.mark.parametrize("file", ["shallow", "info/grafts"])
 def test_a_history_that_was_cut_short_for_git_is_not_taken_for_garbage(
     root: Path, store: Store, session: Session, file: str
@@ -784,10 +808,19 @@ def test_a_work_tree_that_somebody_made_with_git_keeps_its_commits(
     write(there / "mine", "x")
     git_in(there, "add", ".")
     git_in(there, "commit", "-qm", "nobody else's")
+    write(there / "staged", "not yet committed")
+    git_in(there, "add", "staged")
+    plain_git(store.shadow.git_dir, "--work-tree", str(there), "add", "mine")
+    git_in(
+        there, "update-ref", "refs/bisect/bad", git_in(there, "commit-tree", "-m", "b", "HEAD^{tree}").decode().strip()
+    )
     age(store, 99 * 86400)
     gc.collect(store, grace=0, git=way)
     assert git_in(there, "log", "-1", "--format=%s") == b"nobody else's\n"
-    assert git_in(there, "status", "--porcelain") == b""
+    assert git_in(there, "status", "--porcelain") == b"A  staged\n"
+    assert git_in(there, "show", ":staged") == b"not yet committed"
+    assert git_in(there, "log", "-1", "--format=%s", "refs/bisect/bad") == b"b\n"
+    assert plain_git(store.shadow.git_dir, "show", ":mine") == b"x"
     assert_whole(store)
 
 

@@ -52,7 +52,7 @@ def _print(context: Context, found: DiskUse, limit: int) -> None:
             ": `snapstore prune --safety`",
         )
     if found.unreferenced:
-        row(found.unreferenced, "nothing refers to", ": `snapstore gc`")
+        row(found.unreferenced, "nothing refers to", ": `snapstore gc` drops it once it is old enough")
     if found.borrowed:
         row(found.borrowed, "besides, shared with your own repository", ": takes no room")
     out.line("By session", BOLD)

@@ -55,7 +55,7 @@ def _tell(context: Context, done: Collected, grace: int) -> None:
         until = f" until they are {spell_duration(grace)} old" if grace else ": they were written just now"
         out.line(f"{packed.waiting:,} more that nothing refers to stay{until}.")
     if done.expired:
-        number = "1 pruned branch is" if done.expired == 1 else f"{done.expired:,} pruned branches are"
+        number = "1 pruned branch or saved state is" if done.expired == 1 else f"{done.expired:,} that were pruned are"
         out.line(f"{number} gone for good.")
     if done.leftovers:
         out.line(f"Removed {done.leftovers:,} leftovers of killed processes.")

@@ -10,6 +10,7 @@ import shlex
 import stat
 
 from snapstore.errors import Busy
+from snapstore.worktree.gitindex import IndexUnreadable, read_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,25 @@ def heads(git_dir: str) -> set[bytes]:
             if name.endswith("HEAD") and stat.S_ISREG(os.lstat(f"{folder}/{name}").st_mode):
                 with open(f"{folder}/{name}", "rb") as file:
                     found.update(_ids(file.read(_LARGEST).splitlines()))
+    return found
+
+
+def staged(git_dir: str) -> set[bytes]:
+    """What is in git's index, of work trees too, and in the refs that each of those has for itself."""
+    found: set[bytes] = set()
+    for folder in (git_dir, *work_trees(git_dir)):
+        path = f"{folder}/index"
+        if os.path.isfile(path):
+            try:
+                found.update(head[40:60] for head in read_index(os.fsencode(path)).entries.values())
+            except IndexUnreadable:
+                continue  # nor can git go on with it
+    for folder in work_trees(git_dir):
+        for place, _, names in os.walk(f"{folder}/refs"):
+            for name in names:
+                if os.path.isfile(f"{place}/{name}"):
+                    with open(f"{place}/{name}", "rb") as file:
+                        found.update(_ids(file.read(_LARGEST).splitlines()))
     return found
 
 

@@ -102,7 +102,7 @@ def roots(store: Store) -> set[bytes]:
     refs = store.shadow.refs
     store.shadow.objects.refresh()
     found = set(refs.list("refs/").values())
-    maybe = byhand.heads(store.shadow.git_dir)
+    maybe = byhand.heads(store.shadow.git_dir) | byhand.staged(store.shadow.git_dir)
     maybe |= {oid for rows in refs.logged().values() for _, old, new in rows for oid in (old, new)}
     store.cache.load()
     if store.cache.coverage is not None:

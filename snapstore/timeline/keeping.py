@@ -46,7 +46,7 @@ class Pruned:
 def look(store: Store, *, folded: bool) -> None:
     """After a change: says that the store is nearly full, and starts a gc where one is due."""
     sizes = _pack_sizes(store)
-    full = bool(store.header.max_store_size) and _tell_how_full(store, sum(sizes))
+    full = bool(store.header.max_store_size) and _tell_how_full(store, sum(sizes) + _beside_packs(store))
     if (full or (folded and store.header.gc_auto and is_due(store, sizes))) and _has_rested(store):
         from snapstore.timeline.afterturn import start
 
@@ -101,9 +101,11 @@ def keep(store: Store) -> None:
         except SnapstoreError as error:  # what is in its way is in no gc's
             store.log(f"prune: {error}")
         if pressed:
-            collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
+            done = collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
             left = folder_size(store.folder)
-            if left >= limit:
+            if left >= limit and done.packed.waiting:
+                store.log(f"{warning(store, left)}; what was let go of just now is freed within hours")
+            elif left >= limit:
                 store.log(
                     f"{warning(store, left)}; what may go is gone, so set max_store_size higher, or delete branches"
                 )
@@ -173,6 +175,17 @@ def _pack_sizes(store: Store) -> list[int]:
         if not is_linked(st) and not is_kept(pack.base):
             sizes.append(st.st_size)
     return sizes
+
+
+def _beside_packs(store: Store) -> int:
+    """What else takes much room, as far as that is quickly told: indexes of packs, and what is known of the disk."""
+    size = 0
+    for path in (*(f"{pack.base}.idx" for pack in store.shadow.objects.packs()), f"{store.state}/stat"):
+        try:
+            size += os.stat(path).st_size
+        except FileNotFoundError:
+            continue
+    return size
 
 
 def _has_rested(store: Store) -> bool:
