@@ -917,6 +917,13 @@ def test_refused_while_a_push_is_at_work(root: Path, store: Store) -> None:
     assert_gone(store)
 
 
+def test_nobody_waits_at_what_is_only_called_like_the_mark_of_a_push(root: Path, store: Store) -> None:
+    _forgettable(root, store)
+    os.mkfifo(Path(store.shadow.objects.pack_folder, "pack-" + "2" * 40 + ".keep"))
+    forget(store, "key")
+    assert_gone(store)
+
+
 def test_refused_while_the_git_of_a_killed_forget_is_still_at_work(root: Path, store: Store, tmp_path: Path) -> None:
     """It saw all that there was when it began, and leaves a pack of it behind."""
     _forgettable(root, store)

@@ -72,7 +72,7 @@ def is_linked(st: os.stat_result) -> bool:
 def is_kept(base: str) -> bool:
     """Whether a pack is not to be packed again. What was linked from the user's repository is spared that while it is
     still theirs too; once they have let go of it, it takes room of ours, with all their history in it."""
-    said = _said(f"{base}.keep")
+    said = what_it_says(f"{base}.keep")
     return said is not None and said.decode("utf-8", "replace") != BORROWED
 
 
@@ -154,7 +154,7 @@ def _sweep(objects: Objects) -> int:
     return count
 
 
-def _said(keep: str) -> bytes | None:
+def what_it_says(keep: str) -> bytes | None:
     """What a small file says; None where there is none. Whatever is in its place, nobody waits at it."""
     try:
         fd = os.open(keep, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -168,7 +168,7 @@ def _said(keep: str) -> bytes | None:
 
 def _is_left(keep: str) -> bool:
     """Whether a `.keep` file is one of ours whose process has died. A person's, or what was borrowed, is not."""
-    said = _said(keep)
+    said = what_it_says(keep)
     if said is None:
         return False
     return not said or (said.startswith(KEPT_BY) and not lives(said[len(KEPT_BY) :].decode("latin-1").strip()))

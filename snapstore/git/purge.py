@@ -21,7 +21,15 @@ from hashlib import sha1
 
 from snapstore.errors import Busy, Interrupted
 from snapstore.git.atwork import git_at_work
-from snapstore.git.housekeeping import ABANDONED, is_at_work, is_linked, lives, must_have_room, refuse_links
+from snapstore.git.housekeeping import (
+    ABANDONED,
+    is_at_work,
+    is_linked,
+    lives,
+    must_have_room,
+    refuse_links,
+    what_it_says,
+)
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
 from snapstore.git.packs import Pack
@@ -184,10 +192,9 @@ def _writer(keep: str) -> str:
     try:
         if time.time() - os.stat(keep).st_mtime > ABANDONED:
             return ""
-        with open(keep, "rb") as file:
-            said = file.read(64)
     except FileNotFoundError:
         return ""
+    said = what_it_says(keep) or b""
     return said[len(KEPT_BY) :].decode("latin-1").strip() if said.startswith(KEPT_BY) else ""
 
 
