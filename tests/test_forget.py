@@ -46,7 +46,8 @@ from snapstore.git.repack import Repack
 from snapstore.timeline import forgetting
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.conversation import AgentSession, Conversations
-from snapstore.timeline.forgetting import Forgetting, Forgotten
+from snapstore.timeline.forgetting import Forgetting
+from snapstore.timeline.forgotten import Forgotten
 from snapstore.timeline.ops import Operations
 
 SECRET = "".join(random.Random(11).choices(string.ascii_letters + string.digits, k=30)) + "x7"
@@ -964,7 +965,8 @@ def test_turns_begin_while_packs_are_made_and_go_before(
         snap(root, "turn", "begin", "-m", "Meanwhile", "--session", "s2", SNAPSTORE_LOCK_TIMEOUT="0")
         return packing.by_ourselves(*arguments)
 
-    with monkeypatch.context() as patch, pytest.raises(Busy, match="recorded"):
+    with monkeypatch.context() as patch, pytest.raises(Busy, match="a turn is open in session s2"):
+        patch.setattr(forgetting, "_QUICK", 0)
         patch.setattr(forgetting, "_packing", lambda _: pack)
         forget(store, "key")
     assert {name: oid for name, oid in all_refs(store).items() if "s2" not in name and "notes" not in name} == {
@@ -980,6 +982,31 @@ def test_turns_begin_while_packs_are_made_and_go_before(
     assert [commit["subject"] for commit in line(store, "s2")][-1] == "Meanwhile"
 
 
+def test_it_gives_way_to_turns_a_few_times_and_then_comes_to_its_end(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _forgettable(root, store)
+    asked: list[int] = []
+
+    def pack(*arguments: Any) -> list[str]:
+        asked.append(len(asked))
+        if len(asked) <= 3:
+            command = ["sh", "-c", f"echo {len(asked)} > more; echo {SECRET} {len(asked)} > key"]
+            snap(root, "run", "-q", "-m", f"Meanwhile {len(asked)}", "--session", "s2", "--", *command)
+        else:
+            snap(root, "turn", "begin", "-m", "Waits", "--session", "s2", status=11, SNAPSTORE_LOCK_TIMEOUT="0")
+        return packing.by_ourselves(*arguments)
+
+    monkeypatch.setattr(forgetting, "_QUICK", 0)
+    monkeypatch.setattr(forgetting, "_packing", lambda _: pack)
+    forgotten = forget(store, "key")
+    assert len(asked) == 4 and forgotten.never == store.header.never_capture == ["/key"]
+    told = [commit["subject"] for commit in line(store, "s2")]
+    assert [subject for subject in told if subject.startswith("Meanwhile")] == [f"Meanwhile {n}" for n in (1, 2, 3)]
+    assert_gone(store)
+    assert_cache_adds_up(store)
+
+
 def test_whoever_only_looks_meanwhile_is_in_nobodys_way(
     root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -990,6 +1017,7 @@ def test_whoever_only_looks_meanwhile_is_in_nobodys_way(
             snap(root, command, SNAPSTORE_LOCK_TIMEOUT="0")
         return packing.by_ourselves(*arguments)
 
+    monkeypatch.setattr(forgetting, "_QUICK", 0)
     monkeypatch.setattr(forgetting, "_packing", lambda _: pack)
     forget(store, "key")
     assert_gone(store)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from snapstore.cli.context import Context
     from snapstore.cli.output import Output
     from snapstore.share.unsharing import Reach
-    from snapstore.timeline.forgetting import Forgetting, Forgotten
+    from snapstore.timeline.forgetting import Forgetting
+    from snapstore.timeline.forgotten import Forgotten
     from snapstore.timeline.session import Session
 
 
@@ -24,7 +25,8 @@ def forget(
     context: Context, *, target: str | None, dry_run: bool, yes: bool, copies: bool, recapture: bool, remotes: bool
 ) -> int:
     from snapstore.share import unsharing
-    from snapstore.timeline.forgetting import Forgetting, Forgotten
+    from snapstore.timeline.forgetting import Forgetting
+    from snapstore.timeline.forgotten import Forgotten
 
     if target is None and (copies or recapture or not remotes):
         raise Usage("what is to be forgotten?", "Name a file, a folder, a pattern or a turn; see `forget --help`.")

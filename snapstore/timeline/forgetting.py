@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from snapstore.errors import Busy, Failed, Unknown, Unsafe
 from snapstore.git import packing
@@ -22,6 +22,7 @@ from snapstore.git.repack import Repack
 from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import byhand, config, former
 from snapstore.timeline.documents import encode
+from snapstore.timeline.forgotten import Forgotten
 from snapstore.timeline.meant import Meant
 from snapstore.timeline.recorder import DISK_REF
 from snapstore.timeline.remapping import Remapping
@@ -46,41 +47,12 @@ WHAT = "forgetting"
 _NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/notes/")
 # What a server had when it was last looked at: asked for again when needed.
 _OF_SERVERS = "refs/snapstore/remotes/"
+_QUICK = 1 << 25  # bytes that are packed in the time that anybody waits for the lock
+_GIVES_WAY = 3  # times
 
 
-class Forgotten:
-    """What went, or with a dry run would go."""
-
-    __slots__ = (
-        "commits",
-        "copies",
-        "dry_run",
-        "lost_refs",
-        "never",
-        "new",
-        "on_disk",
-        "paths",
-        "records",
-        "refs",
-        "turn",
-        "unsearched",
-        "versions",
-    )
-
-    def __init__(self) -> None:
-        self.paths: list[bytes] = []
-        self.turn: bytes | None = None
-        self.versions = 0  # contents that no commit holds any more at these paths
-        self.commits = 0  # that have other ids now
-        self.records = 0  # of turns from which something was taken out
-        self.refs = 0
-        self.lost_refs: list[str] = []  # that led to a forgotten content itself
-        self.copies: list[bytes] = []  # where the same content is that was not forgotten: other paths; for a turn, any
-        self.on_disk: list[bytes] = []  # as the forgotten turn left them: the next turn takes them in again
-        self.unsearched: list[bytes] = []  # whose content was too much to look for all of it in what was said
-        self.never: list[str] = []  # patterns that were added to never_capture
-        self.new: dict[bytes, bytes] = {}  # what became of commits
-        self.dry_run = False
+class _Overtaken(Busy):
+    """Begun in vain: the store is another by now."""
 
 
 class Forgetting:
@@ -90,6 +62,7 @@ class Forgetting:
         self._store = store
         self._shadow = store.shadow
         self._progress = progress
+        self._keeps_lock = False
 
     def paths(
         self,
@@ -103,7 +76,10 @@ class Forgetting:
         """Forgets files and folders by name, and all files that match patterns, as in `.gitignore`, in every tree and
         record. They are never captured again, unless `recapture` is asked for. With `copies` also where the same
         content lies under other names."""
-        meant = Meant(names, patterns)
+        names, patterns = list(names), list(patterns)
+        return self._tried(lambda: self._paths(Meant(names, patterns), patterns, copies, recapture, dry_run))
+
+    def _paths(self, meant: Meant, patterns: Iterable[str], copies: bool, recapture: bool, dry_run: bool) -> Forgotten:
         with self._alone(dry_run) as writer:
             trees = self._all_trees()
             change = WithoutPaths(self._shadow, writer, meant.matches)
@@ -130,6 +106,9 @@ class Forgetting:
 
     def turn(self, commit: bytes, *, dry_run: bool = False) -> Forgotten:
         """Forgets one turn, as if it had never been; what came after it keeps its own changes."""
+        return self._tried(lambda: self._turn(commit, dry_run))
+
+    def _turn(self, commit: bytes, dry_run: bool) -> Forgotten:
         with self._alone(dry_run) as writer:
             change = WithoutTurn(self._shadow, writer, commit)
             forgotten = Forgotten()
@@ -140,6 +119,16 @@ class Forgetting:
         return forgotten
 
     # How.
+
+    def _tried(self, work: Callable[[], Forgotten]) -> Forgotten:
+        """Whoever records something while packs are made goes before, but not for ever."""
+        for _ in range(_GIVES_WAY):
+            try:
+                return work()
+            except _Overtaken:
+                continue
+        self._keeps_lock = True
+        return work()
 
     @contextmanager
     def _alone(self, dry_run: bool) -> Iterator[PackWriter]:
@@ -250,18 +239,15 @@ class Forgetting:
                 self._store.log(f"after forgetting: {error}")
 
     def _prepare(self, roots: set[bytes]) -> None:
-        """Makes the new packs. That takes its time, and nobody is to wait for it: whoever records something meanwhile
-        goes before."""
-        store = self._store
+        """Makes the new packs. Where that takes its time nobody is to wait for it."""
+        store, objects = self._store, self._shadow.objects
         before = self._recorded()
-        with store.lock.released():
+        quick = sum(pack.size() for pack in objects.packs()) <= _QUICK
+        with nullcontext() if quick or self._keeps_lock else store.lock.released():
             _purge(store).prepare(roots)
         if store.journal.pending() or self._recorded() != before:
-            raise Busy(
-                "something was recorded in this store while the new packs were made",
-                "Nothing was forgotten. Run it again when no agent is at work here.",
-            )
-        refuse_writers(self._shadow.objects)
+            raise _Overtaken("something was recorded in this store while the new packs were made")
+        refuse_writers(objects)
 
     def _recorded(self) -> tuple[object, ...]:
         """What everything looks like that records something."""
