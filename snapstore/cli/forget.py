@@ -73,14 +73,17 @@ def _meant(
         path: bytes | None = below(root, target)
     except Unsafe:
         path = None
-    turn = turn_of(session, target, path)
+    with session.store.lock:  # another forget would take away what was just read
+        session.store.shadow.objects.refresh()
+        turn = turn_of(session, target, path)
+        if turn is None and path is not None:
+            names, patterns = files_of(session, target, path, below(root, "."))
     if turn is not None:
         if copies or recapture:
             raise Usage("--copies and --recapture are for files", "Leave them out for a turn.")
         return lambda dry_run: forgetting.turn(turn, dry_run=dry_run)
     if path is None:
         raise Unsafe(f"{target!r} is not below {os.fsdecode(root)}", "Name files of this project, or a turn.")
-    names, patterns = files_of(session, target, path, below(root, "."))
     return lambda dry_run: forgetting.paths(names, patterns, copies=copies, recapture=recapture, dry_run=dry_run)
 
 
