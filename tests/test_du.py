@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers import git_in, turn, write
+from machines import Machine
 from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
@@ -134,3 +135,11 @@ def test_du_costs_what_is_stored_not_branches_times_that(root: Path, store: Stor
     store.shadow.trees.read = counted  # type: ignore[method-assign]
     DiskUse(store).measure()
     assert opened < 200
+
+
+def test_what_sharing_keeps_is_no_file_of_the_project(ada: Machine) -> None:
+    ada.pull()
+    with ada.open() as store:
+        found = DiskUse(store).measure()
+        assert set(found.files) == {b"poem", b"title"}
+        assert found.records > 0

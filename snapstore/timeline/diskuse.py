@@ -34,6 +34,7 @@ _PLACES = {
     "refs/snapstore/safety/": "safety",
     "refs/tags/": "checkpoint",
 }
+_OF_SHARING = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/snapstore/remotes/")
 _LARGEST = 20
 _DEPTH = 2  # folders of a path that are told apart
 
@@ -87,8 +88,10 @@ class DiskUse:
         refs = self._store.shadow.refs.list("refs/")
         told = None if only is None else set(only)
         bits: list[tuple[bytes, int]] = []
+        said: list[bytes] = []
         for name, oid in sorted(refs.items()):
-            if name == notes.REF:
+            if name == notes.REF or name.startswith(_OF_SHARING):
+                said.append(oid)
                 continue
             if name.startswith(tuple(_PLACES)) and (told is None or name in told):
                 self.holders.append(Holder(name, oid))
@@ -97,7 +100,7 @@ class DiskUse:
                 bits.append((oid, 1))  # held, but by no branch
         self._hand_down(bits)
         self._add_up()
-        self._count_records(refs.get(notes.REF))
+        self._count_records(said)
         counted = sum(self.sizes[oid] for oid in self._masks if oid in self.sizes)
         self.unreferenced = max(sum(self.sizes.values()) - counted - self.records, 0)
         return self
@@ -211,20 +214,28 @@ class DiskUse:
                     alone = not mask & ~bits
                     self.sessions[session] = (exclusive + size * alone, shared + size * (not alone))
 
-    def _count_records(self, tip: bytes | None) -> None:
-        if tip is None:
-            return
+    def _count_records(self, tips: Iterable[bytes]) -> None:
+        """What was said in turns, and what machines say of themselves and of it."""
+        shadow = self._store.shadow
+        found: set[bytes] = set()
+        commits, trees = list(tips), []
         try:
-            top = self._store.shadow.commit(tip).tree
-            found = {tip, top}
-            waiting = [top]
-            while waiting:
-                for mode, child in self._store.shadow.trees.read(waiting.pop()).values():
-                    found.add(child)
-                    if mode == FOLDER:
-                        waiting.append(child)
+            while commits:
+                oid = commits.pop()
+                if oid not in found:
+                    found.add(oid)
+                    commit = shadow.commit(oid)
+                    commits += commit.parents
+                    trees.append(commit.tree)
+            while trees:
+                oid = trees.pop()
+                if oid not in found:
+                    found.add(oid)
+                    below = shadow.trees.read(oid).values()
+                    trees += [child for mode, child in below if mode == FOLDER]
+                    found.update(child for mode, child in below if mode != FOLDER)
         except SnapstoreError:
-            return
+            pass  # `check` is for that
         self.records = sum(self.sizes.get(oid, 0) for oid in found if oid not in self._masks)
 
     def _kind(self, oid: bytes) -> bytes | None:
