@@ -82,7 +82,8 @@ class Check:
                 self._walk_tree(oid, name)
             elif kind == COMMIT:
                 self._walk_commits(oid, name)
-        if not isinstance(self._shadow.refs.value("HEAD"), str):
+        head = self._shadow.refs.value("HEAD")  # a person may have detached it
+        if head is None or (isinstance(head, bytes) and not self._shadow.objects.contains(head)):
             self._report.problems.append({"where": "HEAD", "message": "HEAD is missing or damaged"})
 
     def _walk_commits(self, tip: bytes, where: str) -> None:
