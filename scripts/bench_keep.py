@@ -28,7 +28,7 @@ def keep(bench: Bench, tree: Path, size: int) -> None:
     store of its own; with git's help and without."""
     bench.forget()
     stores = bench.work / "stores"
-    files = sorted(path for path in tree.rglob("*.*") if path.is_file())
+    files = sorted(path for path in tree.rglob("*.*") if path.is_file() and ".git" not in path.parts)
     _record(tree, files)
     took: dict[str, float] = {}
     left: dict[str, int] = {}
