@@ -22,7 +22,7 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
     try:
         from snapstore.web.server import Server
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("fastapi", "uvicorn", "starlette"):
+        if (error.name or "snapstore").partition(".")[0] == "snapstore":
             raise
         hint = "Install them with `pip install 'snapstore[ui]'`."
         raise Usage("the packages of the page are missing", hint) from None
