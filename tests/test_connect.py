@@ -558,6 +558,13 @@ def test_the_program_that_runs_is_the_one_that_is_named(tmp_path: Path, monkeypa
     link.symlink_to(script)
     assert running_program({"PATH": str(link.parent)}) == ["snapstore"]
     assert INSTALLATIONS["claude"].command("user", [str(script)]) == f"'{script}' hook claude"
+    inside = fake(tmp_path / "env" / "bin", "")
+    put(tmp_path / "env" / "pyvenv.cfg", "home = /usr/bin\n")
+    monkeypatch.setattr(sys, "argv", [str(inside)])
+    assert running_program({"PATH": str(inside.parent)}) == [str(inside)], "an agent starts where it is not activated"
+    link.unlink()
+    link.symlink_to(inside)
+    assert running_program({"PATH": str(link.parent)}) == ["snapstore"]
     monkeypatch.setattr(sys, "argv", ["/x/snapstore/__main__.py"])
     assert running_program({"PATH": str(link.parent)}) == [sys.executable, "-P", "-m", "snapstore"]
 

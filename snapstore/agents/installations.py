@@ -112,14 +112,20 @@ def user_home(environ: Mapping[str, str]) -> str:
 
 
 def running_program(environ: Mapping[str, str]) -> list[str]:
-    """The words that start the program that is running, from any folder."""
+    """The words that start the program that is running, from any folder and any shell."""
     script = os.path.abspath(sys.argv[0])
     if os.path.basename(script) != "snapstore" or not os.access(script, os.X_OK):
         # -P: else a folder named snapstore in the project would be run instead
         return [sys.executable, "-P", "-m", "snapstore"]
     found = shutil.which("snapstore", path=environ.get("PATH"))
-    same = found is not None and os.path.isabs(found) and os.path.samefile(found, script)
-    return ["snapstore"] if same else [script]
+    if found is None or not os.path.isabs(found) or not os.path.samefile(found, script) or _in_environment(found):
+        return [script]
+    return ["snapstore"]
+
+
+def _in_environment(program: str) -> bool:
+    """Whether $PATH leads there only while a virtual environment is activated: most agents are started without."""
+    return os.path.exists(os.path.join(os.path.dirname(os.path.dirname(program)), "pyvenv.cfg"))
 
 
 def program_of(command: str) -> str:
