@@ -584,7 +584,8 @@ def test_a_target_that_is_none(agent: Talking, root: Path, target: str) -> None:
 
 
 def test_sessions_are_a_tree(agent: Talking, root: Path, home: Path) -> None:
-    """S1-15, S1-19, S1-20, S1-28: each with its parent, the turn it was forked after, and an index entry of its own."""
+    """S1-15, S1-19, S1-20, S1-23, S1-28, S1-35: each below its parent, with the turn it was forked after, and an index
+    entry of its own, which counts what the fork was made with (S1-16)."""
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
@@ -602,9 +603,12 @@ def test_sessions_are_a_tree(agent: Talking, root: Path, home: Path) -> None:
     assert entries[ID]["parentSessionId"] is None
     assert entries[forked.known.id]["parentSessionId"] == ID
     assert entries[forked.known.id]["rewindFromTurn"] == 2
-    assert entries[forked.known.id]["messageCount"] == 2
-    assert entries[forked.known.id]["firstPrompt"] == "Another way"
+    assert entries[forked.known.id]["messageCount"] == 4 + 2
+    assert entries[forked.known.id]["firstPrompt"] == "Prompt 1"
     assert entries[ID]["messageCount"] == 6
+    waiting = entries[below.known.id]  # nobody has spoken in it yet
+    assert (waiting["parentSessionId"], waiting["rewindFromTurn"]) == (ID, 2)
+    assert (waiting["messageCount"], waiting["firstPrompt"], waiting["modified"]) == (4, "Prompt 1", waiting["created"])
     for entry in entries.values():
         assert entry["created"] and entry["modified"]
     text = snapstore(root, "sessions")

@@ -15,12 +15,15 @@ from snapstore.timeline.graph import Graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from snapstore.timeline.conversation import AgentSession
     from snapstore.timeline.graph import GraphNode
     from snapstore.timeline.store import Store
+
+    # The first turn that it holds, the last that was spoken in it, and how many messages there are.
+    Talk = tuple[GraphNode, GraphNode | None, int]
 
 
 class SessionLine:
@@ -71,7 +74,7 @@ def read_sessions(store: Store, spoken: Spoken | None = None) -> list[SessionLin
         try:
             graph = Graph(store, name)
             _describe(line, graph)
-            said = spoken.in_session(graph) if name in known else {}
+            said = spoken.in_session(graph, known[name]) if name in known else {}
         except SnapstoreError:
             lines.append(line)
             continue
@@ -120,14 +123,23 @@ class Spoken:
                     self._said.pop(commit, None)
             self._tree = tree
 
-    def in_session(self, graph: Graph) -> dict[str, tuple[GraphNode, GraphNode, int]]:
-        """By the agent's id: its first and last turn, and its messages."""
-        found: dict[str, tuple[GraphNode, GraphNode, int]] = {}
+    def in_session(self, graph: Graph, known: Iterable[AgentSession]) -> dict[str, Talk]:
+        """By the agent's id: what it holds. A fork holds what was said on the way to where it was made (S1-16)."""
+        found: dict[str, Talk] = {}
+        on_the_way: dict[bytes, Talk] = {}  # by node
         for node in graph.by_seq():
+            before = on_the_way.get(node.parent) if node.parent is not None else None
             said = self._said.get(node.oid) if node.kind == "turn" else None
             if said is not None:
-                first, _, messages = found.get(said[0], (node, node, 0))
-                found[said[0]] = (first, node, messages + 1 + said[1])
+                found[said[0]] = _longer(found.get(said[0]), node, said[1])
+                before = _longer(before, node, said[1])
+            if before is not None:
+                on_the_way[node.oid] = before
+        for one in known:
+            held = on_the_way.get(bytes.fromhex(one.fork_commit)) if one.fork_commit else None
+            if held is not None:
+                own = found.get(one.id)
+                found[one.id] = (held[0], own[1] if own else None, held[2] + (own[2] if own else 0))
         return found
 
     def compaction(self, graph: Graph, oid: bytes) -> GraphNode | None:
@@ -141,6 +153,11 @@ class Spoken:
         return None
 
 
+def _longer(talk: Talk | None, node: GraphNode, replies: int) -> Talk:
+    first, _, messages = talk or (node, None, 0)
+    return first, node, messages + 1 + replies
+
+
 def _said(note: bytes) -> tuple[str, int, bool] | None:
     """The record is a note, which anyone can write."""
     try:
@@ -152,9 +169,7 @@ def _said(note: bytes) -> tuple[str, int, bool] | None:
     return (id, replies, compacted) if isinstance(id, str) else None
 
 
-def _entry(
-    one: AgentSession, spoken: Mapping[str, tuple[GraphNode, GraphNode, int]], *, current: bool
-) -> dict[str, Any]:
+def _entry(one: AgentSession, spoken: Mapping[str, Talk], *, current: bool) -> dict[str, Any]:
     """In the words that agents' own indexes use (S1-15, S1-19)."""
     turns = spoken.get(one.id)
     return {
@@ -165,7 +180,7 @@ def _entry(
         "rewindFromTurn": one.fork_turn,
         "rewindedAt": one.forked_at,
         "created": one.created,
-        "modified": timestamp(turns[1].seconds) if turns else one.created,
+        "modified": timestamp(turns[1].seconds) if turns and turns[1] else one.created,
         "messageCount": turns[2] if turns else 0,
         "firstPrompt": turns[0].subject if turns else "",
         "title": one.title,
