@@ -167,7 +167,8 @@ class _Attempt:
         self.survey = Survey(store, refs)
         own = own_refs(store)
         history = self._ancestry.asked()
-        seen = self.survey.seen(store, store.foreign())
+        pushed = exchanged(store, self._remote).pushed.values()
+        seen = {ref: bytes.fromhex(commit) for ref, commit in pushed} | self.survey.seen(store, store.foreign())
         names = publish(own, self.survey.server, self._me, history, seen)
         branches: Updates = dict(updates(own, names, self.survey.server, history))
         if self._with_safety:
@@ -280,12 +281,24 @@ class _Attempt:
             found[notes.REF] = (theirs, shadow.notes_commit(writer, merged, self._seconds, parents))
         known = self.survey.claims.get(self._me.id)
         claimed = {**(known.refs if known is not None else {}), **{name: ref for ref, name in names.items()}}
-        claims = Claims(self._me, claimed, set(claimed).difference(names.values()))
+        claims = Claims(self._me, claimed, self._retired(known, names))
         if known is None or _said(known) != _said(claims):
             ref = f"{PREFIX}{self._me.id}"
             former = refs.get(ref)
             found[ref] = (former, write_claims(shadow, writer, claims, former, self._seconds))
         return found
+
+    def _retired(self, known: Claims | None, names: Mapping[str, str]) -> set[str]:
+        """What has another name here by now, or none. Not what others have moved, or we never had: a home that was
+        copied, or went back to a backup, finds refs under its own id there that are alive elsewhere."""
+        if known is None:
+            return set()
+        ours = set(known.refs)
+        if self._remote.name:
+            there = self.survey.server.refs
+            pushed = exchanged(self._store, self._remote).pushed.values()
+            ours = {ref for ref, commit in pushed if ref in known.refs and ref in there and there[ref].hex() == commit}
+        return (known.retired | ours).difference(names.values())
 
     def _send(self, branches: Updates, objects: list[bytes], words: Updates, about: list[bytes]) -> dict[str, str]:
         connection, source = self._connection, self._shadow.objects
