@@ -538,6 +538,23 @@ def test_fork_goes_there_and_says_how_to_go_on(agent: Talking, root: Path) -> No
     assert f"Go on with: {' '.join(document['fork']['command'])}" in text
 
 
+def test_every_move_says_whether_a_fork_is_waited_for(agent: Talking, root: Path) -> None:
+    """S4-05: a preview as the move would, one that moves nothing or only files as it was before."""
+
+    def said(*words: str) -> bool:
+        told = json.loads(snapstore(root, *words, "--json"))["pending_fork"]
+        assert isinstance(told, bool)
+        return told
+
+    assert said("undo", "--preview") is True
+    assert said("undo") is True
+    assert said("goto", "2") is True  # there already
+    assert said("undo", "--files-only") is True
+    assert said("redo", "--preview") is False
+    assert said("redo") is False
+    assert said("redo") is False
+
+
 def test_undo_says_how_to_go_on(agent: Talking, root: Path) -> None:
     """G-12."""
     text = snapstore(root, "undo", "-y")

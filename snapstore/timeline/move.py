@@ -103,6 +103,7 @@ class Mover:
         with self._store.changing():
             self._refuse()
             if plan.nothing_to_do:
+                self._look_at_conversation()
                 return self._moved
             self._number = Operations(self._store).next_number()
             self._saved = save(self._store, plan, self._number, self.what)
@@ -161,6 +162,7 @@ class Mover:
         }
         restore = self._store.restorer("preview", self._folders_to_keep())
         restore.check([move for move in plan.file_moves() if move.path not in saved])
+        self._look_at_conversation()
         return {**self._moved.as_json(), "preview": True}
 
     def _refuse(self) -> None:
@@ -205,6 +207,8 @@ class Mover:
             refs += self._stand()
         if plan.scope != FILES:
             self._stand_in_conversation()
+        else:
+            self._look_at_conversation()
         self._log()
         moves = plan.file_moves()
         return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, restore=restore)
@@ -282,6 +286,16 @@ class Mover:
             state.stand(last_turn(Graph(self._store, self._plan.session), self._plan.target))
             self._files |= conversations.written(state)
             self._moved.pending_fork = state.pending_fork
+
+    def _look_at_conversation(self) -> None:
+        """For the answer of a move that does not touch it, or not yet. One that cannot be read is in nobody's way."""
+        try:
+            state = Conversations(self._store).state(self._plan.session)
+            if state is not None and self._plan.scope != FILES and not self._plan.nothing_to_do:
+                state.stand(last_turn(Graph(self._store, self._plan.session), self._plan.target))
+        except SnapstoreError:
+            return
+        self._moved.pending_fork = state is not None and state.pending_fork
 
     def _log(self) -> None:
         plan = self._plan
