@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import shlex
 import shutil
@@ -172,13 +173,39 @@ def test_nothing_that_is_pasted_is_a_key(terminal: Terminal, root: Path) -> None
     assert (root / "b4").exists() and json.loads(snap(root, "ops", "--json").stdout)["operations"] == []
 
 
-def test_a_signal_to_end_gives_the_terminal_back(terminal: Terminal, root: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_to_end_gives_the_terminal_back(terminal: Terminal, root: Path, number: int, status: int) -> None:
     terminal.type(f"{shlex.join([*PROGRAM, 'tui'])} & echo $! >pid; fg; echo left with $?")
     terminal.press("Enter")
     terminal.wait(lambda: "Turn >6<" in terminal.seen())
-    os.kill(int((root / "pid").read_text()), signal.SIGTERM)
-    terminal.wait(lambda: "left with 143" in terminal.seen())
+    os.kill(int((root / "pid").read_text()), number)
+    terminal.wait(lambda: f"left with {status}" in terminal.seen())
     assert terminal.modes() == "0 0 1"
+
+
+def test_it_ends_with_its_terminal(terminal: Terminal, root: Path) -> None:
+    """Closed in the middle, with nobody to send a signal: it neither stays nor keeps a processor busy."""
+    ours, its = pty.openpty()
+    process = subprocess.Popen([*PROGRAM, "tui"], cwd=root, stdin=its, stdout=its, stderr=its)
+    try:
+        os.close(its)
+        seen = b""
+        while b"Turn" not in seen:
+            seen += os.read(ours, 1 << 16)
+        os.close(ours)
+        assert process.wait(PATIENCE) == 129
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_it_is_drawn_on_the_terminal_wherever_errors_go(terminal: Terminal, root: Path) -> None:
+    terminal.type(f"{shlex.join([*PROGRAM, 'tui'])} 2>errors; echo left with $?")
+    terminal.press("Enter")
+    terminal.wait(lambda: "Turn >6<" in terminal.seen())
+    terminal.press("q")
+    terminal.wait(lambda: "left with 0" in terminal.seen())
+    assert (root / "errors").read_bytes() == b""
 
 
 def test_a_terminal_that_can_do_nothing_is_refused(terminal: Terminal) -> None:

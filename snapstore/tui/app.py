@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from snapstore.timeline.text import safe
 from snapstore.timeline.watching import Folders
 from snapstore.tui.bars import StatusBar, TitleBar
 from snapstore.tui.diffview import DiffView
+from snapstore.tui.driver import LastingDriver
 from snapstore.tui.looking import LookingApp
 from snapstore.tui.moves import spoken, trouble
 from snapstore.tui.pasting import PasteParser
@@ -104,9 +106,10 @@ class SnapstoreApp(LookingApp):
         self.theme = THEMES["none" if self.no_color else look]
 
     def get_driver_class(self) -> type[Driver]:
-        """The terminal's own, with a parser that knows what is pasted."""
+        """The terminal's own, with a parser that knows what is pasted; it bears that the terminal goes away."""
         linux_driver.XTermParser = PasteParser  # type: ignore[attr-defined]
-        return super().get_driver_class()
+        found = super().get_driver_class()
+        return LastingDriver if found is linux_driver.LinuxDriver else found
 
     @property
     def native_ansi_color(self) -> bool:
@@ -136,7 +139,8 @@ class SnapstoreApp(LookingApp):
 
     def on_mount(self) -> None:
         self._main_loop = asyncio.get_running_loop()
-        self._main_loop.add_signal_handler(signal.SIGTERM, self._end, signal.SIGTERM)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._main_loop.add_signal_handler(number, self._end, number)
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh(layout=True))
         self.tree_view.focus()
         self._show(self.snapshot)
@@ -148,12 +152,16 @@ class SnapstoreApp(LookingApp):
 
     def _fit(self) -> None:
         """A terminal that changes its size as the program starts, or twice in a moment, has been seen to go unheard:
-        half of the screen was drawn for the old size until the next key."""
+        half of the screen was drawn for the old size until the next key. One that is gone is not always told of."""
         if self.is_headless:
             return
         try:
             size = Size(*os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1))
-        except (OSError, ValueError):
+        except ValueError:
+            return
+        except OSError as error:
+            if error.errno == errno.EIO:
+                self._end(signal.SIGHUP)
             return
         if size != self.size and size.area:
             self.post_message(events.Resize(size, size))
