@@ -118,7 +118,7 @@ def completions(root: Path, *words: str) -> list[str]:
 
 def test_completion_knows_commands_options_and_sessions(root: Path) -> None:
     snap(root, "turn", "begin", "--session", "s1")
-    assert completions(root, "s") == ["status", "sessions", "show", "switch", "shell-init"]
+    assert completions(root, "s") == ["status", "sessions", "show", "switch", "stats", "shell-init"]
     assert completions(root, "turn", "") == ["begin", "touch", "end", "cancel"]
     assert "--read-data" in completions(root, "check", "--")
     assert completions(root, "log", "--session", "") == ["s1"]

@@ -29,10 +29,7 @@ def listed(context: Context, *, number: int | None) -> int:
         found = (one for one in Operations(store).newest_first() if mine is None or one.session == mine)
         operations = list(islice(found, limit))
         now = store.clock()
-    undone: dict[int, int] = {}
-    for one in operations:
-        if one.number not in undone:  # what was taken back itself takes nothing back any more
-            undone.update(dict.fromkeys(one.undoes, one.number))
+    undone = Operations.taken_back(operations)
     if context.json:
         from snapstore.records.base import dump
         from snapstore.records.moves import OperationsRecord

@@ -167,6 +167,7 @@ PLACES = {
     "check": "snapstore.cli.check",
     "config": "snapstore.cli.config",
     "du": "snapstore.cli.du",
+    "stats": "snapstore.cli.stats",
     "gc": "snapstore.cli.gc",
     "prune": "snapstore.cli.prune",
     "forget": "snapstore.cli.forget",

@@ -1,6 +1,8 @@
-"""What `gc`, `prune` and `du` print with `--json`."""
+"""What `gc`, `prune`, `du` and `stats` print with `--json`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from pydantic import Field
 
@@ -80,3 +82,23 @@ class DiskUseRecord(Record):
     branches: list[HolderRecord]
     paths: list[PathUseRecord]
     largest: list[FileUseRecord]
+
+
+class HealthRecord(Record):
+    ok: bool
+    checked: bool = Field(description="whether every object was looked for")
+    problems: list[dict[str, Any]]
+    hook_errors: list[Text]
+
+
+class UseRecord(Record):
+    sessions: int
+    sessions_rewound: int
+    rewound_percent: float
+    branches: int
+    branches_per_session: float
+    moves: int
+    moves_taken_back: int
+    taken_back_percent: float
+    size_bytes: int
+    health: HealthRecord

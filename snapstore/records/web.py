@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from snapstore.records.agents import CapabilityRecord, SessionRecord
 from snapstore.records.base import PathRecord, Record, Text
 from snapstore.records.branches import TreeRecord
+from snapstore.records.keeping import UseRecord
 from snapstore.records.nodes import FileRecord, NodeRecord
 
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$", description="the cursor's commit as last seen")]
@@ -142,23 +143,8 @@ class MergeRecord(PathRecord):
     why: Text | None
 
 
-class HealthRecord(Record):
-    ok: bool
-    checked: bool = Field(description="whether every object was looked for")
-    problems: list[dict[str, Any]]
-    hook_errors: list[Text]
-
-
-class StatsRecord(Record):
-    sessions: int
-    sessions_rewound: int
-    rewound_percent: float
-    branches: int
-    branches_per_session: float
-    moves: int
+class StatsRecord(UseRecord):
     refused_moves: int = Field(description="since this server started")
-    size_bytes: int
-    health: HealthRecord
 
 
 class RenameRequest(Expecting):

@@ -136,6 +136,15 @@ class Operations:
                 except Corrupt:
                     continue
 
+    @staticmethod
+    def taken_back(newest_first: Iterable[Operation]) -> dict[int, int]:
+        """Which of them no longer count, each with the one that took it back."""
+        found: dict[int, int] = {}
+        for one in newest_first:
+            if one.number not in found:  # what was taken back itself takes nothing back any more
+                found.update(dict.fromkeys(one.undoes, one.number))
+        return found
+
     def damaged(self) -> list[int]:
         """The records that cannot be read."""
         found = []

@@ -23,6 +23,7 @@ def read_stats(store: Store, *, check: bool = False) -> dict[str, Any]:
     operations = list(Operations(store).newest_first())
     moves = [operation for operation in operations if operation.from_ is not None]
     rewound = {operation.session for operation in moves if operation.kind in _REWINDS} & set(sessions)
+    taken_back = Operations.taken_back(operations).keys() & {operation.number for operation in moves}
     branches = sum(len(store.shadow.refs.list(f"refs/heads/{name}/")) for name in sessions)
     return {
         "sessions": len(sessions),
@@ -31,6 +32,8 @@ def read_stats(store: Store, *, check: bool = False) -> dict[str, Any]:
         "branches": branches,
         "branches_per_session": round(branches / len(sessions), 2) if sessions else 0.0,
         "moves": len(moves),
+        "moves_taken_back": len(taken_back),
+        "taken_back_percent": round(100 * len(taken_back) / len(moves), 1) if moves else 0.0,
         "size_bytes": folder_size(store.folder),
         "health": _health(store, check=check),
     }

@@ -1,0 +1,45 @@
+"""stats (S1-67): how often people go back, how many ways on there are, and how often a move was a mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from helpers import turn
+from test_cli import assert_record, snap, snap_json
+
+from snapstore import Store
+from snapstore.records.keeping import UseRecord
+
+
+def test_numbers_of_use_at_the_command_line(store: Store, root: Path) -> None:
+    """S1-67: the share of sessions with a rewind, branches a session, the share of moves that were taken back."""
+    for name in ("a", "b"):
+        session = store.session(name)
+        turn(session, root, "One", **{name: "1\n"})
+        turn(session, root, "Two", **{name: "2\n"})
+    session.move(session.plan_undo())
+    turn(session, root, "Another way", b="3\n")
+    session.move(session.plan_goto("1"))
+    session.move(session.plan_ops_undo())
+    session.move(session.plan_undo())
+    found = snap_json(root, "stats", "--json")
+    assert_record(UseRecord, found)
+    assert (found["sessions"], found["sessions_rewound"]) == (3, 1)  # the shell's first look is a session, too
+    assert (found["rewound_percent"], found["branches"], found["branches_per_session"]) == (33.3, 4, 1.33)
+    assert (found["moves"], found["moves_taken_back"], found["taken_back_percent"]) == (4, 1, 25.0)
+    assert found["size_bytes"] > 0 and found["health"]["ok"] and found["health"]["hook_errors"] == []
+    assert [" ".join(line.split()) for line in snap(root, "stats").stdout.splitlines()[:5]] == [
+        "3 sessions",
+        "33.3 % of them went back 1 of 3",
+        "1.33 branches a session 4 in all",
+        "4 moves",
+        "25 % of them taken back 1 of 4",
+    ]
+
+
+def test_a_store_in_which_nothing_happened_yet(root: Path) -> None:
+    snap(root, "init")
+    found = snap_json(root, "stats", "--json")
+    assert (found["sessions"], found["rewound_percent"], found["taken_back_percent"]) == (1, 0.0, 0.0)
+    snap(root, "stats")
+    assert snap_json(root.parent, "stats", "--json", status=13)["error"] == "no-store"
