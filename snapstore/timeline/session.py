@@ -10,6 +10,7 @@ from snapstore.timeline.documents import OpenTurn, encode, readable
 from snapstore.timeline.step import DONE, INTERRUPTED, NAMED, SCANNED, Step
 from snapstore.timeline.store import failed
 from snapstore.worktree import platform
+from snapstore.worktree.folding import as_spelled
 from snapstore.worktree.names import unsafe_parts
 
 TYPE_CHECKING = False
@@ -272,7 +273,8 @@ class Session:
         return Unknown(f"no turn is open in session {self.name}", "Begin one with `snapstore turn begin`.")
 
     def inside(self, path: str | bytes | os.PathLike[str]) -> bytes:
-        """A path below the root, from one as a caller has it. Links in its folders are followed, the last part not."""
+        """A path below the root, from one as a caller has it. Links in its folders are followed, the last part not;
+        where case tells no names apart, it is spelled as on disk."""
         full = os.path.abspath(os.fsencode(path))
         folder, name = os.path.split(full)
         real = os.path.join(os.path.realpath(folder), name)
@@ -282,7 +284,7 @@ class Session:
                 f"{os.fsdecode(full)!r} is not a file of {os.fsdecode(self.store.root)}",
                 "Only files below the root, outside .git folders, can be named.",
             )
-        return real[len(top) :]
+        return as_spelled(top, real[len(top) :])
 
 
 class Turn:

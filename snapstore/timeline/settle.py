@@ -16,7 +16,8 @@ from snapstore.timeline.plan import (
     PathMove,
     Plan,
 )
-from snapstore.worktree.descent import FILE_IN_THE_WAY, FOLDER_THERE, LINK_IN_THE_WAY
+from snapstore.worktree.descent import FILE_IN_THE_WAY, FOLDER_THERE, LINK_IN_THE_WAY, OTHER_CASE_THERE
+from snapstore.worktree.folding import folded
 from snapstore.worktree.moves import folders_above, way_up
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ class Settler:
         self._plan = plan
         self._restore = session.store.restorer("plan", [], plan.known)
         self._made: dict[bytes, bytes] = {}  # blobs that merges made
+        self._going: set[str] | None = None  # what is removed, whatever its case
         self._others: dict[str, Graph] = {}  # the other sessions: each is read once, however many files changed
 
     def run(self) -> None:
@@ -81,6 +83,11 @@ class Settler:
             while folder and folder not in removed:
                 folder = folder.rpartition(b"/")[0]
             if folder or move.wanted is None:
+                move.found = None
+        elif move.found == OTHER_CASE_THERE:
+            if self._going is None:
+                self._going = {folded(path) for path in removed}
+            if move.wanted is None or folded(move.path) in self._going:
                 move.found = None
 
     def _settle(self, move: PathMove) -> None:

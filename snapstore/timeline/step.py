@@ -11,6 +11,7 @@ from snapstore.timeline.capture import Capture
 from snapstore.timeline.documents import OpenTurn, encode, timestamp
 from snapstore.timeline.recorder import Recorder
 from snapstore.worktree import usergit
+from snapstore.worktree.folding import as_spelled
 from snapstore.worktree.journal import unspell_entry
 from snapstore.worktree.statcache import scans_in
 
@@ -305,7 +306,7 @@ class Step:
 
     def _is_folder(self, path: bytes) -> bool:
         full = os.path.join(self._store.root, path)
-        return os.path.isdir(full) and not os.path.islink(full)
+        return os.path.isdir(full) and not os.path.islink(full) and as_spelled(self._store.root, path) == path
 
     def _still_left_out(self, turn: OpenTurn, taken: States) -> dict[str, str]:
         """What was left out so far, without the files that were taken after all because they were named."""

@@ -19,6 +19,7 @@ from hashlib import sha1
 from snapstore.errors import Unsafe
 from snapstore.git.objects import BLOB, CHUNK, LINK, Entry, object_id
 from snapstore.git.odb import LARGE
+from snapstore.worktree.folding import has_twin
 from snapstore.worktree.names import unsafe_parts
 from snapstore.worktree.platform import READ_FLAGS, file_mode, is_young
 
@@ -33,6 +34,7 @@ UNREADABLE_THERE = "a file that cannot be read"
 CHANGING_THERE = "a file that kept changing while it was read"
 LINK_IN_THE_WAY = "a link in the place of a folder above it"
 FILE_IN_THE_WAY = "a file in the place of a folder above it"
+OTHER_CASE_THERE = "something whose name differs in upper and lower case only"
 
 State = Entry | str | None
 # Files that were read: the stat they were read under, and what they are.
@@ -69,12 +71,16 @@ class Descent:
             tuple[bytes, int]
         ] = []  # from the root to the folder last entered, those in between perhaps not
         self._safe: set[bytes] = set()
+        self._misspelled: set[bytes] = set()  # folders entered by a name that is not quite theirs
+        self._names: dict[bytes, set[bytes]] = {}  # of folders where that had to be known
         self._known: Known = {} if known is None else known
 
     def __del__(self) -> None:
         self.close()
 
     def close(self) -> None:
+        self._misspelled.clear()
+        self._names.clear()
         while self._open:
             os.close(self._open.pop()[1])
 
@@ -96,9 +102,12 @@ class Descent:
             start = len(at) + 1 if at else 0
             end = folder.find(b"/", start)
             end = len(folder) if end < 0 else end
-            fd = _open_folder(folder[start:end], fd)
+            name, above, up = folder[start:end], at, fd
+            fd = _open_folder(name, up)
             at = folder[:end]
             self._open.append((at, fd))
+            if self._is_called_otherwise(name, os.fstat(fd), above, up):
+                self._misspelled.add(at)
             if len(self._open) > _MOST_OPEN:
                 os.close(self._open.pop(1)[1])
         return fd
@@ -109,7 +118,10 @@ class Descent:
             self.enter(folder)
         except (FileNotFoundError, InTheWay):
             pass
-        return self._open[-1][0]
+        at = self._open[-1][0]
+        while self._is_misspelled(at):
+            at = at.rpartition(b"/")[0]
+        return at
 
     def make(self, folder: bytes, made: set[bytes], modes: Mapping[bytes, int]) -> int:
         """Enters the folder; those that are missing are made and noted, with the mode each is known to have had."""
@@ -130,6 +142,19 @@ class Descent:
                 continue
             if mode is not None:
                 os.fchmod(self.enter(child), mode)
+
+    def _is_misspelled(self, path: bytes) -> bool:
+        """Whether the path, or a folder above it, was entered by a name that is not quite its own."""
+        return any((path + b"/").startswith(folder + b"/") for folder in self._misspelled)
+
+    def _is_called_otherwise(self, name: bytes, st: os.stat_result, folder: bytes, fd: int) -> bool:
+        """Whether what was found in a folder by a name is not quite called so."""
+        if not has_twin(name, st, fd):
+            return False
+        names = self._names.get(folder)
+        if names is None:
+            names = self._names[folder] = set(map(os.fsencode, os.listdir(fd)))
+        return name not in names
 
     def _open_root(self) -> int:
         try:
@@ -180,6 +205,9 @@ class Descent:
             folder, name = self._split(path)
             for _ in range(_TRIES):
                 st = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                above = path[: -len(name) - 1]
+                if self._is_misspelled(above) or self._is_called_otherwise(name, st, above, folder):
+                    return OTHER_CASE_THERE, None
                 odd = _odd(st)
                 if odd is not None:
                     return odd, st

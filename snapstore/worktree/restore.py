@@ -22,11 +22,13 @@ from snapstore.worktree.descent import (
     FILE_IN_THE_WAY,
     FOLDER_THERE,
     LINK_IN_THE_WAY,
+    OTHER_CASE_THERE,
     Descent,
     InTheWay,
     State,
     unsafe_path,
 )
+from snapstore.worktree.folding import clashing, folded
 from snapstore.worktree.moves import (
     Contents,
     FileMove,
@@ -70,6 +72,7 @@ class Restore:
         self._beside = Beside(root, self._contents, tag)
         self._paths: set[bytes] = set()  # of the whole move
         self._folders: set[bytes] = set()  # above them
+        self._clashing: set[str] | None = None  # those of them that differ in case only
         self._modes: dict[bytes, int] = {}  # permission bits that are known of files that are not there
         # What went before, so that a move that is taken back at once is taken back to the letter.
         self._applied = False
@@ -105,6 +108,7 @@ class Restore:
 
     def _take_in(self, moves: Iterable[FileMove]) -> None:
         self._paths = {move.path for move in moves}
+        self._clashing = None
         self._folders = folders_above(self._paths)
         self._modes = {move.path: move.mode for move in moves if move.mode is not None}
         for path in self._paths:
@@ -224,6 +228,10 @@ class Restore:
         """Where a file and a folder change places, one stands for the absence of the other."""
         if state == FOLDER_THERE:
             return path in self._folders
+        if state == OTHER_CASE_THERE:  # the same file's other name, where only the case changes
+            if self._clashing is None:
+                self._clashing = clashing(self._paths)
+            return folded(path) in self._clashing
         return state in (FILE_IN_THE_WAY, LINK_IN_THE_WAY) and any(folder in self._paths for folder in way_up(path))
 
     def _remove(self, path: bytes, present: Entry | None, astray: list[bytes] | None) -> bool:

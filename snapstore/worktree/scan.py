@@ -16,6 +16,7 @@ import time
 from snapstore.git.objects import Entry
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.blobs import Blobs, LeftOut
+from snapstore.worktree.folding import as_spelled
 from snapstore.worktree.known import (
     compare_files,
     compare_folders,
@@ -239,6 +240,8 @@ class Scan:
         else:
             listing = Listing()
             self._ways.list(folders, listing, whole=whole, deep=True)
+            if listing.folding:
+                self._look_at_spellings(listing)
             parts = [self._sort_out(listing)]
         for rows, folder_rows, left_out, texts, others in parts:
             self._found.folders.update(folder_rows)
@@ -249,6 +252,25 @@ class Scan:
             self._found.hinted.update(rows)
             for path in others:
                 self._take_new(path)
+
+    def _look_at_spellings(self, listing: Listing) -> None:
+        """Known names that are found and not listed are former spellings of what is listed: they are gone."""
+        former: set[bytes] = set()
+        for folder, names in listing.folding.items():
+            below = folder + b"/" if folder else b""
+            known = {below + path[len(below) :].partition(b"/")[0] for path in self._known_below(below)}
+            former |= known.difference(below + name for name in names)
+        if former:
+            for path in self._known_below(b""):
+                if former.intersection(with_parents(path.rstrip(b"/"))):
+                    if path in self._cache.files and self._found.left_out.get(path, ("",))[0] != reasons.NEVER:
+                        self._gone(path)
+                    if path in self._cache.folders:
+                        self._found.folders[path] = None
+            listing.leave(former)
+
+    def _known_below(self, below: bytes) -> list[bytes]:
+        return [path for path in (*self._cache.files, *self._cache.folders) if path.startswith(below) and path != below]
 
     def _sort_out(self, listing: Listing) -> Sorted:
         """A listing as plain data: rows of the files whose blobs are known already, then the rest of it."""
@@ -306,7 +328,7 @@ class Scan:
                 st = os.lstat(self._prefix + path)
             except OSError:
                 continue
-            if stat.S_ISDIR(st.st_mode) or through_link(self._prefix, path):
+            if stat.S_ISDIR(st.st_mode) or through_link(self._prefix, path) or as_spelled(self._prefix, path) != path:
                 continue
             if self._never.matches(path):
                 self._pass_over(path)
@@ -321,7 +343,7 @@ class Scan:
             if path in found.files or path in self._cache.files or unsafe_parts(path):
                 continue
             try:
-                if through_link(self._prefix, path):
+                if through_link(self._prefix, path) or as_spelled(self._prefix, path) != path:
                     continue
             except OSError:
                 continue

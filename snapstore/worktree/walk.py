@@ -8,6 +8,7 @@ import stat
 import time
 
 from snapstore.worktree import blobs as reasons
+from snapstore.worktree.folding import has_twin
 from snapstore.worktree.names import GIT_BEGINNINGS, is_git
 from snapstore.worktree.platform import is_young
 from snapstore.worktree.statcache import YOUNG
@@ -36,6 +37,15 @@ class Listing:
         self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}
         self.texts: list[tuple[bytes, bytes | None, bytes | None]] = []
         self.attributes = list(attributes)
+        self.folding: dict[bytes, list[bytes]] = {}  # the names in folders where new ones may be known by another case
+
+    def leave(self, tops: set[bytes]) -> None:
+        """Takes out what was listed in these folders, or is one of these files."""
+        below = tuple(top + b"/" for top in tops)
+        self.fresh = [file for file in self.fresh if not (file[0] + b"/").startswith(below)]
+        for rows in (self.folders, self.left_out):
+            for path in [path for path in rows if (path + b"/").startswith(below)]:
+                del rows[path]
 
 
 class Walk:
@@ -96,6 +106,8 @@ class Walk:
                 if b".gitattributes" in listed:
                     listing.attributes.append(folder)
             ignored = self.book.folder(folder).ignored
+            if known_files and self._is_folding(below, entries):
+                listing.folding[folder] = [entry.name for entry in entries]
             for entry in entries:
                 name = entry.name
                 path = below + name
@@ -123,6 +135,18 @@ class Walk:
                     elif error.errno not in GONE_ERRORS:
                         raise
         return below_waiting
+
+    def _is_folding(self, below: bytes, entries: Sequence[os.DirEntry[bytes]]) -> bool:
+        """Whether a folder has new names, any of which may be another spelling of a known one."""
+        for entry in entries:
+            name = entry.name
+            known = below + name in self._known_files or below + name in self._known_folders
+            if not known and os.fsdecode(name).swapcase() != os.fsdecode(name):
+                try:
+                    return has_twin(name, entry.stat(follow_symlinks=False), self._prefix + below)
+                except OSError:
+                    continue
+        return False
 
 
 def state_mark(st: os.stat_result) -> tuple[int, ...]:

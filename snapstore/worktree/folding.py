@@ -1,0 +1,74 @@
+"""File systems on which README and readme are one file, as macOS has them.
+
+There a name that no folder lists is found all the same, however the file is spelled. Taken at its word, the former name
+of a file that was renamed to another case only would still be there, and removing one of the two would remove both. So
+what is found is asked for once more with its cases swapped: only where that leads to the same file does it take a
+listing to know the spelling.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def has_twin(name: bytes, st: os.stat_result, folder: int | bytes) -> bool:
+    """Whether a file that was found by a name is found by the same name in other cases too. The folder is a descriptor,
+    or a path that ends in a slash."""
+    other = _swapped(name)
+    if not other:
+        return False
+    try:
+        if isinstance(folder, int):
+            twin = os.stat(other, dir_fd=folder, follow_symlinks=False)
+        else:
+            twin = os.lstat(folder + other)
+    except OSError:
+        return False
+    return (twin.st_dev, twin.st_ino) == (st.st_dev, st.st_ino)
+
+
+def as_spelled(top: bytes, path: bytes) -> bytes:
+    """A path below a folder in the spelling that its parts have on disk. What is not there stays as it was said."""
+    at = top.rstrip(b"/") + b"/"
+    spelled: list[bytes] = []
+    for name in path.split(b"/"):
+        try:
+            if has_twin(name, os.lstat(at + name), at):
+                name = _listed_name(at, name)
+        except OSError:
+            pass
+        spelled.append(name)
+        at += name + b"/"
+    return b"/".join(spelled)
+
+
+def folded(path: bytes) -> str:
+    """What two paths have in common that such a file system takes for one."""
+    import unicodedata
+
+    return unicodedata.normalize("NFD", os.fsdecode(path).casefold())
+
+
+def clashing(paths: Iterable[bytes]) -> set[str]:
+    """What is common to two or more of the paths."""
+    keys = sorted(map(folded, paths))
+    return {key for key, after in pairwise(keys) if key == after}
+
+
+def _listed_name(folder: bytes, name: bytes) -> bytes:
+    names = os.listdir(folder)
+    if name in names:
+        return name
+    return next((other for other in names if folded(other) == folded(name)), name)
+
+
+def _swapped(name: bytes) -> bytes:
+    """The name with its cases swapped; nothing where it has none."""
+    text = os.fsdecode(name)
+    swapped = text.swapcase()
+    return os.fsencode(swapped) if swapped != text else b""
