@@ -19,9 +19,10 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.widgets import Input
-from tui_helpers import app_of, in_terminal, screen_text, settled, terminal, until
+from tui_helpers import app_of, in_terminal, lines_of, screen_text, settled, terminal, until
 
 from snapstore import Store
+from snapstore.agents.forking import Forking
 from snapstore.timeline.branch import Branch
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.plan import PathMove
@@ -35,6 +36,7 @@ from snapstore.tui.help import HelpScreen
 from snapstore.tui.linescreen import LineScreen
 from snapstore.tui.moves import Look
 from snapstore.tui.planscreen import PlanScreen
+from snapstore.tui.sessions import SessionsScreen
 from snapstore.tui.undolist import UndolistScreen
 
 MINUTE = 60
@@ -148,6 +150,12 @@ def said(pilot: Pilot[None]) -> str:
     return app_of(pilot).screen_stack[0].query_one(StatusBar).said
 
 
+def row_of(pilot: Pilot[None], prompt: str) -> str:
+    """A turn, as the tree draws it."""
+    [row] = [line for line in lines_of(pilot.app, "#tree") if f" {prompt} " in line]
+    return row
+
+
 def complained(pilot: Pilot[None]) -> bool:
     return app_of(pilot).screen_stack[0].query_one(StatusBar).complains
 
@@ -157,16 +165,20 @@ def complained(pilot: Pilot[None]) -> bool:
 
 @in_terminal
 async def test_u_undoes_and_ctrl_r_brings_back(project: Project) -> None:
-    """S3-12, S3-13; at once, and the line says what happened and how to come back (C13)."""
+    """S2-01, S2-05, S2-21, S3-12, S3-13; at once, and the line says what happened and how to come back (C13)."""
     async with terminal(project) as pilot:  # type: ignore[arg-type]
         await press(pilot, "u")
         assert project.is_at("two")
         assert "Undone turn 3 (three)" in said(pilot) and "Ctrl-R brings it back" in said(pilot)
+        assert "1 file changed, 1 message removed" in said(pilot)
+        assert "undone" in row_of(pilot, "three")  # S0-17, S1-04, S1-07: still there, and told apart
         await press(pilot, "u")
         assert project.is_at("one")
         await press(pilot, "ctrl+r")
         assert project.is_at("two")
         assert "Redone turn 2 (two)" in said(pilot) and "u undoes it" in said(pilot)
+        assert "message" not in said(pilot)
+        assert "undone" not in row_of(pilot, "two") and "undone" in row_of(pilot, "three")  # S0-22
         assert app_of(pilot).selected == project.cursor
     assert_whole(project.store)
 
@@ -392,6 +404,43 @@ async def test_b_lists_renames_archives_and_switches(forked: Project) -> None:
         await asked(pilot)
         await press(pilot, "enter")
         assert forked.is_at("three")
+
+
+@in_terminal
+async def test_s_lists_sessions_with_their_forks_and_shows_another(root: Path, nobodys_home: Path) -> None:
+    """S1-20, S1-35, S1-37: each of the agent's sessions below the one it was forked from; looking at another session
+    moves nobody, and keys then are for what is seen."""
+    project = Project(root)
+    project.turn("by hand", a="1\n")
+    agent = Talking(root, nobodys_home)
+    agent.start()
+    for number in (1, 2):
+        agent.whole_turn(f"Prompt {number}", [(f"f{number}.txt", f"{number}\n")], f"Reply {number}")
+    talk = project.store.session(agent.session)
+    talk.move(talk.plan_undo())
+    forked = Forking(talk, title="Mine").run()
+    assert forked.known is not None
+    files, refs = bit_by_bit(root), all_refs(project.store)
+    async with terminal(project, columns=120) as pilot:  # type: ignore[arg-type]
+        await press(pilot, "s")
+        assert isinstance(pilot.app.screen, SessionsScreen)
+        lines = [line.strip(" │▸") for line in screen_text(pilot.app).splitlines()]
+        at = next(place for place, line in enumerate(lines) if line.startswith(agent.session))
+        assert "1 turn," in lines[at] and "Prompt 1" in lines[at]
+        assert lines[at + 1] == f"└─ {agent.id}  current"
+        assert lines[at + 2] == f"└─ {forked.known.id}  forked after turn 1 · Mine"
+        assert any(line.startswith("@ shell") for line in lines)
+        await press(pilot, "escape")
+        assert app_of(pilot).snapshot.session == "shell"
+        await command(pilot, "sessions")
+        await press(pilot, "home", "j", "enter")  # the fork's row is its session's
+        assert app_of(pilot).snapshot.session == agent.session
+        assert "Session " in said(pilot) and agent.session in screen_text(pilot.app)
+        assert "undone" in row_of(pilot, "Prompt 2")
+        assert (bit_by_bit(root), all_refs(project.store)) == (files, refs)
+        await press(pilot, "ctrl+r")
+        assert (root / "f2.txt").read_text() == "2\n"
+    project.store.close()
 
 
 @in_terminal

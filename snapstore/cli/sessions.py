@@ -7,8 +7,6 @@ from snapstore.cli.output import BOLD, CYAN, DIM, Output, ago, first_line, safe,
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from snapstore.cli.context import Context
     from snapstore.timeline.lineage import SessionLine
 
@@ -41,9 +39,7 @@ def _session(out: Output, line: SessionLine, active: bool, now: float) -> None:
     plain = 2 + len(line.name) + 2 + len(about) + 2
     prompt = first_line(line.prompt)
     out.line((head + (shorten(prompt, max(out.size()[0] - plain, 12)) if out.terminal else prompt)).rstrip())
-    ids = {one["sessionId"] for one in line.conversations}
-    tops = [one for one in line.conversations if one["parentSessionId"] not in ids]
-    _tree(out, line.conversations, tops, "    ")
+    _conversations(out, line)
 
 
 def whose(owner: dict[str, str] | None) -> str:
@@ -53,24 +49,15 @@ def whose(owner: dict[str, str] | None) -> str:
     return " · " + ", ".join(safe(text) for text in (owner["name"], owner.get("person", "")) if text)
 
 
-def _tree(out: Output, every: list[dict[str, Any]], level: list[dict[str, Any]], lead: str) -> None:
-    pending = [(one, lead, one is level[-1]) for one in reversed(level)]
-    while pending:  # forks of forks, however deep
-        one, lead, is_last = pending.pop()
-        name = safe(one["sessionId"])
-        text = out.paint(name, CYAN) if one["current"] else name
-        said = ["current"] if one["current"] else []
-        if one["parentSessionId"]:
-            said.append(f"forked after turn {one['rewindFromTurn'] or 0}")
-        if one["title"]:
-            said.append(safe(first_line(one["title"])))
-        about = " · ".join(said)
+def _conversations(out: Output, line: SessionLine) -> None:
+    from snapstore.timeline.lineage import about, drawn
+
+    for lead, one in drawn(line):
+        name, text = safe(one["sessionId"]), about(one)
         if out.terminal:
-            about = shorten(about, max(out.size()[0] - len(lead) - len(name) - 6, 12))
-        out.line(f"{lead}{'└─' if is_last else '├─'} {text}  {out.paint(about, DIM)}".rstrip())
-        below = [other for other in every if other["parentSessionId"] == one["sessionId"] and other is not one]
-        inner = lead + ("   " if is_last else "│  ")
-        pending += [(other, inner, other is below[-1]) for other in reversed(below)]
+            text = shorten(text, max(out.size()[0] - len(lead) - len(name) - 6, 12))
+        painted = out.paint(name, CYAN) if one["current"] else name
+        out.line(f"    {lead}{painted}  {out.paint(text, DIM)}".rstrip())
 
 
 COMMAND = Command(

@@ -12,10 +12,11 @@ from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.foreign import told
 from snapstore.timeline.graph import Graph
+from snapstore.timeline.text import first_line, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from snapstore.timeline.conversation import AgentSession
@@ -94,6 +95,30 @@ def _describe(line: SessionLine, graph: Graph) -> None:
     line.prompt = turns[-1].subject if turns else ""
     line.last_active = timestamp(graph.node(graph.tip).seconds)
     line.agent = next((node.agent for node in turns if node.agent), "")
+
+
+def drawn(line: SessionLine) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The agent's own sessions as a tree of forks (S1-35), each with what is drawn before it."""
+    every = line.conversations
+    ids = {one["sessionId"] for one in every}
+    level = [one for one in every if one["parentSessionId"] not in ids]
+    pending = [(one, "", one is level[-1]) for one in reversed(level)]
+    while pending:  # forks of forks, however deep
+        one, lead, is_last = pending.pop()
+        yield f"{lead}{'└─' if is_last else '├─'} ", one
+        below = [other for other in every if other["parentSessionId"] == one["sessionId"] and other is not one]
+        inner = lead + ("   " if is_last else "│  ")
+        pending += [(other, inner, other is below[-1]) for other in reversed(below)]
+
+
+def about(one: dict[str, Any]) -> str:
+    """`current · forked after turn 2 · Another way`"""
+    said = ["current"] if one["current"] else []
+    if one["parentSessionId"]:
+        said.append(f"forked after turn {one['rewindFromTurn'] or 0}")
+    if one["title"]:
+        said.append(safe(first_line(one["title"])))
+    return " · ".join(said)
 
 
 class Spoken:

@@ -21,6 +21,7 @@ from snapstore.tui.commandline import COMMANDS, Command, parse
 from snapstore.tui.diffview import DiffView, name_of
 from snapstore.tui.linescreen import LineScreen
 from snapstore.tui.moving import MovingApp
+from snapstore.tui.sessions import SessionsScreen
 from snapstore.tui.treeview import TreeView
 from snapstore.tui.undolist import UndolistScreen
 
@@ -38,6 +39,7 @@ class ActingApp(MovingApp):
         Binding("r", "revert", "revert"),
         Binding("U", "take_back", "take back"),
         Binding("b", "branches", "branches"),
+        Binding("s", "sessions", "sessions"),
         Binding("d", "diff", "diff"),
         Binding("m", "mark", "mark"),
         Binding("colon", "command", "command"),
@@ -61,6 +63,10 @@ class ActingApp(MovingApp):
 
     async def show_archived(self, archived: bool) -> None:
         """Draws archived branches too, or leaves them out."""
+        raise NotImplementedError
+
+    async def show_session(self, name: str) -> None:
+        """Shows another session's tree."""
         raise NotImplementedError
 
     def diff_shown(self, shown: bool) -> None:
@@ -114,6 +120,15 @@ class ActingApp(MovingApp):
         screen = BranchesScreen()
         await self.push_screen(screen, self._chosen)
         await screen.read()
+
+    async def action_sessions(self) -> None:
+        screen = SessionsScreen()
+        await self.push_screen(screen, self._look_at_session)
+        await screen.read()
+
+    async def _look_at_session(self, name: str | None) -> None:
+        if name is not None:
+            await self.show_session(name)
 
     # Keys that move.
 
@@ -233,6 +248,7 @@ class ActingApp(MovingApp):
             "checkpoint": self._checkpoint,
             "undolist": lambda _: self._undolist(),
             "branches": lambda _: self.action_branches(),
+            "sessions": lambda _: self.action_sessions(),
             "back": lambda _: self.action_take_back(),
             "cancel": lambda _: self._cancel(),
             "help": lambda _: self.action_help(),

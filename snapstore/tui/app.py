@@ -201,11 +201,21 @@ class SnapstoreApp(LookingApp):
         if found is not None:
             self._show(found)
 
-    async def _read(self, archived: bool) -> Snapshot | None:
+    async def show_session(self, name: str) -> None:
+        if name == self.snapshot.session:
+            return
+        found = await self._read(False, name)
+        if found is not None:
+            self._show(found, found.cursor)
+            self.say(f"Session {safe(name)}.")
+
+    async def _read(self, archived: bool, session: str | None = None) -> Snapshot | None:
         before = self.snapshot
 
         def read() -> Snapshot:
             with self.store(recover=False) as store:
+                if session is not None:
+                    return Snapshot(store, session, archived=archived)
                 return Snapshot.now(store, before, archived=archived)
 
         try:

@@ -59,6 +59,7 @@ COMMANDS: dict[str, tuple[Callable[[str | None], object], str, str]] = {
     "checkpoint": (_one_word("a name"), "NAME", "pin a name to the selected node"),
     "undolist": (_nothing, "", "every end of the tree"),
     "branches": (_nothing, "", "list, switch, rename, archive"),
+    "sessions": (_nothing, "", "sessions and their forks; look at another"),
     "back": (_nothing, "", "take the last move or change back, whatever it was"),
     "cancel": (_nothing, "", "close a turn that is still open, as interrupted"),
     "help": (_nothing, "", "keys and commands"),

@@ -30,6 +30,7 @@ KEYS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("/ n N", "search prompts, paths and names; next, previous"),
             ("d", "differences: against where you are, the turn before, the mark"),
             ("m", "mark a node to compare with; again: no mark"),
+            ("s", "sessions and their forks; Enter shows another"),
             ("t", "age or time"),
             ("Tab", "to the panels and back; [ ] file by file"),
             ("Esc", "back to the tree; forget the search"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from snapstore.agents.closing import close_interrupted
 from snapstore.agents.forking import way_on
 from snapstore.errors import Busy, Conflict, SnapstoreError
-from snapstore.timeline.plan import BOTH, REMOVE, WRITE, Plan, Policy, state_text
+from snapstore.timeline.plan import BOTH, FILES, REMOVE, WRITE, Plan, Policy, state_text
 from snapstore.timeline.seen import stale
 from snapstore.timeline.text import files_text, first_line, safe, shorten
 from snapstore.timeline.wording import deserves_a_look, headline, intent, place, turns_text
@@ -107,7 +107,11 @@ class Told:
             return [asked.nothing, *map(safe, plan.notes[:1])]
         parts = [_what(session, plan), f"now at {''.join(place(plan))}"]
         changed = plan.of(WRITE, REMOVE)
-        parts.insert(1, f"{files_text(len(changed))} changed" if changed else "no file changed")
+        told = f"{files_text(len(changed))} changed" if changed else "no file changed"
+        if plan.undone and plan.scope != FILES and plan.messages_removed:
+            number = plan.messages_removed
+            told += f", {number:,} message{'s' if number > 1 else ''} removed"
+        parts.insert(1, told)
         if moved.safety is not None:
             parts.append("what was on disk is saved")
         parts.append(_back(plan))
