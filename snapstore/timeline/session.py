@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.conversation import AgentSession
     from snapstore.timeline.move import Moved
     from snapstore.timeline.plan import Plan
+    from snapstore.timeline.snapshots import TurnSnapshot
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
 
@@ -186,6 +187,19 @@ class Session:
         if turn is None:
             return None
         return self.end(scan=None if turn.origin else True, status=INTERRUPTED, **record)
+
+    # States to go back to.
+
+    def snapshots(self) -> list[TurnSnapshot]:
+        """The state before the first turn, then the one after each, up to where the session stands."""
+        from snapstore.timeline.snapshots import read_snapshots
+
+        return read_snapshots(self)
+
+    def snapshot_back(self, turns: int = 1) -> TurnSnapshot | None:
+        """The one so many turns back; None where there are not that many."""
+        found = self.snapshots()
+        return found[-(turns + 1)] if 0 <= turns < len(found) else None
 
     # Moves: a plan first, then its carrying out. Every surface uses these two.
 
