@@ -327,6 +327,13 @@ def test_an_undo_makes_no_session_and_a_fork_makes_it_at_once(agent: Talking, ro
     assert (files, len(branches)) == (before[0], len(before[1]) + 1)
     snapstore(root, "fork", "1", "-y")
     assert made() == (files + 1, branches)
+    snapstore(root, "goto", "2", "-y")
+    document = json.loads(snapstore(root, "rewind", "0", "--json", "--new-session"))
+    assert document["fork"]["fresh"] is True
+    snapstore(root, "redo", "--all", "-y")
+    document = json.loads(snapstore(root, "rewind", "2", "--new-session", "--json"))
+    assert (document["fork"]["event"], document["fork"]["rewindFromTurn"]) == ("session_created", 2)
+    assert made() == (files + 2, branches)
 
 
 def test_the_first_prompt_undone_starts_afresh(agent: Talking, root: Path, home: Path) -> None:

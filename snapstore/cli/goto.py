@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snapstore.cli.moves import TRAVEL, Move, carry_out, travelling
-from snapstore.cli.options import Command, Operand
+from snapstore.cli.options import Command, Operand, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from snapstore.cli.context import Context
 
 
-def goto(context: Context, *, target: str, **options: Any) -> int:
+def goto(context: Context, *, target: str, new_session: bool, **options: Any) -> int:
+    if new_session:  # C7: at once, and not with the next prompt
+        from snapstore.cli.fork import fork
+
+        return fork(context, target=target, name=None, run=False, compacted=False, **options)
     move = Move(
         ["goto", target],
         lambda session, how: session.plan_goto(target, **how),
@@ -27,6 +31,9 @@ COMMAND = Command(
     goto,
     "Go to any turn. Its own changes stay, those after it are undone. TARGET is a turn's number (0 is before the "
     "first), `#12` by sequence, a branch, `branch:5`, a checkpoint, or a commit hash. Also called `rewind`.",
-    options=TRAVEL,
+    options=(
+        Option("new_session", "--new-session", "Go on in a new session of the agent's, made at once: `fork TARGET`."),
+        *TRAVEL,
+    ),
     operands=(Operand("target", "TARGET", required=True),),
 )
