@@ -11,6 +11,7 @@ import { counts } from "./turn.js";
 
 const SIZES = [3, 5, 8, 12, 18, 26, 34, 44]; // pixels a row
 const READABLE = 18;
+const ROOM = 480; // pixels right of the lanes, for words
 let size = 5;
 
 export class TreeView {
@@ -61,7 +62,7 @@ export class TreeView {
       },
       { passive: false },
     );
-    this.resized = new ResizeObserver(() => this.schedule());
+    this.resized = new ResizeObserver(() => (this.laid && this.near !== this.crowded() ? this.layout() : this.schedule()));
     this.resized.observe(this.box);
   }
 
@@ -79,10 +80,18 @@ export class TreeView {
   layout() {
     this.high = SIZES[size];
     this.wide = Math.max(12, Math.min(26, this.high));
+    this.near = this.crowded();
+    this.drawing.classList.toggle("near", this.near);
     this.space.style.height = `${this.laid.nodes.length * this.high + 24}px`;
+    this.space.style.width = `${this.x(this.laid.width) + ROOM}px`;
     this.zoomOut.disabled = size === 0;
     this.zoomIn.disabled = size === SIZES.length - 1;
     this.paint(true);
+  }
+
+  /** Whether what stands right of all lanes would be out of sight: then it stands beside its node. */
+  crowded() {
+    return this.x(this.laid.width) > this.box.clientWidth / 2;
   }
 
   schedule() {
@@ -107,6 +116,7 @@ export class TreeView {
     const row = this.laid?.row.get(commit);
     if (row === undefined) return;
     this.box.scrollTop = row * this.high - this.box.clientHeight / 2;
+    this.box.scrollLeft = this.x(this.laid.laneOf.get(commit)) - this.box.clientWidth / 2;
     this.paint();
   }
 
@@ -159,6 +169,7 @@ export class TreeView {
     const line = state.line;
     const here = node.commit === state.tree.cursor;
     const labels = this.high >= READABLE;
+    const x = this.x(this.laid.laneOf.get(node.commit));
     const y = this.y(row);
     const kind = [
       node.turn === null ? "edits" : "turn",
@@ -188,9 +199,9 @@ export class TreeView {
         onclick: act,
         onkeydown: act,
       },
-      labels && svg("rect", { class: "hit", x: "0", y: y - this.high / 2, width: "4000", height: this.high }),
-      svg("circle", { cx: this.x(this.laid.laneOf.get(node.commit)), cy: y, r: size }),
-      labels && svg("text", { x: this.x(this.laid.width) + 4, y: y + 4 }, clip(text, 160)),
+      labels && svg("rect", { class: "hit", x: "0", y: y - this.high / 2, width: "100%", height: this.high }),
+      svg("circle", { cx: x, cy: y, r: size }),
+      labels && svg("text", { x: this.near ? x + 14 : this.x(this.laid.width) + 4, y: y + 4 }, clip(text, 160)),
     );
   }
 

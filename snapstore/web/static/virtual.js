@@ -20,7 +20,7 @@ export class VirtualList {
     this.space = document.createElement("div");
     this.space.className = "space";
     this.space.setAttribute("role", "feed");
-    scroller.replaceChildren(this.space);
+    scroller.append(this.space);
     this.observer = new ResizeObserver((entries) => this._measured(entries));
     this.outer = new ResizeObserver(() => this.schedule());
     this.outer.observe(scroller);
