@@ -1089,6 +1089,48 @@ def test_a_private_file_that_a_turn_made_comes_back_private(root: Path, session:
         assert not (root / "key").exists() or os.lstat(root / "key").st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("back", ["redo", "ops undo", "restore"])
+@pytest.mark.parametrize("gone", ["undo", "force", "revert", "restore"])
+def test_a_file_made_private_after_its_turn_comes_back_private(
+    root: Path, session: Session, gone: str, back: str
+) -> None:
+    """A chmod is no change that a tree could hold, so only the move that removes the file has seen it."""
+    turn(session, root, "make a key", key="secret", tool="run")
+    if gone == "force":
+        write(root / "key", "my own")
+    (root / "key").chmod(0o600)
+    (root / "tool").chmod(0o640)
+    text = (root / "key").read_text()
+    if gone in ("undo", "force"):
+        moved = session.move(session.plan_undo(policy=Policy(FORCE)))
+    elif gone == "revert":
+        moved = session.move(session.plan_revert("1"))
+    else:
+        moved = session.move(session.plan_restore("0", [b"key", b"tool"]))
+    assert not (root / "key").exists()
+    if back == "ops undo":
+        session.move(session.plan_ops_undo())
+    elif back == "redo" and gone in ("undo", "force"):
+        session.move(session.plan_redo())
+        text = "secret"
+    elif back == "redo":
+        session.move(session.plan_undo())
+    else:
+        session.move(session.plan_restore(moved.safety.hex() if moved.safety else "#1", [b"key", b"tool"]))
+    assert (root / "key").read_text() == text
+    assert [(root / name).stat().st_mode & 0o777 for name in ("key", "tool")] == [0o600, 0o640]
+
+
+def test_a_file_that_came_again_for_all_to_read_stays_so(root: Path, session: Session) -> None:
+    turn(session, root, "make a key", key="secret")
+    (root / "key").chmod(0o600)
+    undo(session)
+    turn(session, root, "no key after all", key="public")
+    undo(session)
+    session.move(session.plan_redo())
+    assert (root / "key").read_text() == "public" and (root / "key").stat().st_mode & 0o777 == 0o644
+
+
 # The seeds' requirements about moving through the tree of turns.
 
 

@@ -17,6 +17,7 @@ from snapstore.timeline.ops import Operation, Operations
 from snapstore.timeline.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.recorder import Recorder, highest_seq
 from snapstore.timeline.saving import Saved, save, stale
+from snapstore.timeline.step import ORDINARY
 from snapstore.worktree.journal import spell_entry
 from snapstore.worktree.known import row_of
 
@@ -299,6 +300,7 @@ class Mover:
 
     def _log(self) -> None:
         plan = self._plan
+        removed = set(plan.of(REMOVE))
         operation = Operation(
             number=self._number,
             session=plan.session,
@@ -314,6 +316,7 @@ class Mover:
             safety=self._saved.ref,
             undoes=plan.undoes,
             standing=self._standing,
+            modes={path: mode for path, mode in plan.modes.items() if path in removed and mode not in ORDINARY},
         )
         name, data = operation.document()
         self._files[name] = data

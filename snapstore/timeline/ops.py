@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import islice
 
 from snapstore.errors import Corrupt, Unknown
 from snapstore.git.refs import spell, unspell
@@ -15,7 +16,7 @@ from snapstore.worktree.journal import spell_entry, unspell_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from snapstore.git.refs import RefValue
@@ -29,6 +30,7 @@ UNDO = "ops undo"  # the kind of an operation that takes others back
 CLONE = "clone"  # what filled the folder: nothing was there before it, so it is not taken back
 PRUNE, AUTO_PRUNE = "prune", "auto prune"  # by a person, and by itself
 _A_FOLDER = 1000
+_FAR_ENOUGH = 20  # operations back: who brings files back mostly does so soon
 
 
 class Operation:
@@ -40,6 +42,7 @@ class Operation:
         "files",
         "from_",
         "kind",
+        "modes",
         "number",
         "refs",
         "safety",
@@ -66,6 +69,7 @@ class Operation:
         safety: str | None = None,
         undoes: Iterable[int] = (),
         standing: Iterable[str] = (),
+        modes: Mapping[bytes, int] | None = None,
     ) -> None:
         self.number = number
         self.session = session
@@ -80,9 +84,11 @@ class Operation:
         self.safety = safety  # the ref that holds what was on disk
         self.undoes = list(undoes)  # operations it took back
         self.standing = list(standing)  # folders that were there, empty, before it put files into them
+        self.modes = dict(modes or {})  # permission bits of files that it removed, where few may read them
 
     def as_json(self) -> dict[str, Any]:
         """The form on disk, and with `--json`."""
+        modes = {os.fsdecode(path): self.modes[path] for path, _, _ in self.files if path in self.modes}
         return {
             "op": self.number,
             "session": self.session,
@@ -97,6 +103,7 @@ class Operation:
             "safety_ref": self.safety,
             "undoes": self.undoes,
             "standing": self.standing,
+            **({"modes": modes} if modes else {}),
         }
 
     def document(self) -> tuple[str, bytes]:
@@ -135,6 +142,18 @@ class Operations:
                     yield self.get(number)
                 except Corrupt:
                     continue
+
+    def modes_of(self, paths: Iterable[bytes]) -> dict[bytes, int]:
+        """Permission bits out of the ordinary that files had when a move last removed them: a key that was made private
+        after its turn must not come back readable to all."""
+        missing, found = set(paths), dict[bytes, int]()
+        for operation in islice(self.newest_first() if missing else (), _FAR_ENOUGH):
+            removed = {path for path, _, new in operation.files if new is None}
+            found |= {path: mode for path, mode in operation.modes.items() if path in missing & removed}
+            missing -= removed
+            if not missing:
+                break
+        return found
 
     @staticmethod
     def taken_back(newest_first: Iterable[Operation]) -> dict[int, int]:
@@ -258,4 +277,5 @@ def _parse(data: dict[str, Any]) -> Operation:
         safety=data["safety_ref"],
         undoes=data["undoes"],
         standing=data.get("standing", ()),
+        modes={os.fsencode(path): int(mode) & 0o777 | 0o400 for path, mode in data.get("modes", {}).items()},
     )

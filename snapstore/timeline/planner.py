@@ -269,8 +269,9 @@ class Planner:
     def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
         segments = self._without_never(plan, segments)
         plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
-        if any(move.wanted is not None for move in plan.paths):
-            plan.modes = private_modes(self._shadow, self._passed(plan))
+        wanted = [move.path for move in plan.paths if move.wanted is not None]
+        if wanted:
+            plan.modes = private_modes(self._shadow, self._passed(plan)) | Operations(self._store).modes_of(wanted)
         Settler(self._session, self._graph, plan).run()
         if plan.new_node is not None and not plan.changing and not plan.conflicts:
             plan.new_node = None  # nothing to record

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DONE, INTERRUPTED = "done", "interrupted"
 NAMED, SCANNED = "named", "scanned"
 _MEMO = "user-git.json"
-_ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
+ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
 
 
 class Step:
@@ -364,7 +364,7 @@ def private_mode(row: FileStat | None) -> int | None:
     if row is None or not S_ISREG(row[4]):
         return None
     mode = S_IMODE(row[4]) & 0o777
-    return mode if mode not in _ORDINARY else None
+    return mode if mode not in ORDINARY else None
 
 
 def _listed(left_out: dict[str, str]) -> list[dict[str, str]]:
