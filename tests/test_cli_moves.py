@@ -78,7 +78,7 @@ def test_undo_says_what_was_undone_where_you_stand_and_how_to_go_back(told: Path
 
 
 def test_undo_redo_and_back_are_byte_identical(told: Path) -> None:
-    """S0-01, S2-25, S1-56: and every command that is offered works as it stands."""
+    """S0-01, S0-19, S1-08, S2-25, S1-56: and every command that is offered works as it stands."""
     after = on_disk(told)
     said = snap(told, "undo").stdout
     assert "Files reverted: new.txt, tests.py" in said
@@ -138,7 +138,7 @@ def test_the_json_of_a_move(told: Path) -> None:
 
 
 def test_every_kind_of_move_tells_in_its_own_words(told: Path) -> None:
-    """S1-01, S1-12, S0-30, S3-14, S3-15, G-39."""
+    """S1-01, S1-12, S0-30, S3-14, S3-15, S3-16, S3-17, G-39."""
 
     def first(*words: str) -> str:
         return snap(told, *words).stdout.splitlines()[0]

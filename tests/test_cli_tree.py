@@ -78,6 +78,7 @@ def test_plain_characters_on_demand_and_where_nothing_else_can_be_written(garden
 
 
 def test_undone_turns_are_marked_in_a_pipe_and_dim_on_a_terminal(garden: Garden) -> None:
+    """S0-17, S1-04, S1-07."""
     garden.turns("1", "2", "3")
     garden.edit("mine")
     garden.stand("1")

@@ -545,6 +545,14 @@ def test_fork_goes_there_and_says_how_to_go_on(agent: Talking, root: Path) -> No
     assert f"Go on with: {' '.join(document['fork']['command'])}" in text
 
 
+def test_a_fork_is_named_by_itself_or_as_wished(agent: Talking, root: Path) -> None:
+    """S1-52, S1-53, S1-57: `--name` overrules what it would be called."""
+    snapstore(root, "undo")
+    assert "Forked the conversation after turn 2: Prompt 1 (Branch)\n" in snapstore(root, "fork")
+    assert "Forked the conversation after turn 2: Another way\n" in snapstore(root, "fork", "--name", "Another way")
+    assert "forked after turn 2 · Another way\n" in snapstore(root, "sessions")
+
+
 def test_every_move_says_whether_a_fork_is_waited_for(agent: Talking, root: Path) -> None:
     """S4-05: a preview as the move would, one that moves nothing or only files as it was before."""
 

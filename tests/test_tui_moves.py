@@ -185,6 +185,7 @@ async def test_u_undoes_and_ctrl_r_brings_back(project: Project) -> None:
 
 @in_terminal
 async def test_at_the_ends_there_is_nothing_to_do(project: Project) -> None:
+    """S2-27."""
     async with terminal(project) as pilot:  # type: ignore[arg-type]
         await press(pilot, "j", "ctrl+r")
         assert said(pilot) == "Nothing to redo." and project.is_at("three")
@@ -203,7 +204,7 @@ async def test_keys_typed_faster_than_moves_are_made_wait_their_turn(project: Pr
 
 @in_terminal
 async def test_more_than_one_turn_shows_its_plan_first(project: Project) -> None:
-    """C13: bulk moves are looked at. Leaving changes nothing."""
+    """C13, S2-07: bulk moves are looked at. Leaving changes nothing."""
     async with terminal(project) as pilot:  # type: ignore[arg-type]
         before = bit_by_bit(project.root)
         await press(pilot, "2", "u")
@@ -295,7 +296,7 @@ async def test_earlier_and_later_by_time_and_count(forked: Project) -> None:
 
 @in_terminal
 async def test_enter_goes_to_the_selected_turn_whole_or_not_at_all(forked: Project) -> None:
-    """S3-21: one transaction, one operation, one undo away."""
+    """S1-01, S3-21: one transaction, one operation, one undo away."""
     async with terminal(forked) as pilot:  # type: ignore[arg-type]
         app = app_of(pilot)
         app.select(forked.commits["three"])
@@ -310,6 +311,21 @@ async def test_enter_goes_to_the_selected_turn_whole_or_not_at_all(forked: Proje
         assert "operation" in await asked(pilot)
         await press(pilot, "enter")
         assert forked.is_at("last")
+
+
+@in_terminal
+async def test_a_chosen_undone_turn_is_redone_and_forks_are_marked(forked: Project) -> None:
+    """S0-19, S0-27, S0-37, S1-04, S4-20: what is undone is counted and stays to be gone to; a turn with several ways
+    on says how many."""
+    forked.undo(2)
+    async with terminal(forked) as pilot:  # type: ignore[arg-type]
+        assert "turn 1, 2 undone" in screen_text(pilot.app).splitlines()[0]
+        assert "Turn >1< ⑂ 2" in row_of(pilot, "one")
+        app_of(pilot).select(forked.commits["other"])
+        await press(pilot, "enter")
+        assert forked.is_at("other")
+        assert "turn 2, 1 undone" in screen_text(pilot.app).splitlines()[0]
+        assert "undone" not in row_of(pilot, "other") and "undone" in row_of(pilot, "last")
 
 
 @in_terminal
@@ -363,6 +379,7 @@ async def test_undolist_shows_every_end_and_moves_nobody(forked: Project) -> Non
 
 @in_terminal
 async def test_a_checkpoint_is_pinned_to_the_selected_turn(project: Project) -> None:
+    """S1-55: named, shown at its turn, gone back to."""
     async with terminal(project) as pilot:  # type: ignore[arg-type]
         app_of(pilot).select(project.commits["one"])
         await command(pilot, "checkpoint good")

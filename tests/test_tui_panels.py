@@ -142,7 +142,7 @@ async def test_hostile_words_in_a_preview_are_visible_and_harmless(project: Proj
 
 @in_terminal
 async def test_d_compares_with_where_you_are_the_turn_before_and_a_marked_one(project: Project) -> None:
-    """S3-22."""
+    """S3-22; S1-40: any two nodes, so the ends of two branches as well."""
     async with terminal(project, 120, 40) as pilot:  # type: ignore[arg-type]
         await select(pilot, project.commits["one"])
         assert not diff(pilot).display

@@ -251,6 +251,7 @@ async def test_h_and_l_go_from_branch_to_branch(garden: Garden) -> None:
 
 @in_terminal
 async def test_a_and_e_are_the_branch_point_and_the_end(garden: Garden) -> None:
+    """S1-41: a key leads to where a branch parts."""
     forked(garden)
     async with terminal(garden) as pilot:
         app_of(pilot).select(garden.made["4c"])
