@@ -378,6 +378,34 @@ def test_turns_go_on_while_gc_after_gc_runs(root: Path, store: Store, way: str |
     assert_equal(store, tip(store, "w"), on_disk(root))
 
 
+def test_turns_do_not_wait_for_the_length_of_history(
+    root: Path, store: Store, session: Session, way: str | None
+) -> None:
+    """What is done under the lock costs what came since, not what was there: each turn ever has a line in a reflog."""
+    many_turns(session, root, 150)
+    asked: list[bytes] = []
+    objects = store.shadow.objects
+    with repack(store, way) as work:
+        known = gc.roots(store)
+        work.survey(known)
+        work.build()
+        many_turns(session, root, 12)
+        for name in ("read", "header", "contains"):
+            real = getattr(objects, name)
+
+            def counted(oid: bytes, *, real: Callable[..., object] = real, **options: bool) -> object:
+                asked.append(oid)
+                return real(oid, **options)
+
+            setattr(objects, name, counted)
+        work.install(gc.roots(store, known))
+    assert len(known) > 150
+    assert len(asked) < 12 * 10, "a commit, two folders and the records of each"
+    for name in ("read", "header", "contains"):
+        delattr(objects, name)
+    assert_whole(store)
+
+
 def test_somebodys_git_that_packs_while_the_old_packs_go_loses_nothing(
     root: Path, store: Store, session: Session, way: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

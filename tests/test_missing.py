@@ -97,3 +97,24 @@ def test_a_branch_from_half_way_does_not_bring_the_baseline_again(tmp_path: Path
     known = history.tip
     tip = history.turn(on=middle, ref="refs/heads/shell/other")
     assert len(list(missing.between(history.shadow.objects, [tip], [known]))) == 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_where_it_is_said_what_is_held_the_walk_ends_there(tmp_path: Path, seed: int) -> None:
+    """The same objects as git lists, none of which is held, and no look at anything below what is."""
+    chance = random.Random(seed)
+    history = History(tmp_path / "ours.git")
+    git_dir, objects = str(history.git_dir), history.shadow.objects
+    commits = [history.tip]
+    for number in range(60):
+        on = chance.choice(commits[-6:]) if chance.random() < 0.3 else None
+        commits.append(history.turn(on=on, ref=f"refs/heads/shell/b{number}" if on else None))
+    for _ in range(12):
+        tips, known = chance.sample(commits, 3), chance.sample(commits, chance.randrange(1, 4))
+        there = listed(git_dir, *[oid.hex() for oid in known])
+        found = [
+            item[0].hex()
+            for item in missing.between(objects, tips, (), lambda oid, there=there: oid.hex() in there)  # type: ignore[misc]
+        ]
+        assert len(found) == len(set(found)), "each once"
+        assert set(found) - there == listed(git_dir, *[oid.hex() for oid in tips]) - there

@@ -13,7 +13,7 @@ from snapstore.git.trees import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from snapstore.git.objects import Entry
     from snapstore.git.odb import Objects
@@ -26,10 +26,13 @@ _COMPARED = 8  # known trees that a commit without parents is compared with
 _CACHED = 1024
 
 
-def between(objects: Objects, tips: Iterable[bytes], known: Iterable[bytes]) -> Iterator[New]:
+def between(
+    objects: Objects, tips: Iterable[bytes], known: Iterable[bytes], holds: Callable[[bytes], bool] | None = None
+) -> Iterator[New]:
     """Every object that the tips need and the known ones do not hold, a commit after its parents, each once. Raises
-    Missing for one that is not there. Of `known`, what is not in this store is passed over."""
-    return _Walk(objects, known).run(list(tips))
+    Missing for one that is not there. Of `known`, what is not in this store is passed over. `holds` may say of a commit
+    or tree that it is known with all that it needs; then that is the end of the walk there, and `known` only helps."""
+    return _Walk(objects, known, holds).run(list(tips))
 
 
 def is_ancestor(objects: Objects, old: bytes, new: bytes) -> bool:
@@ -114,9 +117,10 @@ def tag_target(data: bytes, oid: bytes) -> tuple[bytes, bytes]:
 
 
 class _Walk:
-    def __init__(self, objects: Objects, known: Iterable[bytes]) -> None:
+    def __init__(self, objects: Objects, known: Iterable[bytes], holds: Callable[[bytes], bool] | None = None) -> None:
         self._objects = objects
         self._known = frozenset(known)
+        self._holds = holds
         self._given: set[bytes] = set()
         self._commits: dict[bytes, tuple[bytes, tuple[bytes, ...], int]] = {}
         self._trees: dict[bytes, dict[bytes, Entry]] = {}
@@ -125,7 +129,7 @@ class _Walk:
         starts: list[bytes] = []
         for tip in tips:
             kind = b""
-            while tip not in self._known:
+            while not self._is_known(tip):
                 kind, data = self._objects.read(tip)
                 if kind != TAG:
                     break
@@ -165,18 +169,21 @@ class _Walk:
                     stack.pop()
         return ordered
 
+    def _is_known(self, oid: bytes) -> bool:
+        return oid in self._known or (self._holds is not None and self._holds(oid))
+
     def _until_known(self, starts: list[bytes]) -> set[bytes] | None:
         """The usual case: a few turns on top of what the other side has. None where it is not."""
-        found = {oid for oid in starts if oid not in self._known}
+        found = {oid for oid in starts if not self._is_known(oid)}
         queue = list(found)
         for oid in queue:
             parents = self._read(oid)[1]
             for parent in parents:
-                if parent not in self._known and parent not in found:
+                if parent not in found and not self._is_known(parent):
                     found.add(parent)
                     queue.append(parent)
             # Down to the root: what is known may have parted from it half way.
-            if self._known and (len(found) > _SHORT_WALK or not parents):
+            if self._known and self._holds is None and (len(found) > _SHORT_WALK or not parents):
                 return None
         return found
 
@@ -243,7 +250,7 @@ class _Walk:
         levels = [(b"", tree, bases)]
         while levels:
             path, tree, bases = levels.pop()
-            if tree in self._given or tree in bases:
+            if tree in self._given or tree in bases or (self._holds is not None and self._holds(tree)):
                 continue
             entries = self._entries(tree)
             self._given.add(tree)

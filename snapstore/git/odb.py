@@ -77,8 +77,10 @@ class Objects:
         """Whether the object is here. `fresh=False` may miss what another process packed just now."""
         if not fresh:
             try:
-                if any(pack.find(oid) is not None for pack in self.packs()):
-                    return True
+                for at, pack in enumerate(self.packs()):
+                    if pack.find(oid) is not None:
+                        self._ask_first(at)
+                        return True
                 # A store mostly has no loose objects: one look at the folder answers for all that would lie in it.
                 first = oid[0]
                 if first not in self._loose_folders:
@@ -201,9 +203,7 @@ class Objects:
                 try:
                     offset = pack.find(oid)
                     if offset is not None:
-                        if at:  # what is asked for next lies in the same pack, most likely
-                            packs = self.packs()
-                            packs[0], packs[at] = packs[at], packs[0]
+                        self._ask_first(at)
                         return packed(pack, offset)
                 except FileNotFoundError:  # repacked under our feet
                     vanished = True
@@ -215,6 +215,12 @@ class Objects:
             if not vanished and before == self._seen and attempt > 0:
                 break
         return None
+
+    def _ask_first(self, at: int) -> None:
+        """What is asked for next lies in the same pack, most likely."""
+        if at:
+            packs = self.packs()
+            packs[0], packs[at] = packs[at], packs[0]
 
     def loose_path(self, oid: bytes) -> str:
         name = oid.hex()

@@ -76,6 +76,7 @@ class Repack:
         self._loose: dict[bytes, float] = {}
         self._roots: frozenset[bytes] = frozenset()
         self._made: list[str] = []
+        self._reached = 0  # so many of them hold what the roots reach; the others, what is to wait
         self._ages: dict[str, float] = {}
         self.result = Result()
 
@@ -165,6 +166,7 @@ class Repack:
             return
         must_have_room(self.folder, self.result.bytes_before)
         self._made = self._packing(self, sorted(self._roots), True)
+        self._reached = len(self._made)
         new = _ids(self._made)
         self._must_hold(new, self._roots)
         waiting, dropped = self._sort_out(new)
@@ -268,11 +270,16 @@ class Repack:
     def _needed_by(self, roots: frozenset[bytes]) -> set[object]:
         """Packs and loose objects that hold something which only roots reach that were not there at the survey."""
         staying: set[object] = set()
-        if not roots:
+        if not roots or not (self._old or self._loose):
             return staying
         made = [Pack(base) for base in self._made]
         try:
-            for oid, _, _, _ in between(self.objects, sorted(roots), self._roots):
+
+            def holds(oid: bytes) -> bool:
+                # What lies in one of these packs was reached from the roots of the survey, and so was all below it.
+                return oid in self._roots or any(pack.find(oid) is not None for pack in made[: self._reached])
+
+            for oid, _, _, _ in between(self.objects, sorted(roots), (), holds):
                 if any(pack.find(oid) is not None for pack in made):
                     continue
                 staying.update(base for base, (pack, _) in self._old.items() if pack.find(oid) is not None)

@@ -16,7 +16,7 @@ from snapstore.timeline.store import failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from typing import Any
 
     from snapstore.git.repack import Packing
@@ -72,6 +72,8 @@ def collect(
     now = time.time()
     try:
         with Repack(store.shadow.objects, older_than=now - grace, packing=way, progress=progress) as work:
+            # Every turn waits while the lock is held, so what takes its time is done before: it is looked at again.
+            known = roots(store)
             with store.changing():
                 housekeeping.refuse_links(store.shadow.objects)
                 if not dry_run:
@@ -80,11 +82,12 @@ def collect(
                         work.must_fit()
                     done.expired = expire(store, grace if pruned_grace is None else pruned_grace)
                     store.shadow.refs.forget_logged(int(now) - _LOGGED_FOR)
-                work.survey(roots(store))
+                known = roots(store, known)
+                work.survey(known)
             work.build()
             if not dry_run:
                 with store.changing():
-                    work.install(roots(store))
+                    work.install(roots(store, known))
             done.packed = work.result
     except OSError as error:
         raise failed(error) from error
@@ -96,9 +99,9 @@ def collect(
     return done
 
 
-def roots(store: Store) -> set[bytes]:
-    """Everything that refers to objects. Call under the lock: a change that was cut short is finished then, so the
-    journal refers to nothing."""
+def roots(store: Store, known: Collection[bytes] = frozenset()) -> set[bytes]:
+    """Everything that refers to objects. To be told the truth call it under the lock: a change that was cut short is
+    finished then, so the journal refers to nothing. Whether the `known` ones are there is not asked again."""
     refs = store.shadow.refs
     store.shadow.objects.refresh()
     found = set(refs.list("refs/").values())
@@ -113,7 +116,7 @@ def roots(store: Store) -> set[bytes]:
             maybe.update(_named_in([turn.before, *turn.captured_by_others]))
     # These only help: one whose object went long ago is no fault of the store.
     contains = store.shadow.objects.contains
-    return found | {oid for oid in maybe if contains(oid, fresh=False)}
+    return found | {oid for oid in maybe if oid in known or contains(oid, fresh=False)}
 
 
 def _named_in(items: Iterable[Any]) -> Iterable[bytes]:
