@@ -31,9 +31,11 @@ from helpers import (
 )
 
 from snapstore import Corrupt, NoStore, SnapstoreError, Store, Unknown, Unsafe
-from snapstore.timeline import places
+from snapstore.cli import main
+from snapstore.timeline import creation, places
 from snapstore.timeline.check import Check
 from snapstore.timeline.creation import adopt_store, create_store
+from snapstore.timeline.status import read_status
 from snapstore.timeline.undostate import undo_state
 
 CREATE = """
@@ -681,3 +683,36 @@ def test_what_does_not_need_the_damaged_pack_works_and_check_names_the_rest(root
         entry = again.shadow.trees.file(again.shadow.commit(turn.commit).tree, b"f3")
         assert entry is not None
         assert again.shadow.objects.read(entry[1]) == (b"blob", b"changed")
+
+
+# Large ones.
+
+
+def test_a_root_so_large_that_it_may_not_be_meant_is_told(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G-16: to whoever makes the store, or in `status` where an agent's hook made it; once, and nothing is refused."""
+    monkeypatch.setattr(creation, "MANY_FILES", 3)
+    told: list[str] = []
+    for name in ("two", "three", "by-hand", "hook"):
+        (root / name).mkdir()
+        for number in range(2 if name == "two" else 3):
+            write(root / name / f"f{number}", "x")
+    Store.open(root / "two", create=True, say=told.append).close()
+    assert not [text for text in told if "is large" in text]
+    Store.open(root / "three", create=True, say=told.append).close()
+    [warning] = [text for text in told if "is large" in text]
+    assert warning.startswith(f"{root / 'three'} is large: 3 files, ") and ".snapstoreignore" in warning
+    told.clear()
+    Store.open(root / "three", create=True, say=told.append).close()
+    assert told == []
+    assert main(["init", str(root / "by-hand")]) == 0
+    assert "by-hand is large: 3 files" in capsys.readouterr().err
+    with Store.open(root / "hook", create=True) as store:
+        [noted] = read_status(store.session()).hook_errors
+        assert "hook is large: 3 files" in noted
+    monkeypatch.setattr(creation, "MANY_FILES", 10)
+    monkeypatch.setattr(creation, "MANY_BYTES", 1)
+    (root / "bytes").mkdir()
+    Store.open(root / "bytes", create=True, say=told.append).close()
+    assert any("bytes is large: 0 files" in text for text in told)

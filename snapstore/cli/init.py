@@ -51,7 +51,7 @@ def init(
         adopted = adopt_store(home, root, former, anyway=anyway)
     elif found is None:
         with context.progress("Taking the first snapshot") as progress:
-            create_store(home, root, anyway=anyway, session=session, progress=progress, **asked)
+            create_store(home, root, anyway=anyway, session=session, warn=context.say, progress=progress, **asked)
     with Store.open(os.fsdecode(root), say=context.say) as store:
         made = found is None and not adopt
         changed = any(limit != getattr(store.header, name) for name, limit in asked.items())

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from snapstore.timeline.store import Store
 
 _BUILDING = ".building-"
+MANY_FILES = 200_000
+MANY_BYTES = 5 * 10**9  # of the first snapshot
 
 
 def create_store(
@@ -29,6 +31,7 @@ def create_store(
     anyway: bool = False,
     session: str = "shell",
     say: Callable[[str], None] | None = None,
+    warn: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.time,
     id: str | None = None,
@@ -36,7 +39,7 @@ def create_store(
     **settings: Any,
 ) -> bytes:
     """Makes the store of a root and takes its baseline, or with `begin` whatever it is to begin with (a clone has an
-    `id` too). Gives the root."""
+    `id` too). Gives the root. A root so large that it may not be meant is told to `warn`, or else stands in the log."""
     from snapstore.timeline.session import Session
     from snapstore.timeline.store import Store, failed
 
@@ -77,6 +80,9 @@ def create_store(
                     begin(store)
                 else:
                     Session(store, session).take_baseline()
+                    large = _large(store)
+                    if large is not None:
+                        (warn or store.log)(large)
             os.unlink(f"{building}/building")
             durable.sync_folder(building)
             try:
@@ -97,6 +103,21 @@ def create_store(
     except OSError as error:
         raise failed(error) from error
     return root
+
+
+def _large(store: Store) -> str | None:
+    """What is so large that every look at the whole of it takes its time, and that nobody may have meant (G-16)."""
+    from snapstore.timeline.status import folder_size
+    from snapstore.timeline.text import size_text
+
+    store.cache.load()
+    files, size = len(store.cache.files), folder_size(store.folder)
+    if files < MANY_FILES and size < MANY_BYTES:
+        return None
+    return (
+        f"{os.fsdecode(store.root)} is large: {files:,} files, {size_text(size)} in the store. Was it meant? "
+        "`.snapstoreignore` leaves out what tools make again; a smaller folder can be watched over instead"
+    )
 
 
 def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bool = False) -> str:

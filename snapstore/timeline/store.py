@@ -110,7 +110,7 @@ class Store:
             from snapstore.timeline.creation import create_store
 
             top = places.natural_root(start)
-            root = create_store(home, top, session=session, say=say, progress=progress, clock=clock)
+            root = create_store(home, top, session=session, say=say, warn=say, progress=progress, clock=clock)
         store = cls(home, root, places.store_folder(home, root), say=say, progress=progress, clock=clock)
         if store.header.root_hash != places.root_hash(root):
             raise Corrupt(
