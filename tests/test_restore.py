@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import stat
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -196,6 +197,38 @@ def test_permissions_that_a_tree_does_not_say_stay(place: Place, before: int, mo
     (place.root / "f").chmod(before)
     place.go({b"f": (was, b"old")}, {b"f": (mode, b"new")})
     assert stat.S_IMODE((place.root / "f").stat().st_mode) == after
+
+
+def acl(*entries: tuple[int, int, int]) -> bytes:
+    """An access control list as the kernel takes it: (kind, permissions, whose)."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+OWNER, A_USER, GROUP, MASK, OTHERS, NOBODY = 0x01, 0x02, 0x04, 0x10, 0x20, 0xFFFFFFFF
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes in Python here")
+def test_who_else_may_read_a_file_and_what_is_noted_on_it_stays(tmp_path: Path) -> None:
+    """G-32: with an access control list the group's bits are a mask: taken for the group's own they would let it in."""
+    place = Place(tmp_path)
+    place.lay_out({b"f": (FILE, b"old"), b"plain": (FILE, b"old")})
+    secret = (OWNER, 6, NOBODY), (A_USER, 6, 1000), (GROUP, 0, NOBODY), (MASK, 6, NOBODY), (OTHERS, 0, NOBODY)
+    try:
+        os.setxattr(place.root / "f", "user.note", b"mine")
+        os.setxattr(place.root / "f", "system.posix_acl_access", acl(*secret))
+    except OSError:
+        pytest.skip("no extended attributes on this file system")
+    # What is made here from now on is for everybody, but not what was there.
+    os.setxattr(place.root, "system.posix_acl_default", acl(*secret[:2], (GROUP, 6, NOBODY), *secret[3:]))
+    place.go(
+        {b"f": (FILE, b"old"), b"plain": (FILE, b"old")},
+        {b"f": (FILE, b"new"), b"plain": (EXECUTABLE, b"new")},
+    )
+    assert os.getxattr(place.root / "f", "user.note") == b"mine"
+    assert os.getxattr(place.root / "f", "system.posix_acl_access") == acl(*secret)
+    assert stat.S_IMODE((place.root / "f").stat().st_mode) == 0o660
+    assert os.listxattr(place.root / "plain") == []
+    assert stat.S_IMODE((place.root / "plain").stat().st_mode) == 0o755
 
 
 def test_new_files_follow_the_umask(place: Place) -> None:

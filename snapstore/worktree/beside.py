@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
 from snapstore.git.objects import EXECUTABLE, LINK
 from snapstore.worktree.descent import Descent, InTheWay
 from snapstore.worktree.moves import above
-from snapstore.worktree.platform import file_system_sync
+from snapstore.worktree.platform import READ_FLAGS, copy_attributes, file_system_sync
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # 1 ms for 64 files (and 2 ms to load ctypes), 400 ms against 25 ms for 2,000. For fewer it is not worth waiting for
 # what other programs have yet to write.
 MANY = 64
+_NO_FILE_NOW = (errno.ENOENT, errno.ELOOP, errno.ENXIO)  # it is to come back; or a link or a socket is in its place
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -77,7 +79,7 @@ class Beside:
                 temporary = b"%s%d" % (self.prefix, self._written)
                 self._written += 1
                 folder = self._folders.enter(beside)
-                st = self._write(temporary, folder, wanted, was.get(path), modes.get(path), waiting)
+                st = self._write(temporary, folder, wanted, path, was.get(path), modes.get(path), waiting)
                 ready.append((path, present, beside, temporary, st))
                 if waiting is not None and len(waiting) > MANY:  # a process may have few descriptors
                     _sync_and_close(waiting)
@@ -95,6 +97,7 @@ class Beside:
         name: bytes,
         folder: int,
         entry: Entry,
+        path: bytes,
         was: os.stat_result | None,
         known: int | None,
         waiting: list[int] | None,
@@ -110,10 +113,10 @@ class Beside:
             wanted = _permissions(was.st_mode if was is not None else known or 0, executable)
         fd = os.open(name, _NEW, wanted, dir_fd=folder)
         try:
+            if was is not None:  # first of all: nobody shall read it who could not read the file
+                _make_alike(fd, was, wanted, path.rpartition(b"/")[2], folder)
             for piece in self._contents.pieces(oid):
                 _write_all(fd, piece)
-            if was is not None:
-                _make_alike(fd, was, wanted)
             if waiting is None:
                 return os.fstat(fd)
             if hasattr(os, "posix_fadvise"):
@@ -158,8 +161,18 @@ def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
             devices.add(device)
 
 
-def _make_alike(fd: int, was: os.stat_result, mode: int) -> None:
-    """What a tree does not say of a file (who may read it, whose it is) stays as it was."""
+def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes, folder: int) -> None:
+    """What a tree does not say of a file (who may read it, whose it is, what is noted on it) stays as it was."""
+    try:
+        source = os.open(name, READ_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in _NO_FILE_NOW:
+            raise
+    else:
+        try:
+            copy_attributes(source, fd)
+        finally:
+            os.close(source)
     st = os.fstat(fd)
     if st.st_uid != was.st_uid or st.st_gid != was.st_gid:
         try:

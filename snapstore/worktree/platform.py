@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import gc
 import os
@@ -21,6 +22,9 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # tick (10 ms at the slowest), some file systems keep whole seconds only, and FAT every second one.
 TICK_NS = 20_000_000
 COARSE_NS = 2_000_000_000
+
+_ACL = "system.posix_acl_access"
+_NOT_OURS_TO_SET = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENODATA, errno.EINVAL)
 
 
 def try_lock(fd: int) -> bool:
@@ -90,6 +94,30 @@ def file_system_sync() -> Callable[[int], None] | None:
             raise OSError(number, os.strerror(number))
 
     return sync
+
+
+def copy_attributes(source: int, target: int) -> None:
+    """Access control lists, labels and notes of one open file for another, as far as the system lets us."""
+    if not hasattr(os, "listxattr"):  # Linux has it
+        return
+    names, inherited = _attributes(source), _attributes(target)
+    for name in names:
+        try:
+            os.setxattr(target, name, os.getxattr(source, name))
+        except OSError as error:
+            if error.errno not in _NOT_OURS_TO_SET:
+                raise
+    if _ACL in inherited and _ACL not in names:
+        os.removexattr(target, _ACL)
+
+
+def _attributes(fd: int) -> list[str]:
+    try:
+        return os.listxattr(fd)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return []
 
 
 def owner() -> int:

@@ -280,7 +280,11 @@ class Restore:
             _stray(path, state, astray)
             return  # its temporary is swept away at the end
         self._begun.add(path)
-        os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
+        try:
+            os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
+        except OSError as error:
+            error.filename = path  # the temporary's name would tell nobody anything
+            raise
         st = os.stat(name, dir_fd=target, follow_symlinks=False)
         # Edited already? Then not this stat, which would vouch for what we wrote.
         self._after[path] = st if _same_content(st, written) else written
