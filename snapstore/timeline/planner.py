@@ -6,6 +6,7 @@ import os
 
 from snapstore.errors import Corrupt, Unknown, Usage
 from snapstore.timeline.addresses import locate, resolve
+from snapstore.timeline.describing import git_parts
 from snapstore.timeline.folders import private_modes
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import path_json, read_node
@@ -319,11 +320,8 @@ class Planner:
             if plan.undone and node.kind == "turn":
                 plan.messages_removed += 1 + len(node.record.get("replies", []))
                 plan.prompt = node.prompt
-            if node.record.get("user_git"):
-                plan.notes.append(
-                    f"In {name} your own git repository moved ({', '.join(node.record['user_git'])}); "
-                    "that was not moved back."
-                )
+            if moved := git_parts(node):
+                plan.notes.append(f"In {name} your own git repository moved ({moved}); that was not moved back.")
             for item in node.left_out:
                 path = os.fsencode(item["path"])
                 if path not in told:
