@@ -188,6 +188,19 @@ def test_a_terminal_without_unicode_still_gets_every_line(root: Path) -> None:
     assert "na\\xefve" in snap(root, "log", PYTHONIOENCODING="ascii").stdout
 
 
+def test_a_text_too_large_to_compare_is_not_called_binary(root: Path) -> None:
+    snap(root, "init")
+    snap(root, "turn", "begin")
+    write(root, big="line\n" * 1_000_000, blob="\0\1")
+    snap(root, "turn", "end")
+    for words in (["show", "1"], ["log", "--stat"]):
+        rows = {line.split()[1]: line.split()[2:] for line in snap(root, *words).stdout.splitlines() if "  A  " in line}
+        assert rows == {"big": ["too", "large", "to", "compare"], "blob": ["binary"]}
+    for document in (snap_json(root, "show", "1", "--json"), snap_json(root, "diff", "0", "1", "--json")):
+        kinds = {file["path"]: (file["binary"], file["large"], file["added"]) for file in document["files"]}
+        assert kinds == {"big": (False, True, None), "blob": (True, False, None)}
+
+
 def test_a_first_snapshot_shows_progress_only_after_a_second_and_only_to_people(root: Path) -> None:
     """The bar is drawn by a real first snapshot whose second has been made to pass at once."""
     for number in range(600):

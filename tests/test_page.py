@@ -873,6 +873,15 @@ def test_a_record_that_is_not_as_it_should_be(store: Store, root: Path, opened: 
     sight.page.get_by_text("↩ 2 turns undone").wait_for()
 
 
+def test_a_text_too_large_to_compare_is_not_called_binary(story: Story, opened: Open) -> None:
+    story.turn("Large", {"large.txt": "line\n" * 1_000_000})
+    sight = opened()
+    turn = sight.turn(6)
+    sight.says(turn, "large.txt too large to compare")
+    turn.get_by_text("large.txt").last.click()
+    sight.says(turn, "Too large to compare line by line: nothing became 5.0 MB.")
+
+
 def test_a_line_without_end_is_cut_where_it_changed(story: Story, opened: Open) -> None:
     story.turn("Minified", {"min.js": "var a;" * 50_000 + "old()" + "var b;" * 50_000 + "\n"})
     story.turn("Changed", {"min.js": "var a;" * 50_000 + "fresh()" + "var b;" * 50_000 + "\n"})

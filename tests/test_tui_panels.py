@@ -225,6 +225,8 @@ async def test_binary_large_and_odd_files_are_told_in_a_line(project: Project) -
         os.symlink("a", project.root / "link")
         os.chmod(project.root / "a", 0o755)
     async with terminal(project, 120, 40) as pilot:  # type: ignore[arg-type]
+        await until(pilot, lambda: "large  too large to compare" in screen_text(pilot.app))
+        assert "binary  binary" in screen_text(pilot.app)
         await press(pilot, "d", "d")
         await until(pilot, lambda: "named badly" in diff(pilot).plain)
         shown = diff(pilot).plain

@@ -134,7 +134,7 @@ def _cell(out: Output, change: FileChange | None, width: int) -> str:
     """`M +3 -1`, or a dot for a side that left the file alone."""
     if change is None:
         return out.paint("·", DIM) + " " * (width - 1)
-    counts = "binary" if change.binary else ""
+    counts = "large" if change.large else "binary" if change.binary else ""
     if change.added or change.removed:
         counts = " ".join(f"{sign}{number}" for sign, number in (("+", change.added), ("-", change.removed)) if number)
     text = clip(f"{change.change} {counts}".rstrip(), width - 1)

@@ -133,7 +133,7 @@ def file_rows(out: Output, changes: Sequence[FileChange], indent: str, limit: in
     width = min(max((len(name) for name in names), default=0), 60)
     colours = {"A": GREEN, "D": RED}
     for name, change in zip(names, shown, strict=True):
-        counts = "binary" if change.binary else ""
+        counts = "too large to compare" if change.large else "binary" if change.binary else ""
         if change.added is not None and change.removed is not None:
             counts = " ".join(
                 out.paint(f"{sign}{number}", colour)

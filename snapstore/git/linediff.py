@@ -19,7 +19,12 @@ Op = tuple[str, int, int, int, int]
 
 
 def is_binary(data: bytes) -> bool:
-    return b"\0" in data[:8000] or len(data) > LARGEST
+    return no_text(data) or len(data) > LARGEST
+
+
+def no_text(data: bytes) -> bool:
+    """Whatever its size."""
+    return b"\0" in data[:8000]
 
 
 def count(old: bytes, new: bytes) -> tuple[int, int]:

@@ -168,6 +168,7 @@ class ComparedChangeRecord(Record):
     added: int | None
     removed: int | None
     binary: bool
+    large: bool
     blob: str | None
 
 

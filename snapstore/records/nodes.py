@@ -10,12 +10,14 @@ from snapstore.records.base import Change, FoundBy, Kind, PathRecord, Record, Te
 
 
 class FileRecord(PathRecord):
-    """One file's part in a node. Counts are null for binary files, and where nobody asked for them."""
+    """One file's part in a node. Counts are null for binary files, for those that are too large to compare, and where
+    nobody asked for them."""
 
     change: Change
     added: int | None
     removed: int | None
     binary: bool
+    large: bool
 
 
 class LeftOutRecord(PathRecord):

@@ -111,6 +111,7 @@ class PageDiffRecord(Record):
     added: int | None = None
     removed: int | None = None
     binary: bool = False
+    large: bool = False
     patch: Text | None = None
     patch_b64: str | None = None
     old: DiffSideRecord | None = None

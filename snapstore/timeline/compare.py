@@ -134,5 +134,6 @@ def _change(change: FileChange) -> dict[str, Any]:
         "added": change.added,
         "removed": change.removed,
         "binary": change.binary,
+        "large": change.large,
         "blob": change.new and change.new[1].hex(),
     }

@@ -94,14 +94,23 @@ class History:
 
         if entry is None:
             return b""
+        if self._size(change, entry) > linediff.LARGEST:
+            return b"\0"  # in a patch as if it were binary
         if self._shadow.objects.contains(entry[1], fresh=False):
-            if self._shadow.objects.header(entry[1])[1] > linediff.LARGEST:
-                return b"\0"  # shown as binary
             return self._shadow.objects.read(entry[1])[1]
         full = os.path.join(self.store.root, change.path)  # on disk only
         if entry[0] == LINK:
             return os.readlink(full)
-        if os.path.getsize(full) > linediff.LARGEST:
-            return b"\0"
         with open(full, "rb") as file:
             return file.read()
+
+    def is_large(self, change: FileChange) -> bool:
+        """Whether one of its sides is too large to be compared line by line."""
+        from snapstore.git import linediff
+
+        return any(entry and self._size(change, entry) > linediff.LARGEST for entry in (change.old, change.new))
+
+    def _size(self, change: FileChange, entry: tuple[bytes, bytes]) -> int:
+        if self._shadow.objects.contains(entry[1], fresh=False):
+            return self._shadow.objects.header(entry[1])[1]
+        return os.lstat(os.path.join(self.store.root, change.path)).st_size  # on disk only

@@ -33,9 +33,10 @@ _WORDS = {
 
 
 class FileChange:
-    """One file's part in a node. Counts are None for binary files, and where nobody asked for them."""
+    """One file's part in a node. Counts are None for binary files, for those that are too large to compare, and where
+    nobody asked for them."""
 
-    __slots__ = ("added", "binary", "change", "new", "old", "path", "removed")
+    __slots__ = ("added", "binary", "change", "large", "new", "old", "path", "removed")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class FileChange:
         added: int | None = None,
         removed: int | None = None,
         binary: bool = False,
+        large: bool = False,
     ) -> None:
         self.path = path
         self.change = change
@@ -54,6 +56,7 @@ class FileChange:
         self.added = added
         self.removed = removed
         self.binary = binary
+        self.large = large
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -62,6 +65,7 @@ class FileChange:
             "added": self.added,
             "removed": self.removed,
             "binary": self.binary,
+            "large": self.large,
         }
 
 
@@ -213,10 +217,10 @@ def counted(shadow: Shadow, change: FileChange) -> FileChange:
     from snapstore.git import linediff
 
     sides = (change.old, change.new)
-    binary = any(entry and shadow.objects.header(entry[1])[1] > linediff.LARGEST for entry in sides)
-    if not binary:
-        a, b = (shadow.objects.read(entry[1])[1] if entry else b"" for entry in sides)
-        binary = linediff.is_binary(a) or linediff.is_binary(b)
+    if any(entry and shadow.objects.header(entry[1])[1] > linediff.LARGEST for entry in sides):
+        return FileChange(change.path, change.change, *sides, large=True)
+    a, b = (shadow.objects.read(entry[1])[1] if entry else b"" for entry in sides)
+    binary = linediff.is_binary(a) or linediff.is_binary(b)
     counts = (None, None, True) if binary else (*linediff.count(a, b), False)
     return FileChange(change.path, change.change, *sides, *counts)
 

@@ -27,7 +27,8 @@ def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChang
             elif inside:
                 added += line.startswith(b"+")
                 removed += line.startswith(b"-")
-        counts = (None, None, True) if binary else (added, removed, False)
+        large = binary and history.is_large(change)
+        counts = (None, None, not large, large) if binary else (added, removed)
         counted.append(FileChange(change.path, change.change, change.old, change.new, *counts))
     return counted, lines
 

@@ -143,8 +143,8 @@ def _files(node: Node, counted: bool) -> Iterator[Content]:
 def file_line(change: FileChange) -> Content:
     """`M  src/a.py  +3 −1`"""
     counts: list[str | tuple[str, str]] = []
-    if change.binary:
-        counts.append(("  binary", "$quiet"))
+    if change.binary or change.large:
+        counts.append(("  too large to compare" if change.large else "  binary", "$quiet"))
     if change.added:
         counts.append((f"  +{change.added:,}", "$success"))
     if change.removed:

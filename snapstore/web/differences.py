@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Response
 
 from snapstore.errors import Unknown, Usage
-from snapstore.git.linediff import LARGEST, is_binary, patch
+from snapstore.git.linediff import LARGEST, no_text, patch
 from snapstore.git.objects import BLOB, LINK, Entry
 from snapstore.records.branches import CompareRecord
 from snapstore.records.web import PageDiffRecord, SearchRecord
@@ -140,7 +140,7 @@ def _side(history: History, path: bytes, entry: Entry | None) -> dict[str, Any] 
     else:  # on disk only
         data = history.store.restorer("look", []).read(path, LARGEST + 1)
         size = len(data)
-    kind = _LINK if entry[0] == LINK else image_type(data) or (_BINARY if is_binary(data) else _TEXT)
+    kind = _LINK if entry[0] == LINK else image_type(data) or (_BINARY if no_text(data) else _TEXT)
     return {"oid": entry[1].hex(), "size": size, "type": kind, "stored": stored}
 
 

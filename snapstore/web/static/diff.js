@@ -176,10 +176,9 @@ function shown(found) {
   if (isImage(found.old) || isImage(found.new)) {
     return [h("div", { class: "pictures" }, picture(found.old, "Before"), picture(found.new, "After"))];
   }
-  if (found.binary) {
+  if (found.binary || found.large) {
     const sizes = [found.old, found.new].map((side) => (side ? bytes(side.size) : "nothing"));
-    const text = [found.old, found.new].every((side) => !side || side.type === "text");
-    const what = text ? "Too large to compare line by line" : "Binary";
+    const what = found.large ? "Too large to compare line by line" : "Binary";
     return [h("p", { class: "diff-note" }, `${what}: ${sizes[0]} became ${sizes[1]}.`)];
   }
   const rows = rowsOf(found.patch || "");
@@ -222,7 +221,7 @@ export function diffView(path, answer) {
   const view = h("div", { class: "diff-view" }, bar, body);
   let found = null;
   const draw = () => {
-    const text = found && !found.binary;
+    const text = found && !found.binary && !found.large;
     fill(
       bar,
       text &&

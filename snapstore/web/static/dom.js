@@ -112,13 +112,14 @@ export function ago(at) {
 
 export function bytes(number) {
   if (!Number.isFinite(number)) return "";
-  const units = ["B", "KB", "MB", "GB", "TB"];
-  let at = 0;
-  while (number >= 1000 && at < units.length - 1) {
-    number /= 1024;
+  if (number < 1000) return plural(number, "byte");
+  const units = ["kB", "MB", "GB", "TB"];
+  let at = -1;
+  do {
+    number /= 1000;
     at += 1;
-  }
-  return `${number.toLocaleString("en", { maximumFractionDigits: number < 10 && at ? 1 : 0 })} ${units[at]}`;
+  } while (number >= 999.5 && at < units.length - 1);
+  return `${number.toFixed(number < 9.95 ? 1 : 0)} ${units[at]}`;
 }
 
 const ICONS = {

@@ -142,7 +142,8 @@ const below = (path) =>
 const CHANGES = { A: "created", M: "changed", D: "deleted", T: "type changed" };
 
 export function counts(file) {
-  if (file.binary) return h("span", { class: "counts" }, "binary");
+  if (file.binary || file.large)
+    return h("span", { class: "counts" }, file.large ? "too large to compare" : "binary");
   return h(
     "span",
     { class: "counts" },
