@@ -689,6 +689,15 @@ def test_an_exact_preview_of_files_that_only_the_disk_has(told: Path) -> None:
     assert "b.py" in snap(told, "undo", "--exact", "--preview").stdout
 
 
+def test_an_exact_preview_where_a_file_that_only_the_disk_has_makes_room(told: Path) -> None:
+    """The folder holds nothing else: what the move does, the preview must not refuse."""
+    snap(told, "run", "--", "sh", "-c", "rm b.py; mkdir b.py; echo 1 > b.py/x")
+    (told / "b.py/x").write_text("by hand\n")
+    shown = snap_json(told, "undo", "--json", "--exact", "--preview")
+    done = snap_json(told, "undo", "--json", "--exact", "-y")
+    assert (shown["written"], shown["removed"]) == (done["written"], done["removed"]) == (["b.py"], ["b.py/x"])
+
+
 def test_commands_to_type_act_on_the_same_project(told: Path, tmp_path: Path) -> None:
     """`-C DIR` is repeated: without it they would move another project's files."""
     said = snap(tmp_path, "-C", str(told), "undo").stdout

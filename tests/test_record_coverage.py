@@ -448,6 +448,36 @@ with Store.open(root, create=True) as store:
         assert_equal(store, third, on_disk(root))
 
 
+def test_a_named_file_below_a_folder_that_lets_nobody_in_is_not_deleted_G_30(root: Path) -> None:
+    """Recorded as gone, it would stay unseen whatever is written to it later: its own folder did not change."""
+    code = """
+import json, os, sys
+from snapstore import Store
+root = sys.argv[1]
+with Store.open(root) as store:
+    turn = store.session("s").begin("write, and close the door")
+    turn.touch(f"{root}/a/b/c/file")
+    open(f"{root}/a/b/c/file", "w").write("new")
+    os.chmod(f"{root}/a", 0)
+    first = turn.end()
+    os.chmod(f"{root}/a", 0o755)
+    print(json.dumps(first.hex()))
+"""
+    write(root / "a/b/c/file", "old")
+    with Store.open(root, create=True) as store:
+        session = store.session("s")
+        session.take_baseline()
+        done = child(code, root, under=powerless())
+        assert done.returncode == 0, done.stderr.decode()
+        first = json.loads(done.stdout)
+        assert touched(store, first) == {}
+        assert "cannot be read" in left_out(store, first)["a/b/c/file"]
+        with session.turn("write again") as turn:
+            write(root / "a/b/c/file", "newer")
+        assert turn.commit is not None
+        assert_equal(store, turn.commit, on_disk(root))
+
+
 REWRITER = """
 import os, sys
 path, size = sys.argv[1], int(sys.argv[2])

@@ -7,7 +7,7 @@ import time
 
 from snapstore.git.objects import FOLDER, Entry
 from snapstore.git.packwriter import ForgetfulWriter
-from snapstore.worktree.blobs import NEVER, SPECIAL, Blobs, LeftOut
+from snapstore.worktree.blobs import NEVER, SPECIAL, UNREADABLE, Blobs, LeftOut
 from snapstore.worktree.borrow import Borrow, NotBorrowable
 from snapstore.worktree.gitindex import IndexUnreadable, index_mark, read_index
 from snapstore.worktree.ignore import RuleBook
@@ -18,6 +18,7 @@ from snapstore.worktree.platform import collector_paused
 from snapstore.worktree.rules import RuleReader
 from snapstore.worktree.scan import Found, Scan, never_in
 from snapstore.worktree.statcache import scans_in
+from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,6 +183,18 @@ class Capture:
         self.found.newly_left_out[path] = NEVER
         return True
 
+    def _is_hidden(self, path: bytes) -> bool:
+        """Whether there is no such file of ours, because there is no such folder. One that lets nobody in does not tell
+        what is in it."""
+        try:
+            return through_link(self._store.root.rstrip(b"/") + b"/", path)
+        except OSError as error:
+            if error.errno in GONE_ERRORS:
+                return True
+            if error.errno in FOLDER_ERRORS:
+                raise LeftOut(f"{UNREADABLE}: {error.strerror}") from None
+            raise
+
     def _look_at_file(self, path: bytes, before: bytes, states: dict[bytes, Entry | None], now: int) -> None:
         if self._never.matches(path):
             self.found.newly_left_out[path] = NEVER
@@ -190,10 +203,7 @@ class Capture:
         known = self._trees.file(before, path)
         row: FileStat | None = None
         try:
-            hidden = through_link(self._store.root.rstrip(b"/") + b"/", path)
-        except OSError:
-            hidden = True
-        try:
+            hidden = self._is_hidden(path)
             taken = None if hidden else self._blobs.take(path, known and known[1])
         except LeftOut as why:
             self.found.newly_left_out[path] = str(why.args[0])

@@ -162,7 +162,7 @@ class Mover:
             if move.settled or (isinstance(move.found, tuple) and not contains(move.found[1], fresh=False))
         }
         restore = self._store.restorer("preview", self._folders_to_keep())
-        restore.check([move for move in plan.file_moves() if move.path not in saved])
+        restore.check(plan.file_moves(), unsaved=saved)
         self._look_at_conversation()
         return {**self._moved.as_json(), "preview": True}
 

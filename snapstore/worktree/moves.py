@@ -19,7 +19,7 @@ from snapstore.worktree.descent import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from snapstore.git.odb import Objects
     from snapstore.worktree.descent import Descent
@@ -93,8 +93,8 @@ class Contents:
                 raise Unsafe(f"{shown(path)} is a link to something that is no path", path=shown(path))
 
 
-def check_moves(moves: Sequence[FileMove], contents: Contents, disk: Descent) -> None:
-    """Refuses whatever can be known to go wrong. Reads only."""
+def check_moves(moves: Sequence[FileMove], contents: Contents, disk: Descent, unsaved: Collection[bytes] = ()) -> None:
+    """Refuses whatever can be known to go wrong. Reads only. The contents of `unsaved` are not in the store yet."""
     if len({move.path for move in moves}) != len(moves):
         raise Unsafe("a move names the same path twice")
     for side in ("old", "new"):
@@ -103,7 +103,7 @@ def check_moves(moves: Sequence[FileMove], contents: Contents, disk: Descent) ->
             raise Unsafe(f"{shown(path)} would be a file and a folder at once", path=shown(path))
     for move in moves:
         for entry in (move.old, move.new):
-            if entry is not None:
+            if entry is not None and move.path not in unsaved:
                 contents.check(move.path, entry)
     removed = {move.path for move in moves if move.old is not None and move.new is None}
     emptied = folders_above(removed)

@@ -116,11 +116,12 @@ class Restore:
             if self._beside.prefix in path:
                 raise unsafe_path(path)
 
-    def check(self, moves: Sequence[FileMove]) -> None:
-        """Refuses whatever can be known to go wrong before the first write. Reads only."""
+    def check(self, moves: Sequence[FileMove], unsaved: Collection[bytes] = ()) -> None:
+        """Refuses whatever can be known to go wrong before the first write. Reads only. Of `unsaved` only the places
+        are looked at: a plan that is merely shown has saved nothing."""
         self._take_in(moves)
         self.close()
-        check_moves(moves, self._contents, self._targets)
+        check_moves(moves, self._contents, self._targets, unsaved)
         self.close()
 
     # The three ways to go.
