@@ -6,9 +6,12 @@ from pathlib import Path
 
 from helpers import turn
 from test_cli import assert_record, snap, snap_json
+from test_page import Open, chromium, opened
 
 from snapstore import Store
 from snapstore.records.keeping import UseRecord
+
+__all__ = ["chromium", "opened"]  # fixtures
 
 
 def test_numbers_of_use_at_the_command_line(store: Store, root: Path) -> None:
@@ -35,6 +38,17 @@ def test_numbers_of_use_at_the_command_line(store: Store, root: Path) -> None:
         "4 moves",
         "25 % of them taken back 1 of 4",
     ]
+
+
+def test_the_limit_of_the_store_is_told_with_its_size(store: Store, root: Path, opened: Open) -> None:
+    """S1-64: at the command line and on the page."""
+    turn(store.session("s"), root, "One", a="1\n")
+    assert "in the store:" in snap(root, "stats").stdout
+    snap(root, "config", "set", "max_store_size", "50MB")
+    assert snap_json(root, "stats", "--json")["max_store_size"] == 50_000_000
+    assert "in the store of 50 MB" in snap(root, "stats").stdout
+    sight = opened()
+    sight.says(sight.view("Statistics"), "store size of 50 MB")
 
 
 def test_a_store_in_which_nothing_happened_yet(root: Path) -> None:

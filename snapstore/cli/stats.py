@@ -39,7 +39,8 @@ def _print(context: Context, found: dict[str, Any]) -> None:
     row(f"{found['branches_per_session']:g}", "branches a session", f"  {found['branches']:,} in all")
     row(f"{moves:,}", "move" if moves == 1 else "moves")
     row(f"{found['taken_back_percent']:g} %", "of them taken back", f"  {taken_back:,} of {moves:,}")
-    row(size_text(found["size_bytes"]), "in the store", ": `snapstore du` shows what holds it")
+    limit = f" of {size_text(found['max_store_size'])}" if found["max_store_size"] else ""
+    row(size_text(found["size_bytes"]), f"in the store{limit}", ": `snapstore du` shows what holds it")
     for text in found["health"]["hook_errors"]:
         out.line(f"{out.paint('hook', YELLOW)}  {safe(text)}")
     for problem in found["health"]["problems"]:

@@ -101,4 +101,5 @@ class UseRecord(Record):
     moves_taken_back: int
     taken_back_percent: float
     size_bytes: int
+    max_store_size: int = Field(description="0 for no limit")
     health: HealthRecord

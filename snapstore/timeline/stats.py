@@ -35,6 +35,7 @@ def read_stats(store: Store, *, check: bool = False) -> dict[str, Any]:
         "moves_taken_back": len(taken_back),
         "taken_back_percent": round(100 * len(taken_back) / len(moves), 1) if moves else 0.0,
         "size_bytes": folder_size(store.folder),
+        "max_store_size": store.header.max_store_size,
         "health": _health(store, check=check),
     }
 

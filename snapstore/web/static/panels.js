@@ -80,7 +80,7 @@ export function statsPanel() {
         tile(branches.toLocaleString("en", { maximumFractionDigits: 1 }), branches === 1 ? "branch a session" : "branches a session"),
         tile(moves.toLocaleString("en"), moves === 1 ? "move" : "moves"),
         tile(share(refused, moves + refused), "refused", `${refused} of ${moves + refused}`),
-        tile(bytes(found.size_bytes), "store size"),
+        tile(bytes(found.size_bytes), "store size", found.max_store_size > 0 && `of ${bytes(found.max_store_size)}`),
       );
       fill(remarks, health(found.health));
     },
