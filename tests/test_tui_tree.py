@@ -570,6 +570,24 @@ async def test_turns_that_others_record_appear(garden: Garden) -> None:
 
 
 @in_terminal
+async def test_a_turn_that_is_open_is_marked_where_it_began(garden: Garden) -> None:
+    """The tree, the title and `snapstore tree` say it, for as long as it is so."""
+    garden.turns("1", "2")
+    async with terminal(garden, 100, 24) as pilot:
+        assert "a turn is open" not in screen_text(pilot.app)
+        turn = garden.store.session("s1").begin("Go on")
+        await until(pilot, lambda: screen_text(pilot.app).count("a turn is open") == 2)
+        lines = screen_text(pilot.app).splitlines()
+        assert "turn 2, a turn is open" in lines[0], lines[0]
+        assert ["@" in line for line in lines[1:] if "a turn is open" in line] == [True]
+        drawn = snap(garden.root, "tree", "--session", "s1").stdout
+        assert [line[0] for line in drawn.splitlines() if "a turn is open" in line] == ["@"]
+        turn.end()
+        await until(pilot, lambda: "a turn is open" not in screen_text(pilot.app))
+    assert "a turn is open" not in snap(garden.root, "tree", "--session", "s1").stdout
+
+
+@in_terminal
 async def test_the_selected_row_stays_where_it_is_on_the_screen(garden: Garden) -> None:
     """Rows that come in above push nothing away under a person's eyes."""
     plant(garden.store, 200, 20)

@@ -46,7 +46,8 @@ def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
         out = context.out
         shown = drawn if all or not out.terminal else drawn[: _fitting(out, graph, drawn)]
         width = out.size()[0] if out.terminal else 0
-        painter = painting.Painter(graph, Glyphs(ascii=ascii), store.clock(), width)
+        turn = store.open_turn(session.name)
+        painter = painting.Painter(graph, Glyphs(ascii=ascii), store.clock(), width, open=turn is not None)
         for row in shown:
             out.line("".join(out.paint(text, *_STYLES.get(role, ())) for text, role in painter.parts(row)))
         if len(graph.nodes) == 1:

@@ -25,12 +25,13 @@ LANE, HERE, LABEL, BRANCH, CHECKPOINT, PROMPT, AGE, QUIET, SPACE = ROLES
 
 # What Vim's users know: where one stands, what redo enters, what was made last.
 CURRENT, NEXT, NEWEST = (">", "<"), ("{", "}"), ("[", "]")
+OPEN = "a turn is open"
 
 
 class Painter:
     """Rows as parts: the label, names, the prompt in what room is left, and the age at the right. Without a width
     nothing is cut, and the age stands in brackets behind the rest. `marks` are brackets around the numbers of some
-    nodes; with `dates` the age is a time."""
+    nodes; with `dates` the age is a time; `open` says that a turn has begun where one is."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Painter:
         *,
         marks: Mapping[bytes, tuple[str, str]] | None = None,
         dates: bool = False,
+        open: bool = False,
     ) -> None:
         self._graph = graph
         self._glyphs = glyphs
@@ -48,6 +50,7 @@ class Painter:
         self._width = width
         self._marks = marks or {}
         self._dates = dates
+        self._open = open
         self._undone = set(graph.undone())
         self._ends: dict[bytes, list[tuple[str, str]]] = {}
         for group, state in ((graph.branches, ""), (graph.archived, "archived")):
@@ -89,6 +92,8 @@ class Painter:
         parts += [(f"  [{safe(name)}]", CHECKPOINT) for name in self._graph.pinned.get(node.oid, ())]
         if undone:
             parts.append(("  undone", QUIET))
+        if here and self._open:
+            parts.append((f"  {OPEN}", HERE))
         prompt = first_line(node.subject) if node.kind not in ("baseline", "edits") else ""
         return self._fit(parts, prompt, self._when(node), quiet=quiet or undone)
 

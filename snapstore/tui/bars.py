@@ -6,7 +6,7 @@ from rich.text import Text
 from textual.widget import Widget
 from textual.widgets import Static
 
-from snapstore.timeline.painting import whose
+from snapstore.timeline.painting import OPEN, whose
 from snapstore.timeline.text import cells, clip, safe
 
 TYPE_CHECKING = False
@@ -52,6 +52,8 @@ class TitleBar(Widget):
         self._where = f"{safe(snapshot.session)} · {branch} · {f'turn {turn}' if turn else 'the beginning'}"
         if undone:
             self._where += f", {undone:,} undone"
+        if snapshot.open:
+            self._where += f", {OPEN}"
         branches = len(graph.branches) + len(graph.archived)
         self._extent = "1 turn" if snapshot.turns == 1 else f"{snapshot.turns:,} turns"
         if branches > 1:

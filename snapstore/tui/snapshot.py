@@ -46,6 +46,7 @@ class Snapshot:
         self.cursor = graph.cursor
         self.tip = graph.tip
         self.branch = graph.branch
+        self.open = is_open(graph)
         self.moment = moment_of(graph, archived)
         self.unfolded: list[Row] = lanes(graph, everything=archived)
         self.rows: list[Row] = folded(graph, self.unfolded)
@@ -153,8 +154,13 @@ class Snapshot:
 
 
 def moment_of(graph: Graph, archived: bool) -> object:
-    """What tells one moment from another: every ref that the drawing depends on."""
+    """What tells one moment from another: all that the drawing depends on."""
     return (
         *(graph.session, graph.cursor_value, graph.cursor, graph.branch),
-        *(graph.branches, graph.archived, graph.checkpoints, archived),
+        *(graph.branches, graph.archived, graph.checkpoints, archived, is_open(graph)),
     )
+
+
+def is_open(graph: Graph) -> bool:
+    """Whether a turn of the session has begun and is not over."""
+    return graph.store.open_turn(graph.session) is not None

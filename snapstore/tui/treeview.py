@@ -219,6 +219,7 @@ class TreeView(ScrollView, can_focus=True):
                 max(width - gutter - 1, 1),  # the scrollbar's column stays free
                 marks=snapshot.marks,
                 dates=self._dates,
+                open=snapshot.open,
             )
         sign, role = " ", painting.SPACE
         if row.node is not None and row.node.oid == self._marked:
