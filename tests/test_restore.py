@@ -231,6 +231,25 @@ def test_who_else_may_read_a_file_and_what_is_noted_on_it_stays(tmp_path: Path) 
     assert stat.S_IMODE((place.root / "plain").stat().st_mode) == 0o755
 
 
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="no extended attributes in Python here")
+def test_a_file_that_comes_back_with_its_folder_takes_nothing_from_another_of_its_name(tmp_path: Path) -> None:
+    """Until its folder is there again it lies in the one above, where `f` is somebody else."""
+    place = Place(tmp_path)
+    before: Files = {b"f": (FILE, b"other"), b"folder/f": (FILE, b"old")}
+    place.lay_out(before)
+    try:
+        os.setxattr(place.root / "f", "user.note", b"not yours")
+    except OSError:
+        pytest.skip("no extended attributes on this file system")
+    moves = place.moves({b"folder/f": (FILE, b"old")}, {})
+    mover = place.restore()
+    mover.apply(moves)
+    assert place.folders() == set()
+    mover.take_back(moves)
+    place.assert_is(before)
+    assert os.listxattr(place.root / "folder/f") == []
+
+
 def test_new_files_follow_the_umask(place: Place) -> None:
     umask = os.umask(0o027)
     try:

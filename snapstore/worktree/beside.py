@@ -79,7 +79,9 @@ class Beside:
                 temporary = b"%s%d" % (self.prefix, self._written)
                 self._written += 1
                 folder = self._folders.enter(beside)
-                st = self._write(temporary, folder, wanted, path, was.get(path), modes.get(path), waiting)
+                # Where its folder is to come back, another file of that name may lie where the temporary does.
+                replaced = path.rpartition(b"/")[2] if beside == above(path) else None
+                st = self._write(temporary, folder, wanted, replaced, was.get(path), modes.get(path), waiting)
                 ready.append((path, present, beside, temporary, st))
                 if waiting is not None and len(waiting) > MANY:  # a process may have few descriptors
                     _sync_and_close(waiting)
@@ -97,7 +99,7 @@ class Beside:
         name: bytes,
         folder: int,
         entry: Entry,
-        path: bytes,
+        replaced: bytes | None,
         was: os.stat_result | None,
         known: int | None,
         waiting: list[int] | None,
@@ -114,7 +116,7 @@ class Beside:
         fd = os.open(name, _NEW, wanted, dir_fd=folder)
         try:
             if was is not None:  # first of all: nobody shall read it who could not read the file
-                _make_alike(fd, was, wanted, path.rpartition(b"/")[2], folder)
+                _make_alike(fd, was, wanted, replaced, folder)
             for piece in self._contents.pieces(oid):
                 _write_all(fd, piece)
             if waiting is None:
@@ -161,18 +163,10 @@ def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
             devices.add(device)
 
 
-def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes, folder: int) -> None:
+def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes | None, folder: int) -> None:
     """What a tree does not say of a file (who may read it, whose it is, what is noted on it) stays as it was."""
-    try:
-        source = os.open(name, READ_FLAGS, dir_fd=folder)
-    except OSError as error:
-        if error.errno not in _NO_FILE_NOW:
-            raise
-    else:
-        try:
-            copy_attributes(source, fd)
-        finally:
-            os.close(source)
+    if name is not None:
+        _copy_notes(fd, name, folder)
     st = os.fstat(fd)
     if st.st_uid != was.st_uid or st.st_gid != was.st_gid:
         try:
@@ -181,6 +175,19 @@ def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes, folder: in
             pass
     if stat.S_IMODE(st.st_mode) != mode:  # the umask took something away
         os.fchmod(fd, mode)
+
+
+def _copy_notes(fd: int, name: bytes, folder: int) -> None:
+    try:
+        source = os.open(name, READ_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in _NO_FILE_NOW:
+            raise
+        return
+    try:
+        copy_attributes(source, fd)
+    finally:
+        os.close(source)
 
 
 def _permissions(was: int, executable: bool) -> int:
