@@ -31,6 +31,7 @@ from helpers import (
     quick_folder,
     record,
     remove,
+    tip,
     touched,
     turn,
     write,
@@ -1437,6 +1438,43 @@ def test_a_turn_of_which_no_file_was_recorded_is_undone_without_files(root: Path
     assert moved.plan.prompt == "Fetch the data" and stands_at(session) == 1
     assert moved.plan.notes == ["turn 2 could not record data (larger than max_file_size): it stays as it is."]
     assert texts(root) == {**state("t1"), "data": "x" * 5000}
+
+
+def test_what_was_never_recorded_and_a_turn_took_away_is_named_G_30(root: Path, session: Session) -> None:
+    """ "Undone" alone would say that all is as it was."""
+    session.store.configure(max_file_size=1000)
+    write(root / "large", "x" * 5000)
+    write(root / "grown", "small")
+    write(root / "by hand", "x" * 5000)
+    turn(session, root, "Grow", grown="x" * 5000)
+    remove(root / "by hand")
+    turn(session, root, "Clean up", large=None, grown=None, a="1")
+    assert [(item["path"], item["why"]) for item in record(session.store, tip(session.store, "s"))["left_out"]] == [
+        ("grown", "removed; larger than max_file_size"),
+        ("large", "removed; larger than max_file_size"),
+    ]
+    assert session.move(session.plan_undo()).plan.notes == [
+        "turn 2 removed grown (larger than max_file_size): only what was recorded of it before comes back.",
+        "turn 2 removed large (larger than max_file_size): it cannot be brought back.",
+    ]
+    assert texts(root) == {"grown": "small"}
+
+
+def test_what_only_came_into_view_in_a_turn_is_named_when_it_stays_G_30(root: Path, session: Session) -> None:
+    session.store.configure(max_file_size=1000)
+    write(root / "data", "x" * 5000)
+    turn(session, root, "Look at it")
+    turn(session, root, "Shrink it", data="small")
+    assert session.move(session.plan_undo()).plan.notes == [
+        "data came into view in turn 2, the state before is not known: it stays as it is."
+    ]
+    write(root / ".gitignore", "*.log\n")
+    for number in range(5):
+        write(root / f"{number}.log", "old")
+    turn(session, root, "No rules", **{".gitignore": None})
+    assert session.move(session.plan_undo()).plan.notes == [
+        "0.log, 1.log, 2.log and 2 more came into view in turn 2, the state before is not known: they stay as they are."
+    ]
 
 
 def test_a_node_says_what_changed_from_what_to_what_S3_11(root: Path, session: Session) -> None:

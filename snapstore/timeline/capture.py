@@ -13,10 +13,10 @@ from snapstore.worktree.gitindex import IndexUnreadable, index_mark, read_index
 from snapstore.worktree.ignore import RuleBook
 from snapstore.worktree.known import row_of, through_link, watch_parents
 from snapstore.worktree.names import is_git
-from snapstore.worktree.never import Never
+from snapstore.worktree.never import Never, never_in
 from snapstore.worktree.platform import collector_paused
 from snapstore.worktree.rules import RuleReader
-from snapstore.worktree.scan import Found, Scan, never_in
+from snapstore.worktree.scan import Found, Scan
 from snapstore.worktree.statcache import scans_in
 from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS
 

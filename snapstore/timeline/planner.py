@@ -27,6 +27,7 @@ from snapstore.timeline.plan import (
     fold,
 )
 from snapstore.timeline.settle import Settler
+from snapstore.timeline.unrecorded import unrecorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ class Planner:
 
     def _note(self, plan: Plan, turns: list[bytes]) -> Plan:
         """What the records of the turns add: their messages, and what cannot be moved back."""
-        told = set(plan.of(WRITE, REMOVE))
+        changing, told = set(plan.of(WRITE, REMOVE)), set[bytes]()
         for oid in turns:
             node = read_node(self._shadow, oid, files=False)
             name = f"turn {node.turn}"
@@ -322,15 +323,7 @@ class Planner:
                 plan.prompt = node.prompt
             if moved := git_parts(node):
                 plan.notes.append(f"In {name} your own git repository moved ({moved}); that was not moved back.")
-            for item in node.left_out:
-                path = os.fsencode(item["path"])
-                if path not in told:
-                    told.add(path)
-                    plan.notes.append(f"{name} could not record {item['path']} ({item['why']}): it stays as it is.")
-            # A turn that was imported knows no more than its conversation tells.
-            for item in node.record.get("unknown", []):
-                if isinstance(item, dict) and not item.get("path") and item.get("why"):
-                    plan.notes.append(f"{name} {item['why']}, and stays as it is.")
+            plan.notes += unrecorded(node, changing, told)
         if plan.scope == FILES:
             plan.messages_removed, plan.prompt = 0, None
         return plan

@@ -180,7 +180,7 @@ class Step:
                 "ended_at": timestamp(self._store.clock()),
                 "status": status,
                 "found_by": found_by,
-                "left_out": _listed(self._still_left_out(turn, states)),
+                "left_out": _listed({**self._still_left_out(turn, states), **self._lost()}),
                 "first_seen": sorted(os.fsdecode(path) for path in first_seen),
                 "empty_folders": self._empty_folders(turn, before, changes),
                 "left_folders": self._left_folders(after, changes),
@@ -312,6 +312,10 @@ class Step:
         """What was left out so far, without the files that were taken after all because they were named."""
         left_out = {**turn.left_out, **self.left_out()}
         return {path: why for path, why in left_out.items() if taken.get(os.fsencode(path)) is None}
+
+    def _lost(self) -> dict[str, str]:
+        """What was never recorded and is gone now."""
+        return {os.fsdecode(path): why for path, why in self._capture.found.lost.items()}
 
     def _scanned(self, turn: OpenTurn, before: bytes, named: list[bytes]) -> tuple[bytes, States]:
         """The turn's tree after a scan: the disk, without what other open turns have named as theirs. Also the states

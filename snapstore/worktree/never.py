@@ -12,7 +12,7 @@ from snapstore.worktree.ignore import RuleBook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class Never:
@@ -30,3 +30,9 @@ class Never:
     def matches(self, path: bytes, is_dir: bool = False) -> bool:
         """Whether a path below the root, or a folder above it, is one."""
         return self._book is not None and self._book.ignored(path, is_dir)
+
+
+def never_in(coverage: Mapping[str, object] | None) -> Never:
+    """What the last scan was not to take."""
+    text = coverage.get("never") if coverage else None
+    return Never(text=text) if isinstance(text, bytes) else Never()

@@ -27,7 +27,7 @@ from snapstore.worktree.known import (
     with_parents,
 )
 from snapstore.worktree.names import is_git, unsafe_parts
-from snapstore.worktree.never import Never
+from snapstore.worktree.never import Never, never_in
 from snapstore.worktree.parallel import WORTH_IT, in_two
 from snapstore.worktree.statcache import YOUNG, FileStat, FolderStat, StatCache, first_seen_in, scans_in
 from snapstore.worktree.walk import GONE_ERRORS, IGNORE_FILES, Listing, Walk, state_mark
@@ -74,6 +74,7 @@ class Found:
         self.first_seen: set[bytes] = set()
         self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}  # path -> why, and a mark of its state
         self.newly_left_out: dict[bytes, str] = {}  # those that came or changed since the last scan
+        self.lost: dict[bytes, str] = {}  # those that are gone since
         self.coverage: dict[str, object] = {}
 
 
@@ -195,6 +196,13 @@ class Scan:
     def _gone(self, path: bytes) -> None:
         self._found.changes[path] = None
         self._found.files[path] = None
+        self._lose(path)
+
+    def _lose(self, path: bytes) -> None:
+        """Of a file that is gone nobody has what was left out."""
+        why = self._was_left.get(path, (reasons.SPECIAL,))[0]
+        if why != reasons.SPECIAL:  # sockets come and go
+            self._found.lost[path] = reasons.REMOVED + why
 
     def _look_at_folders(self) -> list[bytes]:
         """The known folders whose names may have changed. What lies below one that is no folder any more is gone,
@@ -305,6 +313,8 @@ class Scan:
             except OSError as error:
                 if error.errno not in GONE_ERRORS:
                     self._found.left_out[path] = self._was_left[path]
+                else:
+                    self._lose(path)
                 continue
             if self._ways.book.ignored(path, stat.S_ISDIR(st.st_mode)):
                 continue
@@ -384,9 +394,3 @@ class Scan:
 
     def _leave_out(self, path: bytes, why: str, mark: tuple[int, ...]) -> None:
         self._found.left_out[path] = (why, mark)
-
-
-def never_in(coverage: Mapping[str, object] | None) -> Never:
-    """What the last scan was not to take."""
-    text = coverage.get("never") if coverage else None
-    return Never(text=text) if isinstance(text, bytes) else Never()
