@@ -310,6 +310,31 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
     assert agent.file.read_bytes().startswith(before)
 
 
+def test_back_on_the_old_line_its_own_session_is_resumed(agent: Talking, root: Path, home: Path) -> None:
+    """S1-22, S4-27: one switch leads to the other line and says which session of the agent's left off there; going to
+    and fro makes no new ones."""
+    forked = json.loads(snapstore(root, "fork", "2", "--json"))["fork"]
+    again = Talking(root, home, forked["id"])
+    again.start("resume")
+    again.whole_turn("Another way", [("other.txt", "o\n")])
+    assert f"Go on with the agent from here: `claude --resume {ID}`" in snapstore(root, "switch", "main", "-y")
+    assert (root / "f3.txt").exists()
+    said = snapstore(root, "switch", "main-2", "-y")
+    assert "Go on with" not in said  # spoken with last, and there already
+    snapstore(root, "switch", "main", "-y")
+    agent.start("resume")
+    with Store.open(root) as store:
+        found = talk(store, agent.session)
+        assert (found["id"], found["pending_fork"]) == (ID, False)
+    assert f"Go on with the agent from here: `claude --resume {forked['id']}`" in snapstore(root, "switch", "main-2")
+    assert "Go on with the agent from here: `snapstore fork`" in snapstore(root, "undo")  # nobody left off here
+    Path(forked["path"]).unlink()
+    snapstore(root, "redo")
+    snapstore(root, "switch", "main", "-y")
+    assert "Go on with the agent from here: `snapstore fork`" in snapstore(root, "switch", "main-2")
+    assert len(list(agent.file.parent.glob("*.jsonl"))) == 1
+
+
 def test_an_undo_makes_no_session_and_a_fork_makes_it_at_once(agent: Talking, root: Path) -> None:
     """C7: an undo only moves the cursor; the branch comes with the next turn, a new session when it is asked for."""
 

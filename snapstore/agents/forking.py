@@ -249,19 +249,34 @@ class Forking:
         return {known.alias for known in self._conversations.agent_sessions() if known.alias}
 
 
-def way_on(session: Session) -> tuple[list[str], bool]:
-    """After a move: what a person should know about the agent's conversation, and whether it can be forked."""
+def way_on(session: Session) -> tuple[list[str], bool, str]:
+    """After a move: what a person should know about the agent's conversation, whether it can be forked, and the command
+    that resumes a session of the agent's which left off right here: then no fork is needed (S1-22, S4-27)."""
     conversations = Conversations(session.store)
     try:
         state = conversations.state(session.name)
         known = conversations.agent_session(state.id) if state is not None else None
     except SnapstoreError:  # the move is done; a damaged document of the conversation is for `fork` to name
-        return [], False
+        return [], False, ""
     if state is None or (state.materialized and not state.pending_fork):
-        return [], False
+        return [], False, ""
     able = capability(state.agent)
     if able.forks == NONE:
-        return [able.notice], False  # G-13
+        return [able.notice], False, ""  # G-13
     running = known is not None and conversations.is_running(known)
     told = f"{able.name} is still running and remembers what was undone: leave it first."  # G-06
-    return [told] if running else [], True
+    left_off = _left_off_here(session, conversations, state)
+    return [told] if running else [], True, able.resume.format(left_off) if left_off else ""
+
+
+def _left_off_here(session: Session, conversations: Conversations, state: ConversationState) -> str:
+    """The agent's session, other than the one spoken with last, that knows the turns up to here and none after."""
+    if not state.left:
+        return ""
+    graph = Graph(session.store, session.name)
+    last = last_turn(graph, graph.cursor)
+    for id, at in state.left.items():
+        known = conversations.agent_session(id) if last is not None and at == last.oid.hex() else None
+        if known is not None and known.agent == state.agent and os.path.isfile(known.transcript):
+            return id
+    return ""

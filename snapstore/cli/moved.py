@@ -63,11 +63,12 @@ def _way_on(out: Output, session: Session, done: Moved) -> None:
     from snapstore.agents.forking import way_on
 
     other = "" if session.store.active_session() == session.name else f" --session {session.name}"
-    notices, forks = way_on(session)
+    notices, forks, resume = way_on(session)
     for notice in notices:
         out.line(f"Note: {safe(notice)}", YELLOW)
     if forks and (done.pending_fork or done.plan.undone):
-        out.line(f"Go on with the agent from here: `{out.program} fork{other}`", DIM)
+        command = resume or f"{out.program} fork{other}"
+        out.line(f"Go on with the agent from here: `{command}`", DIM)
 
 
 def place(out: Output, session: Session, plan: Plan) -> str:

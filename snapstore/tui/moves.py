@@ -152,10 +152,10 @@ def _back(plan: Plan) -> str:
 
 def _way_on(session: Session, moved: Moved) -> list[str]:
     """What the move means for the agent's conversation, which remembers what was undone."""
-    notices, forks = way_on(session)
+    notices, forks, resume = way_on(session)
     told = [safe(notice) for notice in notices]
     if forks and (moved.pending_fork or moved.plan.undone):
-        told.append("`snapstore fork` goes on with the agent from here")
+        told.append(f"`{resume or 'snapstore fork'}` goes on with the agent from here")
     return told
 
 
