@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from test_cli import PROGRAM, snap, snap_json
 
+from snapstore.agents.installations import INSTALLATIONS
 from snapstore.cli import moves
 from snapstore.cli.options import COMMON, PLACES, Command, load
 from snapstore.errors import SnapstoreError
@@ -82,6 +83,24 @@ def test_the_help_is_the_same_by_every_door(root: Path) -> None:
         pytest.skip("the console script is not installed")
     theirs = subprocess.run([console, "--help"], capture_output=True, text=True, check=True).stdout
     assert theirs == snap(root, "--help").stdout == snap(root, "-h").stdout == snap(root).stdout
+
+
+def test_the_help_says_every_command_in_a_whole_sentence(root: Path) -> None:
+    for family in ((), ("turn",), ("branch",), ("ops",), ("config",), ("remote",)):
+        rows = snap(root, *family, "--help", COLUMNS="80").stdout.partition("Commands:\n")[2].splitlines()
+        assert rows and [row for row in rows if not row.endswith(".")] == []
+
+
+def test_every_command_explains_itself(root: Path) -> None:
+    """`git` alone hands everything to git."""
+    for name, command in commands():
+        if name != "git":
+            assert " ".join(snap(root, *name.split(), "--help").stdout.split()).startswith(f"Usage: snapstore {name} ")
+            assert snap(root, *name.split(), "-h").stdout.startswith("Usage:"), name
+        assert command.help
+    for name in ("connect", "disconnect"):
+        listed = " ".join(snap(root, name, "--help").stdout.split())
+        assert all(agent in listed for agent in INSTALLATIONS), "which agents there are"
 
 
 def test_the_readmes_library_example_runs(root: Path) -> None:

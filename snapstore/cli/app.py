@@ -143,6 +143,12 @@ def _built(described: Command | Family) -> click.Command:
     return below
 
 
+def help_of(described: Command) -> str:
+    """For a command that gets every word as it came."""
+    command = _built(described)
+    return command.get_help(click.Context(command, info_name=f"snapstore {described.name}"))
+
+
 def _with_values(options: tuple[Option, ...], args: list[str]) -> list[str]:
     """click would take the next word for a value that was left out: `undo --merge 2`."""
     bare = {flag: f"{flag}={option.bare}" for option in options if option.bare for flag in option.flags}
@@ -241,4 +247,4 @@ def _version() -> click.Option:
 
 def _usage(error: click.exceptions.UsageError) -> Usage:
     command = error.ctx.command_path if error.ctx is not None else "snapstore"
-    return Usage(error.format_message(), f"See `{command} --help`.")
+    return Usage(" ".join(error.format_message().split()), f"See `{command} --help`.")

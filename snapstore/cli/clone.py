@@ -63,8 +63,8 @@ def told(context: Context, done: Attached) -> None:
 COMMAND = Command(
     "clone",
     clone,
-    "Make a folder with the files of the newest turn at URL, and a store with everything that was pushed there. "
-    "Without DIR the folder is called as the repository is.",
+    "Make a folder from what is shared at URL. It has the files of the newest turn, and its store all that was pushed "
+    "there. Without DIR the folder is called as the repository is.",
     options=(QUIET,),
     operands=(Operand("url", "URL", required=True), Operand("directory", "[DIR]", complete="folder")),
 )

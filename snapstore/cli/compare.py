@@ -144,7 +144,7 @@ def _cell(out: Output, change: FileChange | None, width: int) -> str:
 COMMAND = Command(
     "compare",
     compare,
-    "Show two branches side by side: where they parted, what each did since, and the files each changed. A and B are "
+    "Show two branches side by side. Where they parted, what each did since, and the files each changed. A and B are "
     "branches, or turns on them.",
     options=(
         Option("stat", "--stat", "List every file, however many."),

@@ -138,7 +138,7 @@ COMMAND = Family(
         Command(
             "set",
             put,
-            "Set a setting: a size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one a word.",
+            "Set a setting. A size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one a word.",
             options=(QUIET,),
             operands=(
                 Operand("key", "KEY", required=True),

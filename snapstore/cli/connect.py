@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from snapstore.agents.connecting import Connected, Connection, Here, Plan
     from snapstore.cli.context import Context
 
+WHICH = f"{', '.join(AGENTS[:-1])} or {AGENTS[-1]}"
 USER = Option("user", "--user", "In your own settings, for all projects.")
 PROJECT = Option("project", "--project", "In the project's settings, which others may share.")
 DRY_RUN = Option("dry_run", "--dry-run", "Print what would change in which file, and write nothing.")
@@ -205,8 +206,8 @@ def _document(connection: Connection) -> dict[str, object]:
 COMMAND = Command(
     "connect",
     connect,
-    "Connect an agent: its own hooks record each turn. In your own settings unless said otherwise. What is there "
-    "stays, a backup stands beside it, and `disconnect` takes exactly that out again.",
+    f"Connect an agent: its own hooks record each turn. AGENT is {WHICH}. In your own settings unless said otherwise. "
+    "What is there stays, a backup stands beside it, and `disconnect` takes exactly that out again.",
     options=(
         USER,
         PROJECT,

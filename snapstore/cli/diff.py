@@ -65,8 +65,8 @@ def _named(path: bytes, wanted: list[bytes]) -> bool:
 COMMAND = Command(
     "diff",
     diff,
-    "Show differences as a patch. From where you are to the disk; from turn A to the disk; or from A to B. Paths after "
-    "`--` narrow it down.",
+    "Show differences as a patch. From where you are to the disk; from turn A to the disk; or from A to B, which "
+    "are turns as `show` takes them. Paths after `--` narrow it down.",
     operands=(
         Operand("a", "[A"),
         Operand("b", "[B]]"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snapstore.agents import AGENTS
-from snapstore.cli.connect import DRY_RUN, PLUGIN, PROJECT, USER, here, one_scope, told, written
+from snapstore.cli.connect import DRY_RUN, PLUGIN, PROJECT, USER, WHICH, here, one_scope, told, written
 from snapstore.cli.options import Command, Operand
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def disconnect(context: Context, *, agent: str, user: bool, project: bool, plugi
 COMMAND = Command(
     "disconnect",
     disconnect,
-    "Take our hooks out of an agent's settings. Exactly what `connect` put there, wherever it did.",
+    f"Take our hooks out of an agent's settings. Exactly what `connect` put there, wherever it did. AGENT is {WHICH}.",
     options=(USER, PROJECT, PLUGIN, DRY_RUN),
     operands=(Operand("agent", "AGENT", required=True, choices=AGENTS),),
 )

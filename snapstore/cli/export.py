@@ -37,8 +37,9 @@ def export(context: Context, *, file: str, since: str | None, allow: tuple[str, 
 COMMAND = Command(
     "export",
     export,
-    "Write everything that is recorded, of everybody, into FILE: a git bundle, for a machine with no network between. "
-    "`import FILE` takes it in there, `clone FILE DIR` makes a folder of it. Searched for secrets as a push is.",
+    "Write everything that is recorded into a file. It is a git bundle with everybody's turns, for a machine with no "
+    "network between. `import FILE` takes it in there, `clone FILE DIR` makes a folder of it. "
+    "Searched for secrets as a push is.",
     options=(
         Option(
             "since",

@@ -190,9 +190,9 @@ def _elsewhere(session: Session, forgotten: Forgotten) -> list[str]:
 COMMAND = Command(
     "forget",
     forget,
-    "Take a file, a folder, all that matches a pattern, or one turn out of everything that was recorded, for good: "
-    "history is made again without it, and the old objects go. No file on disk is touched. `5` is a turn, `./5` a "
-    "file.",
+    "Take files or a turn out of all that was recorded, for good. A file, a folder, all that matches a pattern, or one "
+    "turn: history is made again without it, and the old objects go. No file on disk is touched. `5` is a turn, `./5` "
+    "a file.",
     options=(
         Option("dry_run", "--dry-run", "Only show what would go."),
         Option("yes", "-y --yes", "Do not ask."),

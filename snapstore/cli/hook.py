@@ -22,6 +22,11 @@ _PATIENCE = "8"  # seconds that an agent waits for a store in use: it is held fo
 
 
 def hook(context: Context, *, words: tuple[str, ...]) -> int:
+    if words[:1] in (("-h",), ("--help",)):
+        from snapstore.cli.app import help_of
+
+        context.out.line(help_of(COMMAND))
+        return 0
     import os
 
     os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)

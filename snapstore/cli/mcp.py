@@ -38,6 +38,7 @@ def mcp(context: Context) -> int:
 COMMAND = Command(
     "mcp",
     mcp,
-    "Serve status, list, diff, preview, undo, redo and restore to an agent over MCP, on standard input and output. "
-    "For Claude Code: claude mcp add snapstore -- snapstore mcp. Needs the extra: pip install 'snapstore[mcp]'.",
+    "Serve the turns to an agent over MCP. It can ask for status, list, diff and preview, and undo, redo and restore, "
+    "on standard input and output. For Claude Code: claude mcp add snapstore -- snapstore mcp. Needs the extra: pip "
+    "install 'snapstore[mcp]'.",
 )

@@ -55,7 +55,7 @@ def push(
 COMMAND = Command(
     "push",
     push,
-    "Send what is recorded here to a remote: branches, checkpoints and what was said in the turns. Nothing there is "
+    "Send what is recorded here to a remote. Branches, checkpoints and what was said in the turns. Nothing there is "
     "overwritten: a branch that meets another one of its name goes beside it as `branch@machine`. REMOTE is a name or "
     "an address; the only one, or `origin`, unless said.",
     options=(

@@ -114,6 +114,7 @@ COMMAND = Command(
     "show",
     show,
     "Show one turn, with its patch. Also its prompt and replies, and what was left out. TURN is a number (0 is before "
-    "the first), `#12` by sequence, `@` where you are (the default), or a commit hash.",
+    "the first), `#12` by sequence, a branch, `branch:5`, a checkpoint, `@` where you are (the default), or a commit "
+    "hash.",
     operands=(Operand("turn", "[TURN]"),),
 )

@@ -81,8 +81,8 @@ def _footer(out: Output, graph: Graph, drawn: list[Row], more: int) -> None:
 COMMAND = Command(
     "tree",
     tree,
-    "Draw the session's turns with all their branches, newest on top. `@` is where you are; `Turn 5 ⑂ 2` has two ways "
-    "on from it. Long runs are folded and archived branches left out.",
+    "Draw all branches of the session, newest on top. `@` is where you are; `Turn 5 ⑂ 2` has two ways on from it. "
+    "Long runs are folded and archived branches left out.",
     options=(
         Option("all", "--all", "Every node, and the archived branches too."),
         Option("ascii", "--ascii", "Draw with plain characters only."),

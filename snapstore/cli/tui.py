@@ -66,7 +66,7 @@ ASCII = Option("ascii", "--ascii", "Draw with plain characters only.")
 COMMAND = Command(
     "tui",
     tui,
-    "Walk through the tree in the terminal: look at turns and differences, undo, redo, go anywhere, with Vim's keys; "
-    "`?` lists them. What others record appears as they do. Needs the extra: pip install 'snapstore[tui]'.",
+    "Walk through the tree in the terminal, with Vim's keys. Look at turns and differences, undo, redo, go anywhere; "
+    "`?` lists the keys. What others record appears as they do. Needs the extra: pip install 'snapstore[tui]'.",
     options=(LOOK, ASCII),
 )

@@ -70,8 +70,8 @@ def _port(text: str) -> int:
 COMMAND = Command(
     "ui",
     ui,
-    "Open the page: see the turns as a conversation with its file changes, and undo, redo and branch by hand. For this "
-    "machine and this browser only. Needs the extra: pip install 'snapstore[ui]'.",
+    "Open the turns as a page in your browser. See them as a conversation with its file changes, and undo, redo and "
+    "branch by hand. For this machine and this browser only. Needs the extra: pip install 'snapstore[ui]'.",
     options=(
         Option("port", "--port", "Listen on this port; else on a free one.", metavar="N", convert=_port),
         Option("no_open", "--no-open", "Only print the address."),

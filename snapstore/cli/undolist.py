@@ -45,7 +45,7 @@ def undolist(context: Context, *, ascii: bool) -> int:
 COMMAND = Command(
     "undolist",
     undolist,
-    "List the last turn of every line, newest first: its number, how many turns lead to it, its branch, age and state. "
+    "List the last turn of every line, newest first. Its number, how many turns lead to it, its branch, age and state. "
     "Nothing that was undone is missing here.",
     options=(Option("ascii", "--ascii", "Draw with plain characters only."),),
 )
