@@ -188,6 +188,13 @@ def test_a_terminal_without_unicode_still_gets_every_line(root: Path) -> None:
     assert "na\\xefve" in snap(root, "log", PYTHONIOENCODING="ascii").stdout
 
 
+def test_the_start_is_not_told_as_a_turn(root: Path) -> None:
+    write(root, a="1", b="2")
+    snap(root, "init")
+    shown = snap(root, "show", "0").stdout
+    assert shown.startswith("Baseline") and shown.endswith("\n\nWhere the session began.\n")
+
+
 def test_a_text_too_large_to_compare_is_not_called_binary(root: Path) -> None:
     snap(root, "init")
     snap(root, "turn", "begin")

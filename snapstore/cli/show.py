@@ -71,9 +71,10 @@ def _conversation(out: Output, node: Node) -> None:
 
 
 def _files(out: Output, node: Node) -> None:
-    if node.kind == "baseline":
-        return
     out.line()
+    if node.kind == "baseline":
+        out.line("Where the session began.", DIM)
+        return
     if not node.files:
         out.line("No file changed.", DIM)
         return
@@ -96,7 +97,7 @@ def _remarks(out: Output, node: Node) -> None:
         out.line("Not known from the conversation:", YELLOW)
         for item in unknown:
             out.line(f"  {path_text(str(item.get('path') or ''))}  {out.paint(safe(str(item.get('why'))), DIM)}")
-    first_seen = listed(node, "first_seen")
+    first_seen = listed(node, "first_seen") if node.kind != "baseline" else []
     if first_seen:
         out.line()
         out.line("First seen in this turn, their state before is unknown:", YELLOW)
