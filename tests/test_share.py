@@ -201,7 +201,9 @@ def test_an_empty_repository_is_pulled_from_in_peace(tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_status_17(ada: Machine, tmp_path: Path) -> None:
     ada.snap("remote", "add", "nowhere", str(tmp_path / "nowhere.git"))
+    assert "git init" not in ada.snap_json("pull", "nowhere", "--json", status=17)["hint"]
     error = ada.snap_json("push", "nowhere", "--json", status=17)
+    assert "git init --bare" in error["hint"]
     assert error["error"] == "remote" and error["hint"]
     assert ada.snap_json("pull", "nobody", "--json", status=16)["error"] == "unknown"
 

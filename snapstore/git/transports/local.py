@@ -53,7 +53,8 @@ def outside_git(environment: Mapping[str, str]) -> dict[str, str]:
 def _folder(address: Address, service: str, environment: Mapping[str, str], timeout: float) -> Stream:
     path = address.path
     if not os.path.isdir(path):
-        raise Remote(f"{path} is not a folder", "Make a repository there with `git init --bare`, or mend the address.")
+        making = "Make a repository there with `git init --bare`, or mend" if service == "git-receive-pack" else "Mend"
+        raise Remote(f"{path} is not a folder", f"{making} the address.")
     settings = dict(_SETTINGS)
     if service == "git-receive-pack" and not _needs_upkeep(path):
         settings["receive.autogc"] = "false"
