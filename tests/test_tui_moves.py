@@ -360,6 +360,8 @@ async def test_r_takes_one_turn_out(project: Project) -> None:
         await asked(pilot)
         await press(pilot, "enter")
         assert not (project.root / "b").exists()
+        await press(pilot, "G", "r")
+        await until(pilot, lambda: said(pilot).startswith("revert failed: the start is no turn."))
 
 
 @in_terminal

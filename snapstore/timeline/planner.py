@@ -331,7 +331,8 @@ class Planner:
     def _turn(self, address: str) -> GraphNode:
         node = self._graph.node(resolve(self._graph, address))
         if node.turn is None:
-            raise Unknown(f"{address} is no turn", "`snapstore log` shows their numbers.", address=address)
+            shown = f"{address} is" if len(address) < 40 else "the start is" if node.kind == "baseline" else "edits are"
+            raise Unknown(f"{shown} no turn", "`snapstore log` shows their numbers.", address=address)
         return node
 
     def _own(self, address: str) -> tuple[bytes, str | None]:
