@@ -1132,6 +1132,53 @@ def test_a_file_that_came_again_for_all_to_read_stays_so(root: Path, session: Se
     assert (root / "key").read_text() == "public" and (root / "key").stat().st_mode & 0o777 == 0o644
 
 
+def private_folder(root: Path, name: str) -> None:
+    """A folder that keeps everybody else away from files which anybody could read."""
+    write(root / name / "deep/key", "secret")
+    (root / name / "deep").chmod(0o750)
+    (root / name).chmod(0o700)
+
+
+def folder_modes(root: Path, name: str) -> list[int]:
+    return [(root / path).stat().st_mode & 0o777 for path in (name, f"{name}/deep")]
+
+
+@pytest.mark.parametrize("way", ["undo", "exact", "revert", "restore"])
+def test_a_private_folder_does_not_come_back_open_to_all(root: Path, session: Session, way: str) -> None:
+    private_folder(root, "mine")
+    session.take_baseline()
+    turn(session, root, "something else", a="1")
+    with session.turn("clean up"):
+        remove(root / "mine")
+    if way == "undo":
+        undo(session)
+    elif way == "exact":
+        session.move(session.plan_goto("1", exact=True))
+    elif way == "revert":
+        session.move(session.plan_revert("2"))
+    else:
+        session.move(session.plan_restore("1", [b"mine"]))
+    assert folder_modes(root, "mine") == [0o700, 0o750]
+
+
+@pytest.mark.parametrize("made", ["by the turn", "after it"])
+def test_a_folder_that_a_turn_made_comes_back_as_private_as_it_was(root: Path, session: Session, made: str) -> None:
+    with session.turn("make it"):
+        write(root / "made/deep/key", "secret")
+        if made == "by the turn":
+            private_folder(root, "made")
+    private_folder(root, "made")
+    for back in (session.plan_redo, session.plan_ops_undo):
+        undo(session)
+        assert not (root / "made").exists()
+        session.move(back())
+        assert folder_modes(root, "made") == [0o700, 0o750]
+    (root / "made").chmod(0o755)
+    undo(session)
+    session.move(session.plan_redo())
+    assert (root / "made/deep/key").read_text() == "secret"
+
+
 # The seeds' requirements about moving through the tree of turns.
 
 

@@ -17,9 +17,8 @@ from snapstore.timeline.ops import Operation, Operations
 from snapstore.timeline.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.recorder import Recorder, highest_seq
 from snapstore.timeline.saving import Saved, save, stale
-from snapstore.timeline.step import ORDINARY
 from snapstore.worktree.journal import spell_entry
-from snapstore.worktree.known import row_of
+from snapstore.worktree.known import ORDINARY, row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,6 +97,7 @@ class Mover:
         self._files: dict[str, bytes | None] = {}
         self._saved = Saved()
         self._standing: list[str] = []
+        self._modes: dict[bytes, int] = {}  # of folders that files are removed from
 
     def run(self) -> Moved:
         plan = self._plan
@@ -111,6 +111,8 @@ class Mover:
             try:
                 tag = f"{self._number}-{os.urandom(3).hex()}"
                 restore = self._store.restorer(tag, self._folders_to_keep(), plan.known)
+                restore.folder_modes.update(plan.folder_modes())
+                self._modes = restore.private_above(plan.of(REMOVE))
                 for move in plan.paths:
                     if move.action in (KEPT, SKIPPED) and not self._as_found(restore, move):
                         raise stale(f"{os.fsdecode(move.path)} changed since the plan was made")
@@ -316,7 +318,8 @@ class Mover:
             safety=self._saved.ref,
             undoes=plan.undoes,
             standing=self._standing,
-            modes={path: mode for path, mode in plan.modes.items() if path in removed and mode not in ORDINARY},
+            modes={path: bits for path, bits in plan.modes.items() if path in removed and bits not in ORDINARY}
+            | self._modes,
         )
         name, data = operation.document()
         self._files[name] = data

@@ -13,6 +13,7 @@ from itertools import islice
 from snapstore.errors import Corrupt, Unknown
 from snapstore.git.refs import spell, unspell
 from snapstore.worktree.journal import spell_entry, unspell_entry
+from snapstore.worktree.known import with_parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ class Operation:
         self.safety = safety  # the ref that holds what was on disk
         self.undoes = list(undoes)  # operations it took back
         self.standing = list(standing)  # folders that were there, empty, before it put files into them
-        self.modes = dict(modes or {})  # permission bits of files that it removed, where few may read them
+        self.modes = dict(modes or {})  # permission bits of what it removed, where not all may read it
 
     def as_json(self) -> dict[str, Any]:
         """The form on disk, and with `--json`."""
-        modes = {os.fsdecode(path): self.modes[path] for path, _, _ in self.files if path in self.modes}
+        named = {part for path, _, _ in self.files for part in with_parents(path)} if self.modes else set()
+        modes = {os.fsdecode(path): mode for path, mode in sorted(self.modes.items()) if path in named}
         return {
             "op": self.number,
             "session": self.session,
@@ -144,12 +146,14 @@ class Operations:
                     continue
 
     def modes_of(self, paths: Iterable[bytes]) -> dict[bytes, int]:
-        """Permission bits out of the ordinary that files had when a move last removed them: a key that was made private
-        after its turn must not come back readable to all."""
+        """Permission bits out of the ordinary that files, and folders above them, had when a move last removed them: a
+        key that was made private after its turn must not come back readable to all."""
         missing, found = set(paths), dict[bytes, int]()
         for operation in islice(self.newest_first() if missing else (), _FAR_ENOUGH):
             removed = {path for path, _, new in operation.files if new is None}
-            found |= {path: mode for path, mode in operation.modes.items() if path in missing & removed}
+            if operation.modes:
+                named = {part for path in missing & removed for part in with_parents(path)}
+                found = {path: mode for path, mode in operation.modes.items() if path in named} | found
             missing -= removed
             if not missing:
                 break

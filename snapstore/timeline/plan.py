@@ -6,6 +6,8 @@ leave it in. Steps of one path that meet are one; where they do not, somebody's 
 
 from __future__ import annotations
 
+from stat import S_IRWXU, S_IXUSR
+
 from snapstore.git.objects import EXECUTABLE, FILE, LINK
 from snapstore.timeline.nodes import path_json
 from snapstore.worktree.moves import FileMove
@@ -215,6 +217,11 @@ class Plan:
             assert not isinstance(move.found, str) and not isinstance(move.result, str)
             moves.append(FileMove(move.path, move.found, move.result, self.modes.get(move.path)))
         return moves
+
+    def folder_modes(self) -> dict[bytes, int]:
+        """Those of the known permission bits that are folders'. The move itself must be able to write into them."""
+        files = {move.path for move in self.paths}
+        return {path: mode | S_IRWXU for path, mode in self.modes.items() if path not in files and mode & S_IXUSR}
 
     def of(self, *actions: str) -> list[bytes]:
         return [move.path for move in self.paths if move.action in actions]

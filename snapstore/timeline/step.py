@@ -13,7 +13,8 @@ from snapstore.timeline.recorder import Recorder
 from snapstore.worktree import usergit
 from snapstore.worktree.folding import as_spelled
 from snapstore.worktree.journal import unspell_entry
-from snapstore.worktree.statcache import scans_in
+from snapstore.worktree.known import ORDINARY, with_parents
+from snapstore.worktree.statcache import private_in, scans_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 DONE, INTERRUPTED = "done", "interrupted"
 NAMED, SCANNED = "named", "scanned"
 _MEMO = "user-git.json"
-ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
 
 
 class Step:
@@ -291,8 +291,9 @@ class Step:
     def _modes(self, changes: Iterable[Change], noted: dict[str, int]) -> dict[str, int]:
         """Permission bits out of the ordinary of files that the turn made or removed, which a tree cannot hold: a key
         that only its owner may read must not come back readable to all. Of removed ones a scan has the rows from
-        before, and a touch has noted them."""
+        before, and a touch has noted them. The same for the folders that came or went with them."""
         found: dict[str, int] = {}
+        before, now = private_in(self._store.cache.coverage), private_in(self._capture.found.coverage)
         for path, old, new in changes:
             name = os.fsdecode(path)
             mode = None
@@ -300,6 +301,9 @@ class Step:
                 mode = private_mode(self._capture.found.files.get(path))
             elif new is None:
                 mode = noted.get(name, private_mode(self._store.cache.files.get(path)))
+            folders = now if old is None else before if new is None else {}
+            if folders:
+                found |= {os.fsdecode(top): folders[top] for top in with_parents(path)[1:] if top in folders}
             if mode is not None:
                 found[name] = mode
         return found

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from snapstore.git.objects import Entry
     from snapstore.worktree.statcache import FileStat, FolderStat
 
+ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
+
 
 def must_be_readable(root: bytes) -> None:
     """A root that is gone or cannot be listed is no empty root: nothing may be recorded of it."""
@@ -84,6 +86,24 @@ def compare_folders(prefix: bytes, rows: Mapping[bytes, FolderStat]) -> tuple[li
         elif row != UNLISTED and (st.st_mtime_ns, st.st_ctime_ns, st.st_ino) != row:
             moved.append(path)
     return gone, replaced, moved
+
+
+def private_folders(
+    prefix: bytes, before: Mapping[bytes, int], rows: Mapping[bytes, FolderStat | None]
+) -> dict[bytes, int]:
+    """Folders that not everybody may enter, with their permission bits: those known before, and those of these rows."""
+    found = {folder: mode for folder, mode in before.items() if rows.get(folder, UNLISTED) is not None}
+    for folder, row in rows.items():
+        if row is None or row == UNLISTED:
+            continue
+        try:
+            mode = stat.S_IMODE(os.lstat(prefix + folder).st_mode) & 0o777
+        except OSError:
+            continue
+        found.pop(folder, None)
+        if folder and mode not in ORDINARY:
+            found[folder] = mode
+    return found
 
 
 def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:

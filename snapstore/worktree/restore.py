@@ -29,6 +29,7 @@ from snapstore.worktree.descent import (
     unsafe_path,
 )
 from snapstore.worktree.folding import clashing, folded
+from snapstore.worktree.known import ORDINARY
 from snapstore.worktree.moves import (
     Contents,
     FileMove,
@@ -79,7 +80,7 @@ class Restore:
         self._begun: set[bytes] = set()
         self._made: set[bytes] = set()
         self._was: dict[bytes, os.stat_result] = {}
-        self._folder_modes: dict[bytes, int] = {}
+        self.folder_modes: dict[bytes, int] = {}  # of folders that may have to be made: those known, those removed here
         self._after: dict[bytes, os.stat_result | None] = {}
 
     def close(self) -> None:
@@ -96,6 +97,18 @@ class Restore:
     def holds_only(self, folder: bytes, removed: set[bytes]) -> bool:
         """Whether a folder would be empty without these files."""
         return not others_in(folder, self._targets, removed, folders_above(removed))
+
+    def private_above(self, paths: Iterable[bytes]) -> dict[bytes, int]:
+        """The folders above files that not everybody may enter, with their permission bits."""
+        found: dict[bytes, int] = {}
+        for folder in sorted(folders_above(paths) - {b""}):
+            try:
+                mode = stat.S_IMODE(os.fstat(self._targets.enter(folder)).st_mode) & 0o777
+            except (FileNotFoundError, InTheWay):
+                continue
+            if mode not in ORDINARY:
+                found[folder] = mode
+        return found
 
     def read(self, path: bytes, limit: int) -> bytes:
         """A file's first bytes."""
@@ -254,7 +267,7 @@ class Restore:
             try:
                 fd = self._targets.enter(parent)
                 mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
-                self._folder_modes[folder] = stat.S_IMODE(mode)
+                self.folder_modes[folder] = stat.S_IMODE(mode)
                 os.rmdir(name, dir_fd=fd)
                 touched.add(parent)
             except FileNotFoundError:
@@ -273,7 +286,7 @@ class Restore:
         folder, _, name = path.rpartition(b"/")
         try:
             source = self._beside.enter(beside)
-            target = self._targets.make(folder, self._made, self._folder_modes)
+            target = self._targets.make(folder, self._made, self.folder_modes)
             state, _ = self._targets.look(path)
         except InTheWay as way:
             state = way.state

@@ -21,6 +21,7 @@ from snapstore.worktree.known import (
     compare_files,
     compare_folders,
     must_be_readable,
+    private_folders,
     row_of,
     through_link,
     watch_parents,
@@ -29,7 +30,7 @@ from snapstore.worktree.known import (
 from snapstore.worktree.names import is_git, unsafe_parts
 from snapstore.worktree.never import Never, never_in
 from snapstore.worktree.parallel import WORTH_IT, in_two
-from snapstore.worktree.statcache import YOUNG, FileStat, FolderStat, StatCache, first_seen_in, scans_in
+from snapstore.worktree.statcache import YOUNG, FileStat, FolderStat, StatCache, first_seen_in, private_in, scans_in
 from snapstore.worktree.walk import GONE_ERRORS, IGNORE_FILES, Listing, Walk, state_mark
 
 TYPE_CHECKING = False
@@ -143,6 +144,7 @@ class Scan:
             "index": self._index_mark,
             "first_seen": self._unknown_since(),
             "never": self._never.text,
+            "private": private_folders(self._prefix, private_in(self._cache.coverage), found.folders),
             **self._rules.remember(self._ways.book),
         }
         return found

@@ -278,6 +278,12 @@ def scans_in(coverage: dict[str, object] | None) -> int:
     return count if isinstance(count, int) else 0
 
 
+def private_in(coverage: dict[str, object] | None) -> dict[bytes, int]:
+    """The folders that not everybody may enter, with their permission bits, as the cache's scans saw them."""
+    found = coverage.get("private", {}) if coverage else {}
+    return found if isinstance(found, dict) else {}
+
+
 def first_seen_in(coverage: dict[str, object] | None) -> set[bytes]:
     """The files that the cache's scans saw first when it was not known whether they had been there before."""
     found = coverage.get("first_seen", ()) if coverage else ()
