@@ -146,8 +146,12 @@ def _tell_here(out: Output, forgotten: Forgotten) -> None:
         out.line(f"  {path_text(path)}")
     if number > LISTED:
         out.line(f"  … and {number - LISTED:,} more", DIM)
-    commits = "1 commit has another id" if forgotten.commits == 1 else f"{forgotten.commits:,} commits have other ids"
-    records = f", {forgotten.records:,} records without it" if forgotten.records else ""
+    one, more = ("will have", "will have") if forgotten.dry_run else ("has", "have")
+    commits = (
+        f"1 commit {one} another id" if forgotten.commits == 1 else f"{forgotten.commits:,} commits {more} other ids"
+    )
+    told = "1 record" if forgotten.records == 1 else f"{forgotten.records:,} records"
+    records = f", {told} without it" if forgotten.records else ""
     out.line(f"{commits}{records}. No file on disk is touched.", DIM)
     for pattern in forgotten.never[:LISTED]:
         out.line(f"Never captured again: {safe(pattern)} (`config set never_capture` changes that)")

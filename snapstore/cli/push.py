@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from snapstore.cli.options import QUIET, Command, Operand, Option
+from snapstore.cli.output import safe
 from snapstore.errors import Usage
 
 TYPE_CHECKING = False
@@ -49,6 +50,11 @@ def push(
             context.document(dump(PushRecord, pushed.as_json()))
         elif not context.quiet:
             tell_push(context.out, pushed)
+            name = safe(target.name)
+            if auto:
+                context.out.line(f"Every turn goes to {name} from now on, in the background: `push --no-auto` ends it.")
+            elif no_auto:
+                context.out.line(f"Turns no longer go to {name} by themselves.")
     return 0
 
 
