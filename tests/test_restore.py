@@ -781,3 +781,24 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 """
     done = child(code, place.root, place.git_dir, 300 << 20)
     assert int(done.stdout) < 100_000, done.stderr
+
+
+@pytest.mark.parametrize("before", ["with holes", "without", "gone"])
+def test_a_file_of_holes_does_not_fill_the_disk(tmp_path: Path, before: str) -> None:
+    place, size = Place(tmp_path), 32 << 20
+    old, new = b"old" + bytes(size) + b"end", b"new" + bytes(size) + b"end" + bytes(size)
+    target = place.root / "disk.img"
+    if before != "gone":
+        target.write_bytes(old)
+        if before == "with holes":
+            with open(target, "r+b") as file:
+                file.truncate(3)
+                file.seek(len(old) - 3)
+                file.write(b"end")
+    here = {} if before == "gone" else {b"disk.img": (FILE, old)}
+    place.go(here, {b"disk.img": (FILE, new)})
+    assert target.read_bytes() == new
+    if before == "without":  # somebody may have wanted the room to be there
+        assert target.stat().st_blocks * 512 >= len(new)
+    else:
+        assert target.stat().st_blocks * 512 < size

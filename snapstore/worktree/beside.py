@@ -6,7 +6,8 @@ import errno
 import os
 import stat
 
-from snapstore.git.objects import EXECUTABLE, LINK
+from snapstore.git.objects import CHUNK, EXECUTABLE, LINK
+from snapstore.git.odb import LARGE
 from snapstore.worktree.descent import Descent, InTheWay
 from snapstore.worktree.moves import above
 from snapstore.worktree.platform import READ_FLAGS, copy_attributes, file_system_sync
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 # what other programs have yet to write.
 MANY = 64
 _NO_FILE_NOW = (errno.ENOENT, errno.ELOOP, errno.ENXIO)  # it is to come back; or a link or a socket is in its place
+# Not written into a large file of which not all lay on disk, or nobody knows: a disk image of 100 GB may hold 1 GB.
+_ZEROS = bytes(CHUNK)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -117,8 +120,15 @@ class Beside:
         try:
             if was is not None:  # first of all: nobody shall read it who could not read the file
                 _make_alike(fd, was, wanted, replaced, folder)
+            size = self._contents.size(oid)
+            holes = size > LARGE and (was is None or was.st_blocks * 512 < was.st_size)
             for piece in self._contents.pieces(oid):
-                _write_all(fd, piece)
+                if holes and _ZEROS.startswith(piece):
+                    os.lseek(fd, len(piece), os.SEEK_CUR)
+                else:
+                    _write_all(fd, piece)
+            if holes:
+                os.ftruncate(fd, size)
             if waiting is None:
                 return os.fstat(fd)
             if hasattr(os, "posix_fadvise"):
