@@ -698,6 +698,14 @@ def test_an_exact_preview_where_a_file_that_only_the_disk_has_makes_room(told: P
     assert (shown["written"], shown["removed"]) == (done["written"], done["removed"]) == (["b.py"], ["b.py/x"])
 
 
+@pytest.mark.parametrize("words", [["restore", "0", "-y", "--", ""], ["undo", "--theirs", ""], ["diff", "--", ""]])
+def test_an_empty_word_is_not_the_whole_folder(told: Path, words: list[str]) -> None:
+    """`restore 0 -- "$FILE"` in a script, where nobody has set FILE."""
+    before = on_disk(told)
+    assert "an empty word names no file" in snap(told, *words, status=2).stderr
+    assert on_disk(told) == before
+
+
 def test_commands_to_type_act_on_the_same_project(told: Path, tmp_path: Path) -> None:
     """`-C DIR` is repeated: without it they would move another project's files."""
     said = snap(tmp_path, "-C", str(told), "undo").stdout

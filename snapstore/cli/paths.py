@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 
-from snapstore.errors import Unsafe
+from snapstore.errors import Unsafe, Usage
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-")
 
 
 def below(root: bytes, path: str) -> bytes:
     """A path from the current folder as one below the root; b"" for the root itself."""
+    if not path:  # a variable of a script that is not set, and no wish for the whole folder
+        raise Usage("an empty word names no file", "Say `.` for the current folder.")
     full = os.path.abspath(os.fsencode(path))
     folder, name = os.path.split(full)
     real = os.path.join(os.path.realpath(folder), name)
