@@ -76,8 +76,6 @@ class Capture:
     def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None, unseen: dict[bytes, Entry]) -> bytes:
         store, cache = self._store, self._store.cache
         mark = index_mark(repo) if repo is not None else None
-        inside = os.fsencode(store.home)
-        skip = inside[len(store.root.rstrip(b"/")) + 1 :] if inside.startswith(store.root.rstrip(b"/") + b"/") else None
         scan = Scan(
             store.root,
             cache,
@@ -89,7 +87,7 @@ class Capture:
             own=unseen,
             index_mark=mark,
             progress=store.progress,
-            skip=skip,
+            skip=store.own_place,
             never=self._never,
         )
         with collector_paused():  # every row is a new tuple; looking for cycles among them takes a fifth of the time
@@ -178,6 +176,8 @@ class Capture:
     def _is_never(self, folder: bytes, name: bytes) -> bool:
         """Whether a folder is never to be looked into."""
         path = os.path.join(folder, name)[len(self._store.root.rstrip(b"/")) + 1 :]
+        if path == self._store.own_place:
+            return True
         if not self._never.matches(path, True):
             return False
         self.found.newly_left_out[path] = NEVER

@@ -293,10 +293,12 @@ class Session:
         folder, name = os.path.split(full)
         real = os.path.join(os.path.realpath(folder), name)
         top = self.store.root.rstrip(b"/") + b"/"
-        if not real.startswith(top) or unsafe_parts(real[len(top) :]) or len(real) > LONGEST_PATH:
+        own = self.store.own_place
+        ours = own is not None and (real[len(top) :] + b"/").startswith(own + b"/")
+        if not real.startswith(top) or ours or unsafe_parts(real[len(top) :]) or len(real) > LONGEST_PATH:
             raise Unsafe(
                 f"{os.fsdecode(full)!r} is not a file of {os.fsdecode(self.store.root)}",
-                "Only files below the root, outside .git folders, can be named.",
+                "Only files below the root, outside .git folders and stores, can be named.",
             )
         return as_spelled(top, real[len(top) :])
 

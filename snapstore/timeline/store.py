@@ -160,7 +160,14 @@ class Store:
         """The writer of the user's files; with what another has read of them already."""
         from snapstore.worktree.restore import Restore
 
-        return Restore(self.root, self.shadow.objects, tag, keep, known)
+        return Restore(self.root, self.shadow.objects, tag, keep, known, own=self.own_place)
+
+    @property
+    def own_place(self) -> bytes | None:
+        """Where the stores lie, from the root, if somebody has put them below it (or watches over a home folder): never
+        captured, and never written by a move (G-09)."""
+        top, home = self.root.rstrip(b"/") + b"/", os.fsencode(self.home)
+        return home[len(top) :] if home.startswith(top) else None
 
     def recover(self, *, back: bool = False) -> Recovery | None:
         """Finishes a change that a killed process left half done (with `back`: undoes it). Every command does this

@@ -63,8 +63,11 @@ class Restore:
         tag: str,
         keep_folders: Collection[bytes] = (),
         known: Known | None = None,
+        *,
+        own: bytes | None = None,
     ) -> None:
         self.tag = tag
+        self._own = own  # a folder below the root that is the store's
         self.keep_folders = frozenset(keep_folders)
         self._contents = Contents(objects)
         self.modes: dict[bytes, int] = {}  # permission bits of the files observed
@@ -126,7 +129,7 @@ class Restore:
         self._modes = {move.path: move.mode for move in moves if move.mode is not None}
         for path in self._paths:
             self._targets.check(path)
-            if self._beside.prefix in path:
+            if self._beside.prefix in path or (self._own and (path + b"/").startswith(self._own + b"/")):
                 raise unsafe_path(path)
 
     def check(self, moves: Sequence[FileMove], unsaved: Collection[bytes] = ()) -> None:
