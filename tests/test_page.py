@@ -1025,6 +1025,20 @@ def test_nothing_stands_in_anybodys_way(forked: Story, opened: Open, scheme: str
         assert faults() == []
 
 
+def test_the_drawer_takes_the_keys_and_gives_them_back(story: Story, opened: Open) -> None:
+    """With motion, as most people have it."""
+    sight = opened(viewport={"width": 360, "height": 700}, reduced_motion="no-preference")
+    sidebar = sight.page.locator("#sidebar")
+    sight.button("Sessions").click()
+    sidebar.wait_for()
+    assert sight.page.evaluate("document.querySelector('#sidebar').contains(document.activeElement)")
+    sight.page.keyboard.press("Escape")
+    sidebar.wait_for(state="hidden")
+    assert sight.button("Sessions").evaluate("e => e === document.activeElement")
+    sight.button("Undo last turn").click()
+    sight.dialog().wait_for()
+
+
 def test_a_phone_and_the_other_theme(forked: Story, opened: Open) -> None:
     """Narrow: nothing sticks out, sessions come as a drawer, a turn is undone all the same. The theme can be chosen."""
     sight = opened(viewport={"width": 360, "height": 700}, has_touch=True)

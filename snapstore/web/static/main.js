@@ -142,11 +142,13 @@ byId("theme").addEventListener("click", () => {
 });
 
 const shut = () => {
+  if (!document.body.classList.contains("drawer")) return;
+  document.querySelector(".drawer-button").focus();
   document.body.classList.remove("drawer");
   byId("veil").hidden = true;
 };
 byId("veil").addEventListener("click", shut);
-byId("sidebar").addEventListener("keydown", (event) => {
+document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") shut();
 });
 byId("timeline").addEventListener("wheel", closeMenu, { passive: true });
