@@ -29,6 +29,36 @@ def test_overlapping_scanned_turns_do_not_share_what_one_captured_G_31(root: Pat
     assert_whole(store)
 
 
+def test_what_another_turn_may_have_written_is_not_claimed_without_a_word_G_31(root: Path, store: Store) -> None:
+    """Nobody can tell whose `a` is; whoever reads the turn or undoes it must know that."""
+    one, two = store.session("one"), store.session("two")
+    first, second = one.begin("first"), two.begin("second")
+    write(root / "a", "by one")
+    write(root / "b", "by two")
+    commit = second.end()
+    assert record(store, commit)["beside"] == ["one"]
+    said = "While turn 1 ran, a turn of session one was open: what that wrote may be among its files."
+    assert two.plan_undo().notes == [said]
+    third = two.begin("changes nothing").end()
+    write(root / "c", "by one")
+    assert record(store, first.end())["beside"] == []  # nobody else's turn is open
+    assert record(store, third)["beside"] == []
+
+    # One that tells of every file before it writes keeps its own apart.
+    hooked = store.session("three").begin("names all", origin={"session": "x", "tells": "before"})
+    hooked.touch(root / "d")
+    with one.turn("scans") as alone:
+        write(root / "d", "by three")
+        write(root / "e", "by one")
+    assert alone.commit is not None
+    assert record(store, alone.commit)["beside"] == []
+    hooked.touch(shell=True)
+    with one.turn("scans again") as mixed:
+        write(root / "f", "by whom?")
+    assert mixed.commit is not None
+    assert record(store, mixed.commit)["beside"] == ["three"]
+
+
 def test_what_a_session_named_is_its_own_though_another_scans_G_31(root: Path, store: Store) -> None:
     write(root / "shared", "0")
     one, two = store.session("one").begin("scans"), store.session("two").begin("names")

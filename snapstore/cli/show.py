@@ -5,6 +5,7 @@ from __future__ import annotations
 from snapstore.cli.options import Command, Operand
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, Output, file_rows, files_text, path_text, safe, safe_lines
 from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
+from snapstore.timeline.unrecorded import beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,6 +104,10 @@ def _remarks(out: Output, node: Node) -> None:
         out.line("First seen in this turn, their state before is unknown:", YELLOW)
         for path in first_seen:
             out.line(f"  {path_text(str(path))}")
+    others = beside(node)
+    if others:
+        out.line()
+        out.line(f"Meanwhile {safe(others)}: what that wrote may be among these files.", YELLOW)
     moved = list(git_moves(node))
     if moved:
         out.line()

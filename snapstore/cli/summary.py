@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from snapstore.cli.output import DIM, YELLOW, Output, files_text, path_text, safe
+from snapstore.timeline.unrecorded import beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ def summary(out: Output, node: Node, lead: str = "") -> None:
     _list(out, lead, "left out", [f"{path_text(item['path'])} ({safe(item['why'])})" for item in node.left_out])
     first_seen = node.record.get("first_seen") or []
     _list(out, lead, "first seen, state before unknown", [path_text(str(path)) for path in first_seen])
+    others = beside(node)
+    if others:
+        out.line(f"{lead}{safe(others)} meanwhile: what that wrote may be among these files", YELLOW)
     if node.record.get("user_git"):
         out.line(f"{lead}your own git repository moved during this turn", YELLOW)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SHAPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("prompt", "started_at", "ended_at", "status", "found_by", "agent"), str),
     **dict.fromkeys(("replies", "thinking", "tool_calls", "lines", "left_out", "first_seen"), list),
-    **dict.fromkeys(("empty_folders", "left_folders"), list),
+    **dict.fromkeys(("empty_folders", "left_folders", "beside"), list),
     "user_git": dict,
     "modes": dict,
     "exit_status": (int, type(None)),

@@ -182,6 +182,7 @@ class Step:
                 "found_by": found_by,
                 "left_out": _listed({**self._still_left_out(turn, states), **self._lost()}),
                 "first_seen": sorted(os.fsdecode(path) for path in first_seen),
+                "beside": self._beside() if changes and found_by == SCANNED else [],
                 "empty_folders": self._empty_folders(turn, before, changes),
                 "left_folders": self._left_folders(after, changes),
                 "modes": self._modes(changes, turn.modes),
@@ -316,6 +317,10 @@ class Step:
         """What was left out so far, without the files that were taken after all because they were named."""
         left_out = {**turn.left_out, **self.left_out()}
         return {path: why for path, why in left_out.items() if taken.get(os.fsencode(path)) is None}
+
+    def _beside(self) -> list[str]:
+        """Sessions whose open turns may have written what a scan takes for this one's: they do not name all they do."""
+        return sorted(one.session for one in self._others if one.shell or (one.origin or {}).get("tells") != "before")
 
     def _lost(self) -> dict[str, str]:
         """What was never recorded and is gone now."""

@@ -1,4 +1,5 @@
-"""What of a turn no move can take back, because its record does not hold it: said by whoever undoes the turn (G-30)."""
+"""What the record of a turn does not tell: what no move can take back, and whose work it was. Said by whoever undoes it
+(G-30, G-31)."""
 
 from __future__ import annotations
 
@@ -18,6 +19,9 @@ def unrecorded(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
     said already, and those named here join them."""
     name = f"turn {node.turn}"
     notes: list[str] = []
+    others = beside(node)
+    if others:
+        notes.append(f"While {name} ran, {others}: what that wrote may be among its files.")
     for item in node.left_out:
         path, was = os.fsencode(item["path"]), item["why"].removeprefix(REMOVED)
         if path in told or (path in changing and was == item["why"]):
@@ -41,3 +45,12 @@ def unrecorded(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
         if isinstance(item, dict) and not item.get("path") and item.get("why"):
             notes.append(f"{name} {item['why']}, and stays as it is.")
     return notes
+
+
+def beside(node: Node) -> str:
+    """Whose turns were open when a scan took everything for this one's; empty for nobody's."""
+    names = [name for name in node.record.get("beside", []) if isinstance(name, str)]
+    if not names:
+        return ""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"a turn of session {', '.join(names[:_SHOWN])}{more} was open"
