@@ -81,8 +81,7 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
     session = store.session(None)
     oid = store.shadow.refs.read(f"refs/snapstore/cursor/{session.name}")
     store.cache.load()
-    left: Any = (store.cache.coverage or {}).get("left_out", {})
-    left_out = [{**path_json(path), "why": why} for path, (why, _) in sorted(left.items())]
+    left_out = [{**path_json(path), "why": why} for path, why in store.left_out().items()]
     files = sum(1 for _ in store.shadow.trees.walk(store.shadow.commit(oid).tree)) if oid else 0
     if context.json:
         from snapstore.records.base import dump

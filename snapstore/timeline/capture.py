@@ -7,13 +7,13 @@ import time
 
 from snapstore.git.objects import FOLDER, Entry
 from snapstore.git.packwriter import ForgetfulWriter
-from snapstore.worktree.blobs import NEVER, SPECIAL, UNREADABLE, Blobs, LeftOut
+from snapstore.worktree.blobs import CONVERSATION, NEVER, SPECIAL, UNREADABLE, Blobs, LeftOut
 from snapstore.worktree.borrow import Borrow, NotBorrowable
 from snapstore.worktree.gitindex import IndexUnreadable, index_mark, read_index
 from snapstore.worktree.ignore import RuleBook
 from snapstore.worktree.known import row_of, through_link, watch_parents
 from snapstore.worktree.names import is_git
-from snapstore.worktree.never import Never, never_in
+from snapstore.worktree.never import never_in
 from snapstore.worktree.platform import collector_paused
 from snapstore.worktree.rules import RuleReader
 from snapstore.worktree.scan import Found, Scan
@@ -40,7 +40,7 @@ class Capture:
         store.shadow.trees.start()
         self.writer = ForgetfulWriter() if forget else store.shadow.objects.writer()
         self._blobs = Blobs(store.root, store.shadow.objects, self.writer)
-        self._never = Never(store.header.never_capture)
+        self._never, self._kept = store.never(), store.kept()
         self.disk: bytes | None = None  # the tree of everything on disk, as far as we know it
         self.found = Found()
 
@@ -92,6 +92,10 @@ class Capture:
         )
         with collector_paused():  # every row is a new tuple; looking for cycles among them takes a fifth of the time
             self.found = scan.run()
+        if self._kept:  # each turn changes them, and nobody asked for them
+            for told in (self.found.newly_left_out, self.found.lost):
+                for path in [path for path in told if self._kept.matches(path)]:
+                    del told[path]
         base, changes = cache.tree, self.found.changes
         if borrow is not None:
             found = borrow.base(changes, self.found.hinted)
@@ -197,7 +201,7 @@ class Capture:
 
     def _look_at_file(self, path: bytes, before: bytes, states: dict[bytes, Entry | None], now: int) -> None:
         if self._never.matches(path):
-            self.found.newly_left_out[path] = NEVER
+            self.found.newly_left_out[path] = CONVERSATION if self._kept.matches(path) else NEVER
             states.pop(path, None)
             return
         known = self._trees.file(before, path)

@@ -281,12 +281,9 @@ class Planner:
 
     def _without_never(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> dict[bytes, list[Segment]]:
         """Nothing is done to files that are never captured: what they hold now could not be brought back."""
-        patterns = self._store.header.never_capture
-        if not patterns:
+        never = self._store.never()
+        if not never:
             return segments
-        from snapstore.worktree.never import Never
-
-        never = Never(patterns)
         left = sorted(path for path in segments if never.matches(path))
         plan.notes += [f"{os.fsdecode(path)} stays as it is: it is never captured." for path in left]
         return {path: parts for path, parts in segments.items() if path not in left}

@@ -87,8 +87,6 @@ def read_status(session: Session, recovery: str | None = None, *, edits: bool = 
     last = next((node for node in graph.upwards(history.cursor) if node.turn is not None), None)
     cursor, tip = history.node(history.cursor), history.node(history.tip)
     changed = history.edits() if edits else []
-    coverage = store.cache.coverage or {}
-    left: dict[bytes, tuple[str, object]] = coverage.get("left_out", {})  # type: ignore[assignment]
     heads = store.shadow.refs.list(f"refs/heads/{session.name}/")
     talk = _conversation(history)
     return Status(
@@ -104,7 +102,7 @@ def read_status(session: Session, recovery: str | None = None, *, edits: bool = 
         undone_turns=sum(graph.node(oid).turn is not None for oid in graph.undone()),
         open_turns=store.open_turns(),
         edits=changed,
-        left_out=[{**path_json(path), "why": why} for path, (why, _) in sorted(left.items())],
+        left_out=[{**path_json(path), "why": why} for path, why in store.left_out().items()],
         branches=sorted(name.rpartition("/")[2] for name in heads),
         sessions=store.sessions(),
         size_bytes=folder_size(store.folder),

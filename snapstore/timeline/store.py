@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.session import Session
     from snapstore.worktree.descent import Known
     from snapstore.worktree.journal import Recovery
+    from snapstore.worktree.never import Never
     from snapstore.worktree.restore import Restore
 
     Say = Callable[[str], None]
@@ -60,6 +61,7 @@ class Store:
         self.documents = Documents(self.state)
         self.header: Header = self.documents.header()
         self._header_is_written = True
+        self._kept: list[str] | None = None  # patterns of agents' conversations below the root, once looked for
         self._unsaid: list[Problem] = []  # about the file of settings, for the log
         self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
@@ -161,6 +163,31 @@ class Store:
         from snapstore.worktree.restore import Restore
 
         return Restore(self.root, self.shadow.objects, tag, keep, known, own=self.own_place)
+
+    def never(self) -> Never:
+        """The files that are never captured, and that no move writes: what is set, and agents' conversations."""
+        from snapstore.worktree.never import Never
+
+        return Never([*self._kept_patterns(), *self.header.never_capture])
+
+    def kept(self) -> Never:
+        """Agents' conversations alone: nobody needs to be told that those are left out."""
+        from snapstore.worktree.never import Never
+
+        return Never(self._kept_patterns())
+
+    def _kept_patterns(self) -> list[str]:
+        if self._kept is None:
+            from snapstore.timeline.agentfiles import kept_below
+
+            self._kept = kept_below(self.root)
+        return self._kept
+
+    def left_out(self) -> dict[bytes, str]:
+        """What the last scan left out, and why, to be told."""
+        found: Any = (self.cache.coverage or {}).get("left_out", {})
+        kept = self.kept()
+        return {path: why for path, (why, _) in sorted(found.items()) if not kept.matches(path)}
 
     @property
     def own_place(self) -> bytes | None:
