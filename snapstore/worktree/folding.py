@@ -13,7 +13,7 @@ from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
 
 def has_twin(name: bytes, st: os.stat_result, folder: int | bytes) -> bool:
@@ -45,6 +45,21 @@ def as_spelled(top: bytes, path: bytes) -> bytes:
         spelled.append(name)
         at += name + b"/"
     return b"/".join(spelled)
+
+
+def not_listed(paths: Iterable[bytes], folders: Mapping[bytes, Collection[bytes]]) -> set[bytes]:
+    """Those of the paths, and of the folders above them, whose own folder is among these and does not list them."""
+    listed = {folder: set(names) for folder, names in folders.items()}
+    found: set[bytes] = set()
+    looked_at: set[bytes] = set()
+    for path in paths:
+        while path and path not in looked_at:
+            looked_at.add(path)
+            folder, _, name = path.rpartition(b"/")
+            if folder in listed and name not in listed[folder]:
+                found.add(path)
+            path = folder
+    return found
 
 
 def folded(path: bytes) -> str:

@@ -16,7 +16,7 @@ import time
 from snapstore.git.objects import Entry
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.blobs import Blobs, LeftOut
-from snapstore.worktree.folding import as_spelled
+from snapstore.worktree.folding import as_spelled, not_listed
 from snapstore.worktree.known import (
     compare_files,
     compare_folders,
@@ -265,22 +265,15 @@ class Scan:
 
     def _look_at_spellings(self, listing: Listing) -> None:
         """Known names that are found and not listed are former spellings of what is listed: they are gone."""
-        former: set[bytes] = set()
-        for folder, names in listing.folding.items():
-            below = folder + b"/" if folder else b""
-            known = {below + path[len(below) :].partition(b"/")[0] for path in self._known_below(below)}
-            former |= known.difference(below + name for name in names)
-        if former:
-            for path in self._known_below(b""):
-                if former.intersection(with_parents(path.rstrip(b"/"))):
-                    if path in self._cache.files and self._found.left_out.get(path, ("",))[0] != reasons.NEVER:
-                        self._gone(path)
-                    if path in self._cache.folders:
-                        self._found.folders[path] = None
-            listing.leave(former)
-
-    def _known_below(self, below: bytes) -> list[bytes]:
-        return [path for path in (*self._cache.files, *self._cache.folders) if path.startswith(below) and path != below]
+        known = [*self._cache.files, *(folder for folder in self._cache.folders if folder)]
+        former = not_listed((path.rstrip(b"/") for path in known), listing.folding)
+        for path in known if former else ():
+            if former.intersection(with_parents(path.rstrip(b"/"))):
+                if path in self._cache.files and self._found.left_out.get(path, ("",))[0] != reasons.NEVER:
+                    self._gone(path)
+                if path in self._cache.folders:
+                    self._found.folders[path] = None
+        listing.leave(former)
 
     def _sort_out(self, listing: Listing) -> Sorted:
         """A listing as plain data: rows of the files whose blobs are known already, then the rest of it."""

@@ -41,6 +41,8 @@ class Listing:
 
     def leave(self, tops: set[bytes]) -> None:
         """Takes out what was listed in these folders, or is one of these files."""
+        if not tops:
+            return
         below = tuple(top + b"/" for top in tops)
         self.fresh = [file for file in self.fresh if not (file[0] + b"/").startswith(below)]
         for rows in (self.folders, self.left_out):
