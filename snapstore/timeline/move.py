@@ -343,6 +343,8 @@ class Mover:
         count = len(plan.undone) if plan.kind == "undo" else len(plan.redone)
         if plan.kind in ("undo", "redo"):
             return f"{plan.kind} of {count} turn{'s' if count != 1 else ''}{part}"
+        if plan.kind == "goto" and len(plan.arguments[0]) == 40:  # a commit, from where people pick instead of typing
+            return f"goto {f'turn {plan.turn}' if plan.turn else 'the start'} of {plan.branch}{part}"
         return " ".join([plan.kind, *plan.arguments]) + part
 
     def _remember(self, stats: dict[bytes, os.stat_result | None]) -> None:
