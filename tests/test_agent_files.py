@@ -12,8 +12,8 @@ from test_cli import snap, snap_json
 from test_conversations import Talking
 
 from snapstore import Store
-from snapstore.timeline.agentfiles import kept_below
 from snapstore.timeline.creation import create_store
+from snapstore.timeline.kept import kept_below
 from snapstore.transcripts.find import _LAYOUTS
 from snapstore.worktree.never import Never
 
@@ -67,7 +67,7 @@ def test_one_that_is_named_is_said_to_be_the_agents_own(nobodys_home: Path) -> N
     snap(root, "turn", "touch", "projects/-x/a.jsonl")
     write(root / "projects/-x/a.jsonl", "cut\n")
     said = snap(root, "turn", "end").stdout
-    assert "projects/-x/a.jsonl (a conversation that only its agent writes)" in said
+    assert "projects/-x/a.jsonl (another program's own, which only that writes)" in said
     snap(root, "undo")
     assert (root / "projects/-x/a.jsonl").read_text() == "cut\n"
 

@@ -7,7 +7,7 @@ import time
 
 from snapstore.git.objects import FOLDER, Entry
 from snapstore.git.packwriter import ForgetfulWriter
-from snapstore.worktree.blobs import CONVERSATION, NEVER, SPECIAL, UNREADABLE, Blobs, LeftOut
+from snapstore.worktree.blobs import NEVER, OTHERS, SPECIAL, UNREADABLE, Blobs, LeftOut
 from snapstore.worktree.borrow import Borrow, NotBorrowable
 from snapstore.worktree.gitindex import IndexUnreadable, index_mark, read_index
 from snapstore.worktree.ignore import RuleBook
@@ -201,7 +201,7 @@ class Capture:
 
     def _look_at_file(self, path: bytes, before: bytes, states: dict[bytes, Entry | None], now: int) -> None:
         if self._never.matches(path):
-            self.found.newly_left_out[path] = CONVERSATION if self._kept.matches(path) else NEVER
+            self.found.newly_left_out[path] = OTHERS if self._kept.matches(path) else NEVER
             states.pop(path, None)
             return
         known = self._trees.file(before, path)

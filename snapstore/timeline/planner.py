@@ -284,7 +284,7 @@ class Planner:
         never = self._store.never()
         if not never:
             return segments
-        left = sorted(path for path in segments if never.matches(path))
+        left = {path: None for path in sorted(segments) if never.matches(path)}
         plan.notes += [f"{os.fsdecode(path)} stays as it is: it is never captured." for path in left]
         return {path: parts for path, parts in segments.items() if path not in left}
 

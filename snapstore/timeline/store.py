@@ -61,7 +61,7 @@ class Store:
         self.documents = Documents(self.state)
         self.header: Header = self.documents.header()
         self._header_is_written = True
-        self._kept: list[str] | None = None  # patterns of agents' conversations below the root, once looked for
+        self._kept: list[str] | None = None  # patterns of what other programs keep below the root, once looked for
         self._unsaid: list[Problem] = []  # about the file of settings, for the log
         self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
@@ -165,20 +165,20 @@ class Store:
         return Restore(self.root, self.shadow.objects, tag, keep, known, own=self.own_place)
 
     def never(self) -> Never:
-        """The files that are never captured, and that no move writes: what is set, and agents' conversations."""
+        """The files that are never captured, and that no move writes: what is set, and what other programs keep."""
         from snapstore.worktree.never import Never
 
         return Never([*self._kept_patterns(), *self.header.never_capture])
 
     def kept(self) -> Never:
-        """Agents' conversations alone: nobody needs to be told that those are left out."""
+        """Agents' conversations and git's own files alone: nobody needs to be told that those are left out."""
         from snapstore.worktree.never import Never
 
         return Never(self._kept_patterns())
 
     def _kept_patterns(self) -> list[str]:
         if self._kept is None:
-            from snapstore.timeline.agentfiles import kept_below
+            from snapstore.timeline.kept import kept_below
 
             self._kept = kept_below(self.root)
         return self._kept

@@ -27,7 +27,7 @@ CHANGING = "kept changing while it was read"
 TOO_LARGE = "larger than max_file_size"
 BAD_NAME = "a name that git cannot hold safely"
 NEVER = "never captured, as never_capture says"
-CONVERSATION = "a conversation that only its agent writes"
+OTHERS = "another program's own, which only that writes"
 REMOVED = "removed; "  # what had been left out: then comes why
 
 

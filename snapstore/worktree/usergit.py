@@ -60,6 +60,16 @@ def find_repo(folder: bytes) -> UserRepo | None:
         return None
 
 
+def folders_elsewhere(root: bytes) -> list[bytes]:
+    """Git's own folders, where a `.git` in the root is a link or a file that leads to them: `git init
+    --separate-git-dir`, or a bare repository beside its worktrees. They may well lie below the root."""
+    dot_git = os.path.join(root, b".git")
+    kind = _kind(dot_git)
+    git_dir = _follow(dot_git, root) if kind == stat.S_IFREG else os.path.realpath(dot_git)
+    common = _common_dir(git_dir) if git_dir and git_dir != dot_git else None
+    return [git_dir, common] if git_dir and common else []
+
+
 def observe(repo: UserRepo, memo: dict[str, object] | None = None) -> tuple[dict[str, object], dict[str, object]]:
     """Where HEAD, the branches and what is staged stand now, as JSON; hand the memo back to the next call."""
     # Loose refs before packed ones: git packs a ref first and removes the loose file after.
