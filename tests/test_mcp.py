@@ -105,7 +105,8 @@ def test_the_tools_say_what_they_do_what_they_destroy_and_which_only_look(told: 
         for name, tool in tools.items():
             assert tool.annotations is not None and tool.description
             assert tool.annotations.read_only_hint is (name in LOOKS)
-            told_of = " ".join(tool.description.split())
+            told_of = tool.description
+            assert "  " not in told_of and "\n" not in told_of
             assert ("Changes nothing." if name in LOOKS else "Nothing is destroyed") in told_of
             assert len(told_of) < 300
 

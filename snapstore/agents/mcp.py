@@ -81,8 +81,10 @@ def server(tools: Tools) -> MCPServer[Any]:
     }
     moves: dict[str, Callable[..., str]] = {"undo": tools.undo, "redo": tools.redo, "restore": tools.restore}
     for name, tool in {**looks, **moves}.items():
+        told = " ".join((tool.__doc__ or "").split())
+        kind = LOOKS if name in looks else MOVES
         # Text alone: what is structured cannot carry a path that is not UTF-8.
-        made.add_tool(tool, name, annotations=LOOKS if name in looks else MOVES, structured_output=False)
+        made.add_tool(tool, name, description=told, annotations=kind, structured_output=False)
     return made
 
 

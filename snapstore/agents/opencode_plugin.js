@@ -1,5 +1,5 @@
-// Tells snapstore what happens in opencode: one JSON document on the standard input of `snapstore hook opencode` for
-// each event, one after the other. Whatever goes wrong here, opencode goes on undisturbed.
+// Tells snapstore what happens in opencode. Whatever goes wrong here, opencode goes on undisturbed.
+// Each event is one JSON document on the standard input of `snapstore hook opencode`, one after the other.
 
 import { spawn } from "node:child_process";
 
