@@ -126,9 +126,16 @@ def test_a_moved_root_is_adopted_with_its_history(root: Path) -> None:
     write(root, a="1")
     a_turn(root)
     moved = root.with_name("elsewhere")
+    assert "--adopt" not in snap_json(root.parent, "log", "--json", status=13)["hint"], "nothing is gone"
     root.rename(moved)
-    snap(moved, "log", status=13)
+    adopting = f"snapstore init --adopt --from {root}"
+    assert adopting in snap_json(moved, "log", "--json", status=13)["hint"]
     assert snap_json(moved, "init", "--adopt", "--json", status=16)["error"] == "unknown"
+    snap(moved, "init")  # too late: it has one of its own now
+    refused = snap_json(moved, "init", "--adopt", "--from", str(root), "--json", status=13)
+    own = snap_json(moved, "status", "--json")["store"]
+    assert own in refused["hint"]
+    Path(own).rename(root.with_name("away"))
     done = snap(moved, "init", "--adopt", "--from", str(root))
     assert f"Watching over {moved} again, formerly {root}." in done.stdout
     assert "Write a poem" in snap(moved, "log").stdout

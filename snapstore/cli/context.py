@@ -7,7 +7,7 @@ import sys
 
 from snapstore.cli.errors import guarded
 from snapstore.cli.output import DIM, Output, safe
-from snapstore.errors import Usage
+from snapstore.errors import NoStore, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,14 @@ class Context:
     def store(self) -> Store:
         from snapstore.timeline.store import Store
 
-        return Store.open(".", say=self.say)
+        try:
+            return Store.open(".", say=self.say)
+        except NoStore as error:
+            from snapstore.timeline.creation import if_moved
+            from snapstore.timeline.places import home_folder
+
+            error.hint = f"{error.hint} {if_moved(home_folder(), '.')}".rstrip()
+            raise
 
     def reading(self) -> Session:
         """The session a reading command is about: the one named, else the one last active here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import time
 
@@ -14,7 +15,7 @@ from snapstore.worktree import durable, gitconfig, platform, usergit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from snapstore.timeline.store import Store
@@ -127,22 +128,17 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
     """
     folder = places.store_folder(home, root)
     if os.path.isdir(folder):
-        raise NoStore(f"{os.fsdecode(root)} has a store of its own", "Nothing needs adopting here.")
+        hint = f"Nothing needs adopting here. If a former one is meant, move {folder} away, then run this again."
+        raise NoStore(f"{os.fsdecode(root)} has a store of its own", hint)
     candidates: list[tuple[str, Header]] = []
-    for name in sorted(os.listdir(home)) if os.path.isdir(home) else []:
-        if name.startswith("."):
-            continue
-        try:
-            header = Documents(f"{home}/{name}/state").header()
-        except (SnapstoreError, OSError):
-            continue
+    for place, header in _stores(home):
         if header.root_hash == places.root_hash(root):
-            candidates.append((f"{home}/{name}", header))  # an adoption that was killed half way
+            candidates.append((place, header))  # an adoption that was killed half way
         elif former is not None:
             if os.path.realpath(header.root) == os.path.realpath(former):
-                candidates.append((f"{home}/{name}", header))
+                candidates.append((place, header))
         elif not os.path.isdir(header.root) and os.path.basename(header.root) == os.fsdecode(os.path.basename(root)):
-            candidates.append((f"{home}/{name}", header))
+            candidates.append((place, header))
     if len(candidates) != 1:
         found = ", ".join(header.root for _, header in candidates) or "none"
         raise Unknown(
@@ -163,6 +159,26 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
     os.rename(place, folder)
     durable.sync_folder(home)
     return old_root
+
+
+def _stores(home: str) -> Iterator[tuple[str, Header]]:
+    for name in sorted(os.listdir(home)) if os.path.isdir(home) else []:
+        if name.startswith("."):
+            continue
+        try:
+            yield f"{home}/{name}", Documents(f"{home}/{name}/state").header()
+        except (SnapstoreError, OSError):
+            continue
+
+
+def if_moved(home: str, start: str) -> str:
+    """What who has moved a folder must hear of, before making another store there; empty where no root is gone."""
+    gone = [header.root for _, header in _stores(home) if not os.path.isdir(header.root)]
+    alike = [root for root in gone if os.path.basename(root) == os.path.basename(os.path.abspath(start))] or gone
+    if not alike:
+        return ""
+    former = shlex.quote(alike[0]) if len(alike) == 1 else "OLD_PATH"
+    return f"If it was moved, its turns are still there: `snapstore init --adopt --from {former}`."
 
 
 def sweep(home: str) -> None:
