@@ -625,6 +625,16 @@ def test_fork_runs_the_command_where_that_is_wanted(agent: Talking, root: Path, 
     assert done.returncode == 1 and "The fork is ready" in done.stderr
 
 
+def test_a_fork_of_files_alone_makes_no_sense(agent: Talking, root: Path) -> None:
+    """The session would stay where it is, and the fork be made there instead of at the turn that was asked for."""
+    for words in (["fork", "2"], ["fork"], ["rewind", "2", "--new-session"]):
+        assert json.loads(snapstore(root, *words, "--files-only", "--json", status=2))["error"] == "usage"
+    assert len(list(agent.file.parent.glob("*.jsonl"))) == 1 and (root / "f3.txt").exists()
+    before = len(list(agent.file.parent.glob("*.jsonl")))
+    snapstore(root, "rewind", "2", "--new-session", "--preview")
+    assert len(list(agent.file.parent.glob("*.jsonl"))) == before
+
+
 @pytest.mark.parametrize("target", ["99", "nonsense", "-1", "../x"])
 def test_a_target_that_is_none(agent: Talking, root: Path, target: str) -> None:
     """S1-27: nothing moved, nothing made."""

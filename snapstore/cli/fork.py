@@ -5,6 +5,7 @@ from __future__ import annotations
 from snapstore.cli.moves import TRAVEL, Move, Then, carry_out, travelling
 from snapstore.cli.options import Command, Operand, Option
 from snapstore.cli.output import BOLD, DIM, YELLOW, safe
+from snapstore.errors import Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 
 def fork(context: Context, *, target: str | None, name: str | None, run: bool, compacted: bool, **options: Any) -> int:
+    if options["files_only"]:
+        raise Usage(
+            "a fork is about the conversation, and --files-only leaves that alone", "Use `goto` for files alone."
+        )
     made: list[_Told] = []
 
     def then(session: Session) -> Then:
