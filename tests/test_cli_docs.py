@@ -91,6 +91,14 @@ def test_the_help_says_every_command_in_a_whole_sentence(root: Path) -> None:
         assert rows and [row for row in rows if not row.endswith(".")] == []
 
 
+def test_the_program_runs_twice_in_one_process(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from snapstore.cli import main
+
+    commands()  # all of them are loaded
+    assert (main(["--version"]), main(["--version"])) == (0, 0)
+    assert capsys.readouterr().out.count("snapstore ") == 2
+
+
 def test_every_command_explains_itself(root: Path) -> None:
     """`git` alone hands everything to git."""
     for name, command in commands():

@@ -7,9 +7,9 @@ which is built from the same descriptions and knows how to explain.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
+from gc import set_threshold  # the module's name is that of a command, which takes it once it is loaded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script. Gives the exit status."""
-    gc.set_threshold(100_000)  # a hook is over before there is garbage: looking for it was a tenth of its time
+    set_threshold(100_000)  # a hook is over before there is garbage: looking for it was a tenth of its time
     _open_standard_streams()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "_SNAPSTORE_COMPLETE" not in os.environ:
