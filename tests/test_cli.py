@@ -537,3 +537,25 @@ def test_a_change_cut_short_is_finished_by_the_next_command_which_says_so(root: 
             assert document["recovery"] == "begin of a turn in session shell"
             assert [turn["prompt"] for turn in document["open_turns"]] == ["Cut off"]
         assert snap_json(root, "status", "--json")["recovery"] is None
+
+
+def test_a_locale_that_is_not_utf8_means_the_same_files_G_36(root: Path) -> None:
+    """An agent's hooks may run in another locale than the terminal: one writes names down and the other reads them."""
+    ascii_only = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    names = ["café", os.fsdecode(b"latin\xe9")]
+    for name in names:
+        (root / name).write_text("old")
+    snap(root, "init", "-q")
+    for first, second in (({}, ascii_only), (ascii_only, {})):
+        snap(root, "turn", "begin", "-m", "write", **first)
+        snap(root, "turn", "touch", *names, **first)
+        for name in names:
+            (root / name).write_text("new")
+        assert "2 files changed" in snap(root, "turn", "end", **second).stdout
+        snap(root, "undo", "-y", **second)
+        assert [(root / name).read_text() for name in names] == ["old", "old"]
+    # What is said is said in the locale's own encoding, and what is started keeps its locale.
+    said = snap(root, "redo", "-y", **ascii_only).stdout
+    assert said.isascii() and "caf\\xe9" in said
+    started = snap(root, "run", "-q", "--", "sh", "-c", "echo $LC_ALL$PYTHONUTF8", **ascii_only)
+    assert started.stdout.strip() == "POSIX0"
