@@ -257,3 +257,53 @@ def test_a_lock_that_changes_hands_is_never_taken_from_a_living_holder(root: Pat
             write(root / "file", "2")
         assert holder.stdout.readline() == b"0\n"
     assert_equal(store, tip(store, "s"), on_disk(root))
+
+
+def test_threads_that_share_a_store_are_one_writer_at_a_time(
+    root: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program with an agent a thread: a lock that the process has is not yet the thread's."""
+    monkeypatch.setenv("SNAPSTORE_LOCK_TIMEOUT", "30")
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        session = store.session(name)
+        try:
+            for number in range(5):
+                with session.turn(f"{name} {number}") as turn:
+                    turn.touch(root / name)
+                    write(root / name, f"{number}")
+            session.move(session.plan_undo(2))
+        except BaseException as error:
+            failures.append(error)
+
+    names = ["a", "b", "c", "d"]
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert {name: len(store.session(name).snapshots()) - 1 for name in names} == dict.fromkeys(names, 3)
+    assert [(root / name).read_text() for name in names] == ["2"] * 4
+    assert_whole(store)
+
+
+def test_a_thread_that_holds_the_store_is_waited_for_and_told_of(root: Path, store: Store) -> None:
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            store.session("s").begin("meanwhile")
+        except BaseException as error:
+            failures.append(error)
+
+    with store.lock:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        store.session("s").begin("its holder's own").end()
+    assert [type(error) for error in failures] == [Busy]
+    assert "another thread" in str(failures[0])
+    work()
+    assert len(failures) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from _thread import RLock, get_ident
 from contextlib import contextmanager
 
 from snapstore.errors import Busy
@@ -17,35 +18,48 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _HOLDER = 250  # bytes for the holder's name
+_LONGEST = 1e6  # seconds: more a wait for a thread cannot be told
 PATIENCE = 30.0  # seconds a command waits for another before it gives up
 
 
 class StoreLock:
-    """Hold it around every change. May be entered again by its holder."""
+    """Hold it around every change. May be entered again by its holder: a thread, whoever else shares the store."""
 
     def __init__(self, path: str, waiting: Callable[[str], None] | None = None) -> None:
         self._path = path
         self._waiting = waiting
         self._fd = -1
         self._depth = 0
+        self._threads = RLock()
+        self._thread = 0  # the one that holds it
 
     def __enter__(self) -> StoreLock:
-        if self._depth == 0:
-            self._fd = self._acquire()
+        if not self._threads.acquire(timeout=min(max(0.0, patience()), _LONGEST)):
+            raise Busy("the store is in use by another thread of this program")
+        try:
+            if self._depth == 0:
+                self._fd = self._acquire()
+        except BaseException:
+            self._threads.release()
+            raise
+        self._thread = get_ident()
         self._depth += 1
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._depth = max(0, self._depth - 1)
-        if self._depth == 0 and self._fd >= 0:
+        if not self.held:
+            return
+        self._depth -= 1
+        if self._depth == 0:
             os.close(self._fd)
-            self._fd = -1
+            self._fd, self._thread = -1, 0
+        self._threads.release()
 
     @contextmanager
     def released(self) -> Iterator[None]:
         """Gives it up for a while, so that others get on; whoever holds it for somebody else keeps it. Where it cannot
         be had again that is raised, and it is not held."""
-        if self._depth != 1:
+        if not self.held or self._depth != 1:
             yield
             return
         self.__exit__(None, None, None)
@@ -56,7 +70,7 @@ class StoreLock:
 
     @property
     def held(self) -> bool:
-        return self._depth > 0
+        return self._thread == get_ident()
 
     def _acquire(self) -> int:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
