@@ -35,4 +35,5 @@ def test_a_session_without_a_conversation_has_none_to_fork(store: Store, root: P
     sight = opened()
     dialog = sight.menu(1, "Rewind to this turn")
     sight.says(dialog.get_by_role("alert"), "belongs to no agent's conversation")
+    assert "This will create" not in sight.text(dialog), "it will not"
     assert sight.button("Create Branch", dialog).is_disabled()

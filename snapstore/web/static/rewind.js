@@ -49,11 +49,12 @@ export async function rewindDialog(node, named = false) {
           "div",
           { class: "dialog-body" },
           h("h2", { id: "dialog-title" }, `Rewind session to turn ${turn}?`),
-          h(
-            "p",
-            { class: "lead" },
-            `This will create a new session branch starting from turn ${turn}. Your current session will remain unchanged.`,
-          ),
+          !refusal &&
+            h(
+              "p",
+              { class: "lead" },
+              `This will create a new session branch starting from turn ${turn}. Your current session will remain unchanged.`,
+            ),
           refusal && h("p", { class: "notice bad", role: "alert" }, refusal),
           compacted && [
             h("p", { class: "notice bad", role: "alert" }, compacted),
