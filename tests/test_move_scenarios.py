@@ -1132,6 +1132,30 @@ def test_a_file_that_came_again_for_all_to_read_stays_so(root: Path, session: Se
     assert (root / "key").read_text() == "public" and (root / "key").stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["scanned", "named"])
+def test_a_private_file_that_a_link_took_the_place_of_comes_back_private(
+    root: Path, session: Session, named: bool
+) -> None:
+    write(root / "key", "secret")
+    (root / "key").chmod(0o600)
+    session.take_baseline()
+    with session.turn("keep it elsewhere") as open_turn:
+        if named:
+            open_turn.touch(root / "key")
+        remove(root / "key")
+        os.symlink("elsewhere", root / "key")
+    for back in (session.plan_undo, session.plan_undo, session.plan_ops_undo):
+        session.move(back())
+        assert (root / "key").read_text() == "secret" and (root / "key").lstat().st_mode & 0o777 == 0o600
+        (root / "key").chmod(0o640)  # a chmod of one's own
+        session.move(session.plan_redo())
+        assert (root / "key").is_symlink()
+        session.move(session.plan_undo())
+        assert (root / "key").lstat().st_mode & 0o777 == 0o640
+        (root / "key").chmod(0o600)
+        session.move(session.plan_redo())
+
+
 def private_folder(root: Path, name: str) -> None:
     """A folder that keeps everybody else away from files which anybody could read."""
     write(root / name / "deep/key", "secret")

@@ -18,7 +18,7 @@ from snapstore.timeline.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, 
 from snapstore.timeline.recorder import Recorder, highest_seq
 from snapstore.timeline.saving import Saved, save, stale
 from snapstore.worktree.journal import spell_entry
-from snapstore.worktree.known import ORDINARY, row_of
+from snapstore.worktree.known import ORDINARY, is_file, row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class Mover:
 
     def _log(self) -> None:
         plan = self._plan
-        removed = set(plan.of(REMOVE))
+        removed = {move.path for move in plan.file_moves() if not is_file(move.new)}
         operation = Operation(
             number=self._number,
             session=plan.session,

@@ -13,7 +13,7 @@ from itertools import islice
 from snapstore.errors import Corrupt, Unknown
 from snapstore.git.refs import spell, unspell
 from snapstore.worktree.journal import spell_entry, unspell_entry
-from snapstore.worktree.known import with_parents
+from snapstore.worktree.known import is_file, with_parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Operations:
         key that was made private after its turn must not come back readable to all."""
         missing, found = set(paths), dict[bytes, int]()
         for operation in islice(self.newest_first() if missing else (), _FAR_ENOUGH):
-            removed = {path for path, _, new in operation.files if new is None}
+            removed = {path for path, _, new in operation.files if not is_file(new)}
             if operation.modes:
                 named = {part for path in missing & removed for part in with_parents(path)}
                 found = {path: mode for path, mode in operation.modes.items() if path in named} | found

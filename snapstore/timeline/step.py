@@ -13,7 +13,7 @@ from snapstore.timeline.recorder import Recorder
 from snapstore.worktree import usergit
 from snapstore.worktree.folding import as_spelled
 from snapstore.worktree.journal import unspell_entry
-from snapstore.worktree.known import ORDINARY, with_parents
+from snapstore.worktree.known import ORDINARY, is_file, with_parents
 from snapstore.worktree.statcache import private_in, scans_in
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ class Step:
             recorder.add("baseline", tree, "Baseline", author=user, changes=(), record=record)
             return
         changes = list(self._trees.diff(recorder.tree, tree))
-        if any(new is None for _, _, new in changes):
+        if any(not is_file(new) for _, _, new in changes):
             self._store.cache.load()  # knows their permission bits; a touch alone would not have read it
         modes = self._modes(changes, {})
         if modes:
@@ -298,9 +298,9 @@ class Step:
         for path, old, new in changes:
             name = os.fsdecode(path)
             mode = None
-            if old is None:
+            if not is_file(old):
                 mode = private_mode(self._capture.found.files.get(path))
-            elif new is None:
+            elif not is_file(new):
                 mode = noted.get(name, private_mode(self._store.cache.files.get(path)))
             folders = now if old is None else before if new is None else {}
             if folders:

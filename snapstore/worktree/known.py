@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 
+from snapstore.git.objects import LINK
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.platform import is_young
 from snapstore.worktree.statcache import UNLISTED, YOUNG
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from snapstore.worktree.statcache import FileStat, FolderStat
 
 ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
+
+
+def is_file(entry: Entry | None) -> bool:
+    """Whether it has permissions of its own: neither nothing nor a link."""
+    return entry is not None and entry[0] != LINK
 
 
 def must_be_readable(root: bytes) -> None:
