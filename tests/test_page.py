@@ -749,7 +749,13 @@ def test_many_branches_are_warned_about(story: Story, opened: Open) -> None:
         story.undo(1)
         story.turn(f"Way {number}", {})
     sight = opened()
-    sight.says(sight.view("Branches"), "16 branches: from 20 on, the oldest goes to the archive by itself.")
+    panel = sight.view("Branches")
+    sight.says(panel, "16 branches: from 20 on, the oldest goes to the archive by itself.")
+    shown = [sight.text(card) for card in panel.locator(".card p").all()]
+    wanted = [*(f"Way {number}" for number in reversed(range(15))), "Prompt 5"]
+    assert [next(name for name in wanted if f"{name} ·" in text) for text in shown] == wanted, (
+        "as `branches` lists them"
+    )
 
 
 def test_checkpoints(story: Story, opened: Open, root: Path) -> None:

@@ -10,7 +10,8 @@ import { expected, standstill, state } from "./state.js";
 const chosen = new Set();
 
 export function branchesPanel(redraw) {
-  const all = state.tree?.branches || [];
+  const current = (branch) => (branch.state === "current" ? 1 : 0);
+  const all = [...(state.tree?.branches || [])].sort((a, b) => current(b) - current(a) || b.seq - a.seq);
   const listed = all.filter((branch) => branch.state !== "archived");
   const archived = all.filter((branch) => branch.state === "archived");
   for (const name of [...chosen])
