@@ -16,6 +16,7 @@ import pytest
 from test_cli import PROGRAM, a_turn, snap, snap_json, write
 
 from snapstore import Store
+from snapstore.timeline.text import size_text
 
 # An escape sequence, a title change, C1 control sequence, carriage return, backspace, direction marks, a line break.
 HOSTILE = "a\x1b[31mred\x1b]0;title\x07b\x9b2Jc\rover\bd\u202egnp.exe\u2066e\u2028f\x7f"
@@ -186,6 +187,12 @@ def test_a_terminal_without_unicode_still_gets_every_line(root: Path) -> None:
     snap(root, "turn", "begin", "-m", "naïve 日本")
     snap(root, "turn", "end")
     assert "na\\xefve" in snap(root, "log", PYTHONIOENCODING="ascii").stdout
+
+
+def test_sizes_read_as_people_say_them() -> None:
+    sizes = (0, 1, 999, 1000, 9_949, 999_499, 5_000_000)
+    told = ["0 bytes", "1 byte", "999 bytes", "1.0 kB", "9.9 kB", "999 kB", "5.0 MB"]
+    assert [size_text(size) for size in sizes] == told
 
 
 def test_the_start_is_not_told_as_a_turn(root: Path) -> None:

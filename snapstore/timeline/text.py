@@ -76,7 +76,7 @@ def files_text(number: int) -> str:
 
 def size_text(size: int) -> str:
     if size < 1000:
-        return f"{size} bytes"
+        return "1 byte" if size == 1 else f"{size} bytes"
     value = float(size)
     for unit in ("kB", "MB", "GB", "TB"):
         value /= 1000
