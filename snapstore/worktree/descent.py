@@ -19,7 +19,7 @@ from hashlib import sha1
 from snapstore.errors import Unsafe
 from snapstore.git.objects import BLOB, CHUNK, LINK, Entry, object_id
 from snapstore.git.odb import LARGE
-from snapstore.worktree.folding import has_twin
+from snapstore.worktree.folding import twin_of
 from snapstore.worktree.names import unsafe_parts
 from snapstore.worktree.platform import READ_FLAGS, file_mode, is_young
 
@@ -106,7 +106,7 @@ class Descent:
             fd = _open_folder(name, up)
             at = folder[:end]
             self._open.append((at, fd))
-            if self._is_called_otherwise(name, os.fstat(fd), above, up):
+            if self._is_called_otherwise(name, os.fstat(fd), twin_of(name, up), above, up):
                 self._misspelled.add(at)
             if len(self._open) > _MOST_OPEN:
                 os.close(self._open.pop(1)[1])
@@ -147,9 +147,11 @@ class Descent:
         """Whether the path, or a folder above it, was entered by a name that is not quite its own."""
         return any((path + b"/").startswith(folder + b"/") for folder in self._misspelled)
 
-    def _is_called_otherwise(self, name: bytes, st: os.stat_result, folder: bytes, fd: int) -> bool:
+    def _is_called_otherwise(
+        self, name: bytes, st: os.stat_result, twin: os.stat_result | None, folder: bytes, fd: int
+    ) -> bool:
         """Whether what was found in a folder by a name is not quite called so."""
-        if not has_twin(name, st, fd):
+        if twin is None or not os.path.samestat(twin, st):
             return False
         names = self._names.get(folder)
         if names is None:
@@ -204,9 +206,10 @@ class Descent:
         try:
             folder, name = self._split(path)
             for _ in range(_TRIES):
+                above, twin = path[: -len(name) - 1], twin_of(name, folder)
+                # The last call of all: whatever comes after it is time in which an edit stays unseen.
                 st = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                above = path[: -len(name) - 1]
-                if self._is_misspelled(above) or self._is_called_otherwise(name, st, above, folder):
+                if self._is_misspelled(above) or self._is_called_otherwise(name, st, twin, above, folder):
                     return OTHER_CASE_THERE, None
                 odd = _odd(st)
                 if odd is not None:

@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 
-def has_twin(name: bytes, st: os.stat_result, folder: int | bytes) -> bool:
-    """Whether a file that was found by a name is found by the same name in other cases too. The folder is a descriptor,
-    or a path that ends in a slash."""
+def twin_of(name: bytes, folder: int | bytes) -> os.stat_result | None:
+    """What the name leads to in other cases, if anything. The folder is a descriptor, or a path with its last slash."""
     other = _swapped(name)
     if not other:
-        return False
+        return None
     try:
         if isinstance(folder, int):
-            twin = os.stat(other, dir_fd=folder, follow_symlinks=False)
-        else:
-            twin = os.lstat(folder + other)
+            return os.stat(other, dir_fd=folder, follow_symlinks=False)
+        return os.lstat(folder + other)
     except OSError:
-        return False
-    return (twin.st_dev, twin.st_ino) == (st.st_dev, st.st_ino)
+        return None
+
+
+def has_twin(name: bytes, st: os.stat_result, folder: int | bytes) -> bool:
+    """Whether a file that was found by a name is found by the same name in other cases too."""
+    twin = twin_of(name, folder)
+    return twin is not None and os.path.samestat(twin, st)
 
 
 def as_spelled(top: bytes, path: bytes) -> bytes:
