@@ -14,6 +14,8 @@ __version__ = "0.1.0"
 
 _PLACES = {"Store": "snapstore.timeline.store", "Session": "snapstore.timeline.session"}
 _PLACES["Turn"] = _PLACES["Session"]
+_PLACES.update(Plan="snapstore.timeline.plan", Policy="snapstore.timeline.plan", Moved="snapstore.timeline.move")
+_PLACES["TurnSnapshot"] = "snapstore.timeline.snapshots"
 _ERRORS = [
     "SnapstoreError",
     "Failed",
@@ -30,12 +32,15 @@ _ERRORS = [
 ]
 _PLACES.update(dict.fromkeys(_ERRORS, "snapstore.errors"))
 
-__all__ = ["Session", "Store", "Turn", *_ERRORS]
+__all__ = ["Moved", "Plan", "Policy", "Session", "Store", "Turn", "TurnSnapshot", *_ERRORS]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.errors import *  # noqa: F403
+    from snapstore.timeline.move import Moved
+    from snapstore.timeline.plan import Plan, Policy
     from snapstore.timeline.session import Session, Turn
+    from snapstore.timeline.snapshots import TurnSnapshot
     from snapstore.timeline.store import Store
 
 

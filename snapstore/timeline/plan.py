@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from stat import S_IRWXU, S_IXUSR
 
+from snapstore.errors import Usage
 from snapstore.git.objects import EXECUTABLE, FILE, LINK
 from snapstore.timeline.nodes import path_json
 from snapstore.worktree.moves import FileMove
@@ -32,17 +33,18 @@ if TYPE_CHECKING:
 WRITE, REMOVE, KEPT, SKIPPED, CONFLICT = "write", "remove", "kept", "skipped", "conflict"
 
 # What to do about conflicts.
-REFUSE, MERGE, MARKERS, FORCE, SKIP = "refuse", "merge", "markers", "force", "skip"
+REFUSE, MERGE, MARKERS, FORCE, SKIP = WAYS = ("refuse", "merge", "markers", "force", "skip")
 
 # The kind of a commit that holds what was on disk before a move.
 SAFETY = "safety"
 
 # What a move is about.
-BOTH, FILES, CONVERSATION = "both", "files", "conversation"
+BOTH, FILES, CONVERSATION = SCOPES = ("both", "files", "conversation")
 
 
 class Policy:
-    """How conflicts are settled, for all files and for some."""
+    """How conflicts are settled, for all files and for some: refuse, merge, markers (a merge, with markers in the file
+    where both changed it), force (what is wanted) or skip (what is on disk). `ours` are skipped, `theirs` forced."""
 
     __slots__ = ("default", "each", "ours", "theirs")
 
@@ -55,6 +57,8 @@ class Policy:
     ) -> None:
         self.default = default
         self.each = {**dict.fromkeys(ours, SKIP), **dict.fromkeys(theirs, FORCE), **(each or {})}
+        for way in (default, *self.each.values()):
+            _check(way, WAYS, "way to settle conflicts")
         self.ours = frozenset(path for path, way in self.each.items() if way == SKIP)
         self.theirs = frozenset(path for path, way in self.each.items() if way == FORCE)
 
@@ -63,6 +67,18 @@ class Policy:
 
     def with_default(self, default: str) -> Policy:
         return Policy(default, each=self.each)
+
+
+class How:
+    """How a move is to be made: what to do about conflicts, what to move, and whether to the byte."""
+
+    __slots__ = ("exact", "policy", "scope")
+
+    def __init__(self, policy: Policy | str | None = None, scope: str = BOTH, exact: bool = False) -> None:
+        self.policy = policy if isinstance(policy, Policy) else Policy(policy or REFUSE)
+        _check(scope, SCOPES, "part to move")
+        self.scope = scope
+        self.exact = exact
 
 
 class PathMove:
@@ -285,3 +301,8 @@ def state_text(state: Found) -> str:
         return state
     mode, oid = state
     return f"{_KINDS.get(mode) or mode.decode('ascii', 'replace')} {oid.hex()}"
+
+
+def _check(word: str, known: tuple[str, ...], what: str) -> None:
+    if word not in known:
+        raise Usage(f"{word!r} is no {what}", f"There are {', '.join(known)}.")

@@ -20,10 +20,10 @@ from snapstore.timeline.plan import (
     REMOVE,
     SAFETY,
     WRITE,
+    How,
     NewNode,
     PathMove,
     Plan,
-    Policy,
     fold,
 )
 from snapstore.timeline.settle import Settler
@@ -41,17 +41,6 @@ if TYPE_CHECKING:
 EDITS = "edits"
 
 
-class How:
-    """How a move is to be made: what to do about conflicts, what to move, and whether to the byte."""
-
-    __slots__ = ("exact", "policy", "scope")
-
-    def __init__(self, policy: Policy | None = None, scope: str = BOTH, exact: bool = False) -> None:
-        self.policy = policy or Policy()
-        self.scope = scope
-        self.exact = exact
-
-
 class Planner:
     def __init__(self, session: Session, how: How) -> None:
         self._session = session
@@ -64,12 +53,14 @@ class Planner:
     # Along the line, and across branches.
 
     def undo(self, count: int) -> Plan:
+        _check_count(count)
         left = self._numbered_before(count)
         target = left[-1].parent if left else self._graph.cursor
         assert target is not None
         return self._travel("undo", target, self._graph.branch, [str(count)])
 
     def redo(self, count: int | None) -> Plan:
+        _check_count(count)
         graph = self._graph
         ahead = graph.undone()
         numbered = [oid for oid in ahead if graph.node(oid).turn is not None]
@@ -373,6 +364,11 @@ class Planner:
         parent = self._graph.node(oid).parent
         assert parent is not None
         return self._tree(parent)
+
+
+def _check_count(count: int | None) -> None:
+    if count is not None and (not isinstance(count, int) or count < 1):
+        raise Usage(f"{count!r} is no number of turns", "Give a whole number from 1 on.")
 
 
 def _too_few(verb: str, count: int, there: int) -> Unknown:

@@ -204,8 +204,8 @@ class Session:
     # Moves: a plan first, then its carrying out. Every surface uses these two.
 
     def plan_undo(self, count: int = 1, **how: Any) -> Plan:
-        """The plan that undoes the last turns. All plans take `policy` (what to do about conflicts), `scope` (both,
-        files, conversation) and `exact` (the whole tree, edits too)."""
+        """The plan that undoes the last turns. All plans take `policy` (what to do about conflicts, as a `Policy` or in
+        one of its words), `scope` (both, files, conversation) and `exact` (the whole tree, edits too)."""
         return self._planned("undo", how, count)
 
     def plan_redo(self, count: int | None = 1, **how: Any) -> Plan:
@@ -234,9 +234,14 @@ class Session:
         """Does again what one turn did, of any branch or session; a new node."""
         return self._planned("apply", how, address)
 
-    def plan_restore(self, address: str, paths: Iterable[bytes], **how: Any) -> Plan:
-        """Brings single files (or folders of them) back to a node's state; a new node. Paths are below the root."""
-        return self._planned("restore", how, address, paths)
+    def plan_restore(self, address: str, paths: Iterable[str | bytes | os.PathLike[str]], **how: Any) -> Plan:
+        """Brings single files (or folders of them) back to a node's state; a new node. Paths are from the root."""
+        if isinstance(paths, str | bytes | os.PathLike):
+            paths = [paths]
+        found = [os.fsencode(path) for path in paths]
+        return self._planned(
+            "restore", how, address, [self.inside(path) if os.path.isabs(path) else path for path in found]
+        )
 
     def plan_ops_undo(self, number: int | None = None, **how: Any) -> Plan:
         """Puts store and files back to before an operation: the last one, or one given by its number."""
@@ -255,7 +260,8 @@ class Session:
         return Mover(self, plan).run()
 
     def _planned(self, verb: str, how: dict[str, Any], *arguments: Any) -> Plan:
-        from snapstore.timeline.planner import How, Planner
+        from snapstore.timeline.plan import How
+        from snapstore.timeline.planner import Planner
 
         try:
             plan: Plan = getattr(Planner(self, How(**how)), verb)(*arguments)
@@ -277,11 +283,13 @@ class Session:
         return turn
 
     def _busy(self, turn: OpenTurn) -> Busy:
-        return Busy(
-            f"a turn of session {self.name} is open in process {turn.owner and turn.owner[0]}",
-            "Wait for it to end, or use another --session.",
-            session=self.name,
-        )
+        pid = turn.owner and turn.owner[0]
+        if pid == os.getpid():
+            message, hint = f"a turn of session {self.name} is open already", "End it first, or use another session."
+        else:
+            message = f"a turn of session {self.name} is open in process {pid}"
+            hint = "Wait for it to end, or use another --session."
+        return Busy(message, hint, session=self.name)
 
     def _nothing_open(self) -> Unknown:
         return Unknown(f"no turn is open in session {self.name}", "Begin one with `snapstore turn begin`.")
@@ -313,6 +321,8 @@ class Turn:
         self._record: dict[str, Any] = {}
 
     def touch(self, *paths: str | bytes | os.PathLike[str], after: bool = False, shell: bool = False) -> None:
+        """Names files that the turn writes, before the write or (`after`) after it; a relative one is below the current
+        folder. A turn that names files records those alone, unless `shell` says that a program ran."""
         self.session.touch(paths, after=after, shell=shell)
 
     def reply(self, text: str) -> None:

@@ -6,8 +6,8 @@ import os
 
 from snapstore.errors import Conflict, Unsafe
 from snapstore.git.objects import BLOB, FILE, LINK, object_id
-from snapstore.timeline.plan import WRITE
-from snapstore.timeline.planner import How, Planner
+from snapstore.timeline.plan import WRITE, How
+from snapstore.timeline.planner import Planner
 from snapstore.worktree.never import Never
 
 TYPE_CHECKING = False
