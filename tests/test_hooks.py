@@ -196,6 +196,24 @@ def test_two_sessions_in_one_folder_undo_their_own(root: Path) -> None:
         assert set(on_disk(root)) == {b"two.txt"}
 
 
+@pytest.mark.parametrize("kind", [Claude, Codex], ids=lambda kind: kind.name)
+def test_what_is_said_to_an_agent_at_work_is_part_of_the_prompt(kind: type[Agent], root: Path) -> None:
+    """The message waits for a pause and is told of with the id of the prompt before; all of it was asked for."""
+    agent = kind(root)
+    agent.prompt("Write a file")
+    agent.write("a.txt", "one\n")
+    for said in ("and another\n", "and another\n", "Write a file", "  ", "<task-notification>done</task-notification>"):
+        agent.turn -= 1
+        agent.prompt(said)
+    agent.write("b.txt", "two\n")
+    agent.stop()
+    with Store.open(root) as store:
+        (turn,) = turns(store, agent.session)
+        assert turn["subject"] == "Write a file"
+        assert record(store, str(turn["commit"]))["prompt"] == "Write a file\n\nand another"
+        assert files(store, turn["commit"]) == {b"a.txt": "A", b"b.txt": "A"}
+
+
 def test_events_told_twice_count_once(root: Path) -> None:
     """Settings of the user and of the project may both name the hook."""
     agent = Claude(root)

@@ -77,7 +77,9 @@ class Hook:
     def _prompt(self) -> str:
         with self._store.changing():
             session, known = self._session()
-            if self._is_told_twice(self._store.open_turn(session.name)):
+            turn = self._store.open_turn(session.name)
+            if self._is_told_twice(turn):
+                self._add_prompt(session, turn)
                 return ""
             state = self._conversations.state(session.name)
             if self._is_over(state):
@@ -148,6 +150,13 @@ class Hook:
         fresh = self._store.clock() - turn.started_at < _SAME
         same = turn.prompt == readable(event.prompt[:_LONGEST_PROMPT])
         return same and fresh and not turn.named and not turn.shell
+
+    def _add_prompt(self, session: Session, turn: OpenTurn | None) -> None:
+        """What is said while the agent is at work goes on with the same prompt, by its id: it was asked for as well."""
+        more = readable(self._event.prompt).strip()
+        if turn is None or not more or self._event.goes_on or f"\n\n{more}\n\n" in f"\n\n{turn.prompt.strip()}\n\n":
+            return
+        session.note(f"{turn.prompt.rstrip()}\n\n{more}"[:_LONGEST_PROMPT])
 
     def _is_over(self, state: ConversationState | None) -> bool:
         """Whether the event's prompt is that of the last turn, which has ended."""

@@ -153,10 +153,11 @@ class Session:
             start_push(self.store)
         return oid
 
-    def note(self, **origin: str) -> None:
-        """Notes something about where the open turn comes from."""
+    def note(self, prompt: str | None = None, **origin: str) -> None:
+        """Notes something about where the open turn comes from, or that more was asked for."""
         with self.store.changing():
             turn = self._opened()
+            turn.prompt = turn.prompt if prompt is None else readable(prompt)
             turn.origin |= origin
             files: dict[str, bytes | None] = {f"open/{self.name}.json": encode(turn)}
             self.store.journal.carry_out([], files, what=f"note on a turn in session {self.name}")
