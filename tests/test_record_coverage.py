@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from helpers import (
     as_root,
+    assert_cache_adds_up,
     assert_equal,
     assert_whole,
     child,
@@ -24,6 +25,7 @@ from helpers import (
     on_disk,
     powerless,
     record,
+    remove,
     touched,
     write,
 )
@@ -560,3 +562,16 @@ while True:
     assert_equal(store, line(store, "s")[-1]["commit"], on_disk(root))
     session.end()
     assert_whole(store)
+
+
+def test_a_named_file_below_a_link_that_leads_to_itself_is_gone_G_35(root: Path, store: Store) -> None:
+    session = store.session("s")
+    write(root / "a/b/file", "old")
+    with session.turn("a link in the place of its folder") as turn:
+        turn.touch(root / "a/b/file", root / "a")
+        remove(root / "a")
+        os.symlink("a", root / "a")
+    assert turn.commit is not None
+    assert touched(store, turn.commit) == {b"a": "A", b"a/b/file": "D"}
+    assert_equal(store, turn.commit, on_disk(root))
+    assert_cache_adds_up(store)

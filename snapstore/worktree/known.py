@@ -126,7 +126,8 @@ def watch_parents(path: bytes) -> dict[bytes, FolderStat]:
 
 def through_link(prefix: bytes, path: bytes) -> bool:
     """Whether a folder of the path is a link (or no folder at all): then there is no such file of ours."""
-    return any(not stat.S_ISDIR(os.lstat(prefix + parent).st_mode) for parent in with_parents(path)[1:])
+    # From the top: a link that leads to itself would make an error of all that lies below it.
+    return any(not stat.S_ISDIR(os.lstat(prefix + parent).st_mode) for parent in reversed(with_parents(path)[1:]))
 
 
 def with_parents(path: bytes) -> list[bytes]:
