@@ -554,6 +554,10 @@ def test_agents_that_cannot_fork_say_why(kind: Any, root: Path) -> None:
     assert (root / "a.txt").read_text() == "1\n"
     out = snapstore(root, "fork", "--json", status=16)
     assert "cannot be taken back" in json.loads(out)["message"]
+    for _ in range(2):
+        out = snapstore(root, "status")
+        assert "go back in it there" in out and "`snapstore fork`" not in out
+        snapstore(root, "undo", "-y")
 
 
 # On the command line.

@@ -125,10 +125,14 @@ def _conversation(out: Output, talk: dict[str, Any]) -> str:
         text += out.paint(f", forked from {safe(talk['parent'][:8])} after turn {talk['fork_turn'] or 0}", DIM)
     if talk["awaiting"]:
         return f"{text}, {out.paint('a fork is on its way', YELLOW)}"
-    if talk["pending_fork"]:
-        return f"{text}, {out.paint('holds undone turns', YELLOW)}{out.paint(': `snapstore fork`', DIM)}"
-    if not talk["materialized"]:
-        return f"{text}, {out.paint('wholly undone', YELLOW)}{out.paint(': `snapstore fork` starts afresh', DIM)}"
+    if talk["pending_fork"] or not talk["materialized"]:
+        from snapstore.agents.capabilities import NONE, capability
+
+        what = "holds undone turns" if talk["pending_fork"] else "wholly undone"
+        how = "`snapstore fork`" if talk["pending_fork"] else "`snapstore fork` starts afresh"
+        if capability(talk["agent"]).forks == NONE:
+            how = "go back in it there, or start a new one"
+        return f"{text}, {out.paint(what, YELLOW)}{out.paint(f': {how}', DIM)}"
     return text
 
 

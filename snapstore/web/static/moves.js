@@ -79,7 +79,7 @@ function told(done) {
     actions.push(["Get mine back…", () => propose({ move: "restore", address: done.safety, paths })]);
   const hint = [
     done.safety ? `What was on disk is saved as ${done.safety.slice(0, 12)}.` : "",
-    done.pending_fork ? "The agent still remembers the undone turns: its next prompt belongs into a fork." : "",
+    done.pending_fork ? "The agent still remembers the undone turns." : "",
   ];
   toast(`${headline}. ${files ? `${filesText(files)} changed.` : "No file changed."}`, {
     kind: "good",
