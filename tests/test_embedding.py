@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +67,19 @@ def test_a_turn_inside_a_turn_is_told_of_the_outer_one(session: Session) -> None
     with session.turn("outer"), pytest.raises(Busy, match="open already") as caught:
         session.turn("inner")
     assert "another session" in caught.value.hint
+
+
+def test_a_move_in_a_turn_says_who_can_end_it(session: Session) -> None:
+    """Not what would be refused: a turn that a living process holds is closed by that process alone."""
+    with session.turn("held"), pytest.raises(Busy, match="a turn is open") as caught:
+        session.move(session.plan_undo(1))
+    assert str(os.getpid()) in caught.value.hint and "--cancel" not in caught.value.hint
+    session.begin("by hand")
+    with pytest.raises(Busy) as caught:
+        session.move(session.plan_undo(1))
+    assert "snapstore turn end" in caught.value.hint
+    session.cancel()
+    session.begin("by hooks", origin={"session": "1"})
+    with pytest.raises(Busy) as caught:
+        session.move(session.plan_undo(1))
+    assert "Let the agent finish" in caught.value.hint and "--cancel" in caught.value.hint

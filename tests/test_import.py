@@ -726,6 +726,7 @@ def test_the_command_from_a_file_to_an_undo(root: Path) -> None:
     assert "ran `make`: what it changed is not known" in said
     assert f"snapstore log --session {NAME}" in said
     assert "moved.txt" in said
+    assert "\n  ran `make`" in snap(root, "show", "1", "--session", NAME).stdout
     assert snap_json(root, "import", path, "--json", status=10)["error"] == "conflict"
     document = snap_json(root, "import", path, "--session", "again", "--json")
     assert_record(ImportRecord, document)

@@ -97,7 +97,8 @@ def _remarks(out: Output, node: Node) -> None:
         out.line()
         out.line("Not known from the conversation:", YELLOW)
         for item in unknown:
-            out.line(f"  {path_text(str(item.get('path') or ''))}  {out.paint(safe(str(item.get('why'))), DIM)}")
+            about = f"{path_text(str(item['path']))}  " if item.get("path") else ""  # a program has none
+            out.line(f"  {about}{out.paint(safe(str(item.get('why'))), DIM)}")
     first_seen = listed(node, "first_seen") if node.kind != "baseline" else []
     if first_seen:
         out.line()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.git.refs import RefValue
+    from snapstore.timeline.documents import OpenTurn
     from snapstore.timeline.nodes import Node
     from snapstore.timeline.plan import PathMove, State
     from snapstore.timeline.session import Session
@@ -178,11 +179,7 @@ class Mover:
         store, plan = self._store, self._plan
         turn = store.open_turn(plan.session)
         if turn is not None:
-            raise Busy(
-                f"a turn is open in session {plan.session}",
-                f"End it with `snapstore turn end --session {plan.session}`, or add --cancel to close it first.",
-                session=plan.session,
-            )
+            raise Busy(f"a turn is open in session {plan.session}", _how_to_end(turn), session=plan.session)
         graph = Graph(store, plan.session)
         # A cursor that follows its branch holds the same name after another turn, and stands elsewhere.
         if graph.cursor_value != plan.cursor_value or graph.cursor != plan.start:
@@ -378,3 +375,13 @@ def conflict(plan: Plan) -> Conflict:
         "file with --ours PATH and --theirs PATH.",
         conflicts=[move.as_conflict() for move in found],
     )
+
+
+def _how_to_end(turn: OpenTurn) -> str:
+    from snapstore.timeline.session import is_held
+
+    if is_held(turn) and turn.owner:
+        return f"Process {turn.owner[0]} has it open: wait for it to end."
+    if turn.origin:
+        return "Let the agent finish, or add --cancel to close it first, as interrupted."
+    return f"End it with `snapstore turn end --session {turn.session}`, or add --cancel to close it first."

@@ -55,7 +55,7 @@ class Session:
         store = self.store
         with store.changing():
             left = store.open_turn(self.name)
-            if left is not None and _held(left):
+            if left is not None and is_held(left):
                 raise self._busy(left)
             with Step(store, self.name) as step:
                 disk = step.scan(left)
@@ -279,7 +279,7 @@ class Session:
     def _mine(self) -> OpenTurn:
         """The open turn, for the one who may close it: a process that holds it closes it itself."""
         turn = self._opened()
-        if _held(turn) and turn.owner and turn.owner[0] != os.getpid():
+        if is_held(turn) and turn.owner and turn.owner[0] != os.getpid():
             raise self._busy(turn)
         return turn
 
@@ -357,7 +357,8 @@ def _is_to_scan(turn: OpenTurn, status: str) -> bool:
     return not turn.named
 
 
-def _held(turn: OpenTurn) -> bool:
+def is_held(turn: OpenTurn) -> bool:
+    """Whether the process that began the turn for itself still lives: nobody else can close it."""
     if not turn.owner:
         return False
     pid, started = turn.owner
