@@ -302,6 +302,9 @@ class Trace:
                     dirty_folders[os.path.dirname(new)] = new
             elif name == "mkdir" and path.startswith(self.home):
                 dirty_folders[os.path.dirname(path)] = path
+            elif name == "rmdir" and path.startswith(self.home):
+                dirty_folders.pop(path, None)  # what was in it is gone with it, once the folder above is synced
+                dirty_folders[os.path.dirname(path)] = path
         assert succeeded, "the driver did not get through"
         wrong += [f"{path} was not synced" for path in sorted(dirty_files) if not NOT_SYNCED.search(path)]
         wrong += [

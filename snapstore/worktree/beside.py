@@ -6,8 +6,10 @@ import errno
 import os
 import stat
 
+from snapstore.errors import SnapstoreError
 from snapstore.git.objects import CHUNK, EXECUTABLE, LINK
 from snapstore.git.odb import LARGE
+from snapstore.worktree import exchange
 from snapstore.worktree.descent import Descent, InTheWay
 from snapstore.worktree.moves import above
 from snapstore.worktree.platform import READ_FLAGS, copy_attributes, file_system_sync
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from snapstore.git.objects import Entry
-    from snapstore.worktree.moves import Contents
+    from snapstore.worktree.moves import Contents, FileMove
 
     # One file on its way: path, the state it is in, the state it should be in.
     Step = tuple[bytes, Entry | None, Entry | None]
@@ -41,7 +43,10 @@ class Beside:
         self.prefix = b".snapstore-%s-" % tag.encode()
         self._contents = contents
         self._folders = Descent(root)
-        self._written = 0
+        self._order: list[bytes] = []  # the move's paths: a temporary's number tells whose it is
+        self._numbers: dict[bytes, int] = {}
+        self._entries: dict[bytes, tuple[Entry | None, Entry | None]] = {}
+        self._rounds = 0
 
     def close(self) -> None:
         self._folders.close()
@@ -50,28 +55,88 @@ class Beside:
         """A descriptor of a folder that temporaries lie in."""
         return self._folders.enter(folder)
 
+    def know(self, moves: Iterable[FileMove]) -> None:
+        """What the temporaries are of."""
+        self._entries = {move.path: (move.old, move.new) for move in moves}
+        self._order = sorted(self._entries)
+        self._numbers = {path: number for number, path in enumerate(self._order)}
+
+    def name(self, path: bytes) -> bytes:
+        """Of a path's temporary in this round."""
+        return b"%s%d" % (self.prefix, self._rounds * len(self._order) + self._numbers[path])
+
     def sweep(self, folders: Iterable[bytes]) -> None:
-        """Removes the temporaries that a kill or a failure has left."""
+        """Removes the temporaries that a kill or a failure has left. One that holds what somebody saved in the very
+        moment of the move goes back to its place."""
         for folder in sorted(folders):
             try:
                 fd = self._folders.enter(folder)
             except (FileNotFoundError, InTheWay):
                 continue
             with os.scandir(fd) as entries:
-                own = [entry.name for entry in entries if self._is_ours(entry)]
-            for name in own:
-                os.unlink(name, dir_fd=fd)
+                numbers = [number for entry in entries if (number := self._number(os.fsencode(entry.name))) is not None]
+            for number in numbers:
+                self._sweep(number, folder, fd)
 
-    def _is_ours(self, entry: os.DirEntry[str]) -> bool:
-        name = os.fsencode(entry.name)
+    def _sweep(self, number: int, folder: bytes, fd: int) -> None:
+        name = b"%s%d" % (self.prefix, number)
+        rounds, at = divmod(number, max(len(self._order), 1))
+        self._rounds = max(self._rounds, rounds)  # what cannot be removed is in nobody's way
+        path = self._order[at] if self._order else b""
+        if path and above(path) == folder and not self._is_known(name, fd, path):
+            self._give_back(name, fd, path)
+        try:
+            if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                os.unlink(name, dir_fd=fd)
+        except FileNotFoundError:
+            pass  # it has its place again
+
+    def _give_back(self, name: bytes, fd: int, path: bytes) -> None:
+        target = path.rpartition(b"/")[2]
+        try:
+            there = os.stat(target, dir_fd=fd, follow_symlinks=False)
+        except FileNotFoundError:
+            exchange.place(fd, name, fd, target)
+            return
+        if self._is_known(target, fd, path):  # else it was saved once more
+            exchange.give_back(fd, name, fd, target, there)
+
+    def _is_known(self, name: bytes, fd: int, path: bytes) -> bool:
+        """Whether a file holds what the move has for its path, or the beginning of it: a write that was cut short."""
+        try:
+            st = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            return any(
+                self._begins(name, fd, st, entry[1])
+                for entry in self._entries[path]
+                if entry is not None and (entry[0] == LINK) == stat.S_ISLNK(st.st_mode)
+            )
+        except SnapstoreError:
+            return True  # the store is damaged: no time to give anything back
+
+    def _begins(self, name: bytes, fd: int, st: os.stat_result, oid: bytes) -> bool:
+        if stat.S_ISLNK(st.st_mode):
+            return os.readlink(name, dir_fd=fd) == b"".join(self._contents.pieces(oid))
+        if not stat.S_ISREG(st.st_mode) or st.st_size > self._contents.size(oid):
+            return False
+        with open(os.open(name, READ_FLAGS, dir_fd=fd), "rb") as file:
+            for piece in self._contents.pieces(oid):
+                data = file.read(len(piece))
+                if not piece.startswith(data):
+                    return False
+                if len(data) < len(piece):
+                    break
+        return True
+
+    def _number(self, name: bytes) -> int | None:
         number = name[len(self.prefix) :]
-        return name.startswith(self.prefix) and number.isdigit() and not entry.is_dir(follow_symlinks=False)
+        return int(number) if name.startswith(self.prefix) and number.isdigit() and len(number) < 19 else None
 
     def write(
         self, todo: Sequence[Step], was: Mapping[bytes, os.stat_result], modes: Mapping[bytes, int]
     ) -> list[Ready]:
         """Every new content in a temporary, synced. `was` are the files that are replaced, and `modes` the permission
         bits that are known of others."""
+        self._rounds += 1
         new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
         sync = _whole_sync(len(new))
         ready: list[Ready] = []
@@ -79,8 +144,7 @@ class Beside:
         try:
             for path, present, wanted in new:
                 beside = self._folders.nearest(above(path))
-                temporary = b"%s%d" % (self.prefix, self._written)
-                self._written += 1
+                temporary = self.name(path)
                 folder = self._folders.enter(beside)
                 # Where its folder is to come back, another file of that name may lie where the temporary does.
                 replaced = path.rpartition(b"/")[2] if beside == above(path) else None

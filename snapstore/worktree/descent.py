@@ -21,7 +21,7 @@ from snapstore.git.objects import BLOB, CHUNK, LINK, Entry, object_id
 from snapstore.git.odb import LARGE
 from snapstore.worktree.folding import twin_of
 from snapstore.worktree.names import unsafe_parts
-from snapstore.worktree.platform import READ_FLAGS, file_mode, is_young
+from snapstore.worktree.platform import READ_FLAGS, file_mode, is_young, was_written_lately
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,6 +232,19 @@ class Descent:
             raise
         return CHANGING_THERE, st
 
+    def is_still(self, folder: int, name: bytes, st: os.stat_result, entry: Entry) -> bool:
+        """Whether what was looked at, and has another name by now, is the same: by its stat, if that tells, or read
+        again."""
+        now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if _odd(now) is not None:
+            return False
+        if _marks_but_ctime(now) == _marks_but_ctime(st) and not was_written_lately(now, time.time_ns()):
+            return True
+        try:
+            return self._content(folder, name, now) == entry
+        except _Changed:
+            return False
+
     def read(self, path: bytes, limit: int) -> bytes:
         """The first bytes of a file, or what a link says."""
         folder, name = self._split(path)
@@ -257,6 +270,12 @@ class Descent:
 
     def _read(self, folder: int, name: bytes, path: bytes, st: os.stat_result) -> Entry:
         now = time.time_ns()
+        entry = self._content(folder, name, st)
+        if not is_young(st, now):
+            self._known[path] = _marks(st), entry
+        return entry
+
+    def _content(self, folder: int, name: bytes, st: os.stat_result) -> Entry:
         if stat.S_ISLNK(st.st_mode):
             entry = LINK, object_id(BLOB, os.readlink(name, dir_fd=folder))
             after = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -269,8 +288,6 @@ class Descent:
                 os.close(fd)
         if _marks(after) != _marks(st):
             raise _Changed
-        if not is_young(st, now):
-            self._known[path] = _marks(st), entry
         return entry
 
 
@@ -299,6 +316,10 @@ def _odd(st: os.stat_result) -> str | None:
 
 def _marks(st: os.stat_result) -> tuple[int, ...]:
     return st.st_size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino, st.st_mode
+
+
+def _marks_but_ctime(st: os.stat_result) -> tuple[int, ...]:
+    return st.st_size, st.st_mtime_ns, st.st_ino, st.st_mode
 
 
 def _hash(fd: int, size: int) -> bytes:

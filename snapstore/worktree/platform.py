@@ -64,6 +64,11 @@ def process_started(pid: int) -> str | None:
     return "?" if not os.path.exists("/proc/self/stat") else None
 
 
+def was_written_lately(st: os.stat_result, now_ns: int) -> bool:
+    """The same, of a file whose ctime tells nothing, since it was renamed just now."""
+    return st.st_mtime_ns > now_ns - (TICK_NS if st.st_mtime_ns % 1_000_000_000 else COARSE_NS)
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Without the garbage collector, for work that makes very many objects and no cycles."""

@@ -1,13 +1,10 @@
 """Writing to the user's tree: the one place that does.
 
 A move is a list of files, each with the state it is in and the state it should be in. All new contents are first
-written beside their targets and synced (beside.py); only then are targets removed and replaced, each by one unlink or
-rename and each looked at once more just before. What fails on the way is taken back. What is killed on the way is
-finished or taken back by the next command from the journal, which holds the same list: there the disk itself says how
-far each file had come.
-
-Between the last look at a target and its rename lie some microseconds in which an edit would be lost. No call that
-every system has can close that gap.
+written beside their targets and synced (beside.py); only then are targets removed and replaced, each looked at just
+before, and once more when it has come out of its place (exchange.py): what somebody saved in between goes back there.
+What fails on the way is taken back. What is killed on the way is finished or taken back by the next command from
+the journal, which holds the same list: there the disk itself says how far each file had come.
 """
 
 from __future__ import annotations
@@ -17,8 +14,10 @@ import os
 import stat
 
 from snapstore.errors import Interrupted
+from snapstore.worktree import exchange
 from snapstore.worktree.beside import Beside, sync_all
 from snapstore.worktree.descent import (
+    CHANGING_THERE,
     FILE_IN_THE_WAY,
     FOLDER_THERE,
     LINK_IN_THE_WAY,
@@ -124,6 +123,7 @@ class Restore:
 
     def _take_in(self, moves: Iterable[FileMove]) -> None:
         self._paths = {move.path for move in moves}
+        self._beside.know(moves)
         self._clashing = None
         self._folders = folders_above(self._paths)
         self._modes = {move.path: move.mode for move in moves if move.mode is not None}
@@ -252,15 +252,28 @@ class Restore:
         return state in (FILE_IN_THE_WAY, LINK_IN_THE_WAY) and any(folder in self._paths for folder in way_up(path))
 
     def _remove(self, path: bytes, present: Entry | None, astray: list[bytes] | None) -> bool:
-        state, _ = self._targets.look(path)
-        if state != present:
-            _stray(path, state, astray)
-            return False
+        state, st = self._targets.look(path)
         folder, _, name = path.rpartition(b"/")
-        self._begun.add(path)
-        os.unlink(name, dir_fd=self._targets.enter(folder))
-        self._after[path] = None
-        return True
+        if state == present:
+            self._begun.add(path)
+            fd = self._targets.enter(folder)
+            if exchange.remove(fd, name, self._beside.name(path), self._unchanged(st, present)):
+                self._after[path] = None
+                return True
+            state = self._not_begun(path, present)
+        _stray(path, state, astray)
+        return False
+
+    def _unchanged(self, st: os.stat_result | None, entry: Entry | None) -> exchange.Unchanged:
+        return lambda folder, name: (
+            st is not None and entry is not None and self._targets.is_still(folder, name, st, entry)
+        )
+
+    def _not_begun(self, path: bytes, present: Entry | None) -> State:
+        """Somebody was quicker: what is there now."""
+        self._begun.discard(path)
+        state = self._targets.look(path)[0]
+        return CHANGING_THERE if state == present else state
 
     def _remove_folders(self, folder: bytes, keep: Collection[bytes], puts: set[bytes], touched: set[bytes]) -> None:
         """Removes a folder that we emptied, and those above that held nothing else. One whose place a file is to take
@@ -290,21 +303,27 @@ class Restore:
         try:
             source = self._beside.enter(beside)
             target = self._targets.make(folder, self._made, self.folder_modes)
-            state, _ = self._targets.look(path)
+            state, was = self._targets.look(path)
         except InTheWay as way:
             state = way.state
+        if state == present:
+            self._begun.add(path)
+            try:
+                if present is None:
+                    done = exchange.place(source, temporary, target, name)
+                else:
+                    done = exchange.replace(source, temporary, target, name, written, self._unchanged(was, present))
+            except OSError as error:
+                error.filename = path  # the temporary's name would tell nobody anything
+                raise
+            if not done:
+                state = self._not_begun(path, present)
         if state != present:
             _stray(path, state, astray)
             return  # its temporary is swept away at the end
-        self._begun.add(path)
-        try:
-            os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
-        except OSError as error:
-            error.filename = path  # the temporary's name would tell nobody anything
-            raise
         st = os.stat(name, dir_fd=target, follow_symlinks=False)
         # Edited already? Then not this stat, which would vouch for what we wrote.
-        self._after[path] = st if _same_content(st, written) else written
+        self._after[path] = st if exchange.same_content(st, written) else written
 
     def _sync_folders(self, touched: set[bytes], astray: list[bytes] | None) -> None:
         self._targets.close()
@@ -319,10 +338,6 @@ class Restore:
             except InTheWay as way:
                 if astray is None:  # swapped in under our hands: what we wrote is not where it should be
                     raise out_of_line(folder, way.state) from None
-
-
-def _same_content(a: os.stat_result, b: os.stat_result) -> bool:
-    return (a.st_mtime_ns, a.st_size, a.st_ino) == (b.st_mtime_ns, b.st_size, b.st_ino)
 
 
 def _stray(path: bytes, state: State, astray: list[bytes] | None) -> None:
