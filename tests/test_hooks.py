@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from agents import AGENTS, ID, OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, Opencode, hook, plant_fork
 from helpers import assert_whole, kinds, line, on_disk, record, touched
+from test_cli import snap
 
 from snapstore import Store
 from snapstore.timeline.status import read_status
@@ -414,6 +415,15 @@ def test_nonsense_disturbs_nobody(agent: str, payload: bytes, root: Path, nobody
     for folder in (nobodys_home / "stores").glob("*-*"):
         assert Store(str(nobodys_home / "stores"), os.fsencode(root), str(folder)).sessions() is not None
     assert not list(root.iterdir())
+
+
+def test_an_agent_in_the_home_folder_is_let_be_and_status_says_why(nobodys_home: Path) -> None:
+    """No store takes a whole home in unasked; who misses the turns hears the reason, and what to do."""
+    Claude(nobodys_home).whole_turn("At home", [("a.txt", "1\n")])
+    told = snap(nobodys_home, "status", status=13).stderr
+    assert "is your home folder" in told
+    assert "`snapstore init` says what can be done" in told
+    assert "--anyway" in snap(nobodys_home, "init", status=15).stderr
 
 
 def test_an_unknown_agent_and_no_agent_at_all_are_only_noted(nobodys_home: Path) -> None:

@@ -57,7 +57,7 @@ def _with_reason(error: NoStore) -> NoStore:
 
     noted = [line for line in logbook.last(f"{home_folder()}/log") if f" in {os.getcwd()}: " in line]
     if noted:
-        error.hint = f"A hook could not make one: {noted[-1]}"
+        error.hint = f"A hook could not make one: {noted[-1]}\n`snapstore init` says what can be done about it."
         error.details["hook_errors"] = noted
     return error
 
