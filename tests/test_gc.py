@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -376,6 +377,27 @@ def test_turns_go_on_while_gc_after_gc_runs(root: Path, store: Store, way: str |
     assert [name for name in numbers if name.isdecimal()] == [str(number) for number in range(rounds)]
     assert_whole(store)
     assert_equal(store, tip(store, "w"), on_disk(root))
+
+
+@pytest.mark.parametrize("place", ["refs/heads/s", "logs/refs/notes"])
+def test_refs_that_cannot_be_listed_are_not_taken_for_none(
+    root: Path, store: Store, session: Session, monkeypatch: pytest.MonkeyPatch, way: str | None, place: str
+) -> None:
+    """A folder that could not be opened for a moment (EMFILE, EIO) is no empty one: its turns would be garbage."""
+    many_turns(session, root, 3)
+    commit, real = tip(store, "s"), os.scandir
+
+    def fails(path: str = ".") -> Iterator[os.DirEntry[str]]:
+        if str(path).endswith(place):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", fails)
+    with pytest.raises(Failed):
+        gc.collect(store, grace=0, git=way)
+    monkeypatch.setattr(os, "scandir", real)
+    assert store.shadow.objects.contains(bytes.fromhex(commit))
+    assert_whole(store)
 
 
 def test_turns_do_not_wait_for_the_length_of_history(

@@ -16,7 +16,7 @@ from snapstore.git.packwriter import sync_folder, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 # Refs whose former values hang from nothing else; in the reflog they are no surprise to `git fsck`, and gc ages them.
 _LOGGED = ("refs/notes/", "refs/snapstore/disk")
@@ -65,19 +65,18 @@ class Refs:
         if there is such a list."""
         found = {name: oid for name, oid in self._read_packed().items() if name.startswith(prefix)}
         top = f"{self._git_dir}/{prefix.rstrip('/')}"
-        for folder, _, names in os.walk(top):
-            for name in names:
-                if not name.endswith(".lock"):
-                    full = f"{folder}/{name}"[len(self._git_dir) + 1 :]
-                    try:
-                        value = self.read(full)
-                    except Corrupt as error:
-                        if damaged is None:
-                            raise
-                        damaged.append(error)
-                        continue
-                    if value is not None:
-                        found[full] = value
+        for path in files_below(top):
+            if not path.endswith(".lock"):
+                full = path[len(self._git_dir) + 1 :]
+                try:
+                    value = self.read(full)
+                except Corrupt as error:
+                    if damaged is None:
+                        raise
+                    damaged.append(error)
+                    continue
+                if value is not None:
+                    found[full] = value
         return found
 
     def update(self, name: str, old: RefValue, new: RefValue) -> None:
@@ -163,11 +162,9 @@ class Refs:
         """The reflogs, by ref. A line that cannot be read is passed over."""
         found: dict[str, LogRows] = {}
         top = f"{self._git_dir}/logs"
-        for folder, _, names in os.walk(top):
-            for name in names:
-                path = f"{folder}/{name}"
-                with open(path, "rb") as file:
-                    found[path[len(top) + 1 :]] = [row for line in file if (row := _log_line(line)) is not None]
+        for path in files_below(top):
+            with open(path, "rb") as file:
+                found[path[len(top) + 1 :]] = [row for line in file if (row := _log_line(line)) is not None]
         return found
 
     def forget_logged(self, before: int) -> None:
@@ -290,6 +287,19 @@ class Refs:
                 missing.append(os.path.dirname(missing[-1]))
                 continue
             missing.pop()
+
+
+def files_below(top: str) -> Iterator[str]:
+    """Every file below a folder, if it is there. One that cannot be listed is no empty one: a gc that took it for that
+    would take what its refs lead to for garbage."""
+
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
+    for folder, _, names in os.walk(top, onerror=fail):
+        for name in names:
+            yield f"{folder}/{name}"
 
 
 def _discard(path: str) -> None:

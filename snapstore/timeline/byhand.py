@@ -10,6 +10,7 @@ import shlex
 import stat
 
 from snapstore.errors import Busy
+from snapstore.git.refs import files_below
 from snapstore.worktree.gitindex import IndexUnreadable, read_index
 
 TYPE_CHECKING = False
@@ -50,11 +51,10 @@ def staged(git_dir: str) -> set[bytes]:
             except IndexUnreadable:
                 continue  # nor can git go on with it
     for folder in work_trees(git_dir):
-        for place, _, names in os.walk(f"{folder}/refs"):
-            for name in names:
-                if os.path.isfile(f"{place}/{name}"):
-                    with open(f"{place}/{name}", "rb") as file:
-                        found.update(_ids(file.read(_LARGEST).splitlines()))
+        for path in files_below(f"{folder}/refs"):
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    found.update(_ids(file.read(_LARGEST).splitlines()))
     return found
 
 

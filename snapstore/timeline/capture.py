@@ -167,7 +167,7 @@ class Capture:
         if os.path.isdir(full) and not os.path.islink(full) and os.path.realpath(full) == full:
             if known is not None and known[0] != FOLDER:
                 states[path] = self.found.files[path] = None  # its row too: the file may come back as it was
-            for folder, folders, names in os.walk(full):
+            for folder, folders, names in os.walk(full, onerror=self._not_listed):
                 folders[:] = [name for name in folders if not is_git(name) and not self._is_never(folder, name)]
                 links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
                 for name in names + links:
@@ -176,6 +176,13 @@ class Capture:
                         self._look_at_file(below, before, states, now)
         else:
             self._look_at_file(path, before, states, now)
+
+    def _not_listed(self, error: OSError) -> None:
+        if error.errno in FOLDER_ERRORS:
+            path = os.fsencode(error.filename)[len(self._store.root.rstrip(b"/")) + 1 :]
+            self.found.newly_left_out[path] = f"{UNREADABLE}: {error.strerror}"
+        elif error.errno not in GONE_ERRORS:
+            raise error
 
     def _is_never(self, folder: bytes, name: bytes) -> bool:
         """Whether a folder is never to be looked into."""

@@ -18,6 +18,7 @@ from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.purge import Purge, refuse_writers, sweep
+from snapstore.git.refs import files_below
 from snapstore.git.repack import Repack
 from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import byhand, config, former
@@ -253,12 +254,12 @@ class Forgetting:
         """What everything looks like that records something."""
         refs, state = self._shadow.refs, self._store.state
         files = {}
-        for folder, _, names in os.walk(state):
-            for name in names:
-                if folder != state or not name.startswith(("lock", "stat", "graph-")):
-                    with suppress(FileNotFoundError):
-                        st = os.stat(f"{folder}/{name}")
-                        files[f"{folder}/{name}"] = (st.st_ino, st.st_mtime_ns, st.st_size)
+        for path in files_below(state):
+            name = path[len(state) + 1 :]
+            if "/" in name or not name.startswith(("lock", "stat", "graph-")):
+                with suppress(FileNotFoundError):
+                    st = os.stat(path)
+                    files[path] = (st.st_ino, st.st_mtime_ns, st.st_size)
         return refs.value("HEAD"), refs.list("refs/"), files
 
     def _roots(self, moves: list[RefMove]) -> set[bytes]:
