@@ -41,9 +41,21 @@ def tui(context: Context, *, look: str | None, ascii: bool) -> int:
         encoding=None if drawn else sys.stdout.encoding,
     )
     app.run()
+    _let_go_of_a_lost_terminal()
     if app.mistake is not None:
         raise app.mistake
     return app.return_code or 0
+
+
+def _let_go_of_a_lost_terminal() -> None:
+    """What is still to be written to one that was closed goes nowhere: else Python ends with a status of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def _background() -> str:
