@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Corrupt, Unknown, Usage
+from snapstore.git.objects import LINK
 from snapstore.timeline.addresses import locate, resolve
 from snapstore.timeline.describing import git_parts
 from snapstore.timeline.folders import private_modes
@@ -262,10 +263,14 @@ class Planner:
     def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
         segments = self._without_never(plan, segments)
         plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
-        wanted = [move.path for move in plan.paths if move.wanted is not None]
+        wanted = [move for move in plan.paths if move.wanted is not None]
         if wanted:
-            plan.modes = private_modes(self._shadow, self._passed(plan)) | Operations(self._store).modes_of(wanted)
+            plan.modes = private_modes(self._shadow, self._passed(plan))
         Settler(self._session, self._graph, plan).run()
+        # A file that is there keeps the bits it has: only for the others is it worth a look at former operations.
+        gone = [move.path for move in wanted if not isinstance(move.found, tuple) or move.found[0] == LINK]
+        if gone:
+            plan.modes |= Operations(self._store).modes_of(gone)
         if plan.new_node is not None and not plan.changing and not plan.conflicts:
             plan.new_node = None  # nothing to record
             plan.turn = plan.turn_before
