@@ -5,16 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import pytest
 from machines import Machine, server_refs
-
-
-@pytest.fixture
-def ada(tmp_path: Path, hub: str) -> Machine:
-    machine = Machine(tmp_path, "ada").init(poem="roses\n").remote(hub)
-    machine.turn("Add violets", poem="roses\nviolets\n")
-    machine.push()
-    return machine
 
 
 def copied(machine: Machine, base: Path, name: str) -> Machine:
@@ -45,7 +36,7 @@ def test_two_copies_of_a_home_come_to_rest_and_everybody_has_what_each_made(
     grace = Machine(tmp_path, "grace")
     grace.clone(hub)
     for machine in (ada, twin, grace):
-        assert machine.prompts() == {"Add violets", "Paint it white", "Paint it black"}
+        assert machine.prompts() == {"Add violets", "Add a title", "Paint it white", "Paint it black"}
         assert len(machine.refs("refs/tags/")) == 2
         machine.whole()
 
@@ -66,7 +57,7 @@ def test_a_store_from_a_backup_retires_nothing_that_it_has_forgotten(tmp_path: P
     ada.pull()
     assert ada.snap_json("checkpoints", "--json")["checkpoints"][0]["name"] == "later"
     for machine in (ada, grace):
-        assert machine.prompts() == {"Add violets", "Add daisies", "Add tulips"}
+        assert machine.prompts() == {"Add violets", "Add a title", "Add daisies", "Add tulips"}
 
 
 def test_a_renamed_branch_is_retired_still(tmp_path: Path, ada: Machine, hub: str) -> None:

@@ -11,6 +11,7 @@ from snapstore.errors import Failed, Secret, SnapstoreError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TextIO
 
 BROKEN_PIPE, INTERRUPTED = 128 + 13, 128 + 2  # what a shell shows for SIGPIPE and SIGINT
 
@@ -29,19 +30,19 @@ def guarded(action: Callable[[], int], *, json: bool = False, debug: bool = Fals
     except SnapstoreError as error:
         return report(error, json=json, debug=debug)
     except KeyboardInterrupt:
-        _silence()
+        silence()
         try:
             Output(sys.stderr).line("\nsnapstore: interrupted; `snapstore status` shows where you are", DIM)
         except (OSError, SnapstoreError):
             pass
         return INTERRUPTED
     except BrokenPipeError:
-        _silence()
+        silence()
         return BROKEN_PIPE
     except OSError as error:
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
         if not json:
-            _silence()  # perhaps it was standard output that failed, and would once more at exit
+            silence()  # perhaps it was standard output that failed, and would once more at exit
         return report(Failed(f"{error.strerror or error}{where}"), json=json, debug=debug)
     except Exception as error:
         text = str(error).strip() or "no more is known"
@@ -71,7 +72,7 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
     except (BrokenPipeError, Untold):
         pass
     if isinstance(error, Untold):
-        _silence()
+        silence()
     return error.status
 
 
@@ -82,14 +83,14 @@ def _answered(error: SnapstoreError) -> bool:
         out.document(error.as_json())
         out.flush()
     except (BrokenPipeError, Untold):
-        _silence()
+        silence()
         return False
     return True
 
 
-def _silence() -> None:
+def silence(stream: TextIO | None = None) -> None:
     """Nobody reads any more: the interpreter's own flush at exit must not complain."""
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
     except (OSError, ValueError):
         pass

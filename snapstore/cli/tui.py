@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 
+from snapstore.cli.errors import silence
 from snapstore.cli.options import Command, Option
 from snapstore.errors import Usage
 
@@ -53,9 +54,7 @@ def _let_go_of_a_lost_terminal() -> None:
         try:
             stream.flush()
         except OSError:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            silence(stream)
 
 
 def _background() -> str:

@@ -8,7 +8,7 @@ import re
 from snapstore.errors import SnapstoreError, Usage
 from snapstore.timeline.addresses import resolve
 from snapstore.timeline.graph import Graph
-from snapstore.timeline.meant import pattern_of
+from snapstore.worktree.never import pattern_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

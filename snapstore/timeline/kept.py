@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from snapstore.timeline.meant import pattern_of
 from snapstore.worktree.names import unsafe_parts
+from snapstore.worktree.never import pattern_of
 from snapstore.worktree.usergit import folders_elsewhere
 
 TYPE_CHECKING = False

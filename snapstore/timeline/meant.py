@@ -6,7 +6,7 @@ import os
 
 from snapstore.errors import Usage
 from snapstore.git.commits import quote
-from snapstore.worktree.never import Never
+from snapstore.worktree.never import Never, pattern_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,9 +46,3 @@ class Meant:
 
     def __str__(self) -> str:
         return " or ".join([*(quote(name) for name in self.names), *self._patterns])
-
-
-def pattern_of(path: bytes) -> str:
-    """The pattern that means one path, from the root, and what lies below it."""
-    text = "".join(f"\\{c}" if c in "\\*?[" else c for c in os.fsdecode(path))
-    return f"/{text[:-1]}\\ " if text.endswith(" ") else f"/{text}"

@@ -36,3 +36,9 @@ def never_in(coverage: Mapping[str, object] | None) -> Never:
     """What the last scan was not to take."""
     text = coverage.get("never") if coverage else None
     return Never(text=text) if isinstance(text, bytes) else Never()
+
+
+def pattern_of(path: bytes) -> str:
+    """The pattern that means one path, from the root, and what lies below it."""
+    text = "".join(f"\\{c}" if c in "\\*?[" else c for c in os.fsdecode(path))
+    return f"/{text[:-1]}\\ " if text.endswith(" ") else f"/{text}"
