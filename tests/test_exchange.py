@@ -157,6 +157,7 @@ def left_by_a_kill(request: pytest.FixtureRequest, place: Place) -> Iterator[tup
     else:
         (place.root / "d/f").unlink()
     (place.root / f"d/.snapstore-{TAG}-{len(OLD) + sorted(OLD).index(b'd/f')}").write_text("theirs")
+    place.stage.mark_staged(True)
     yield OLD, new
 
 
@@ -190,10 +191,22 @@ def test_after_a_kill_what_is_ours_goes_whole_or_not(place: Place, data: bytes) 
     place.assert_is(NEW)
 
 
+@pytest.mark.parametrize("data", [bytes(len(b"f, new")), b"f, ne\0", b"garbage that was on the disk before"])
+def test_a_temporary_torn_by_a_power_cut_is_not_taken_for_somebodys_file(place: Place, data: bytes) -> None:
+    """Before the journal says that all temporaries are on disk, each of them is ours, whatever is in it: a power cut
+    leaves files of full size without their data."""
+    place.lay_out(OLD)
+    number = len(OLD) + sorted(OLD).index(b"d/f")
+    (place.root / f"d/.snapstore-{TAG}-{number}").write_bytes(data)
+    assert place.restore().finish(place.moves(OLD, NEW)) == []
+    place.assert_is(NEW)
+
+
 def test_after_a_kill_links_are_told_apart_too(place: Place) -> None:
     old: Files = {b"l": (LINK, b"old")}
     place.lay_out({b"l": (LINK, b"new")})
     os.symlink("theirs", place.root / f".snapstore-{TAG}-0")
+    place.stage.mark_staged(True)
     assert place.restore().finish(place.moves(old, {b"l": (LINK, b"new")})) == [b"l"]
     assert on_disk(place.root) == {b"l": (LINK, b"theirs")}
 

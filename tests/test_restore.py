@@ -34,6 +34,22 @@ FILE, EXECUTABLE, LINK = b"100644", b"100755", b"120000"
 TAG = "12-5f3a"
 
 
+class StageFile:
+    """Remembers what the journal would: whether all temporaries of the move were on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def is_staged(self) -> bool:
+        return self._path.exists()
+
+    def mark_staged(self, staged: bool) -> None:
+        if staged:
+            self._path.touch()
+        else:
+            self._path.unlink(missing_ok=True)
+
+
 class Place:
     """A root and a store that holds whatever contents are asked for."""
 
@@ -43,6 +59,7 @@ class Place:
         (folder / "store.git/objects/pack").mkdir(parents=True)
         self.git_dir = str(folder / "store.git")
         self.objects = Objects(self.git_dir)
+        self.stage = StageFile(folder / "staged")
 
     def moves(self, old: Files, new: Files) -> list[FileMove]:
         writer = self.objects.writer()
@@ -56,7 +73,7 @@ class Place:
         return moves
 
     def restore(self, **options: Any) -> Restore:
-        return Restore(os.fsencode(self.root), self.objects, TAG, **options)
+        return Restore(os.fsencode(self.root), self.objects, TAG, stage=self.stage, **options)
 
     def go(self, old: Files, new: Files, **options: Any) -> dict[bytes, os.stat_result | None]:
         moves = self.moves(old, new)
@@ -65,6 +82,7 @@ class Place:
         return mover.apply(moves)
 
     def lay_out(self, files: Files) -> None:
+        self.stage.mark_staged(False)
         for name in os.listdir(self.root):
             remove(self.root / name)
         for path, (mode, data) in files.items():
@@ -550,7 +568,7 @@ def test_a_real_kill(place: Place) -> None:
                 strike = Strike(patch, WRITING)
                 strike.error = lambda: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment,return-value]
                 strike.arm(nth)
-                Restore(os.fsencode(place.root), Objects(place.git_dir), TAG).apply(moves)
+                Restore(os.fsencode(place.root), Objects(place.git_dir), TAG, stage=place.stage).apply(moves)
             os._exit(0)
         assert os.waitpid(pid, 0)[1] == signal.SIGKILL
         assert place.restore().finish(moves) == []

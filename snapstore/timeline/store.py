@@ -162,7 +162,7 @@ class Store:
         """The writer of the user's files; with what another has read of them already."""
         from snapstore.worktree.restore import Restore
 
-        return Restore(self.root, self.shadow.objects, tag, keep, known, own=self.own_place)
+        return Restore(self.root, self.shadow.objects, tag, keep, known, own=self.own_place, stage=self.journal)
 
     def never(self) -> Never:
         """The files that are never captured, and that no move writes: what is set, and what other programs keep."""

@@ -1,4 +1,11 @@
-"""The temporaries of a move: new contents in files beside their targets, synced before the first target is replaced."""
+"""The temporaries of a move: new contents in files beside their targets, synced before the first target is replaced.
+
+The files that will be replaced are synced with them, and then the journal marks the move as staged. Only after that
+mark can a temporary hold something that is not ours: a file swaps places with its temporary, and whatever was saved
+there in that moment comes out. A temporary found without the mark is always ours, complete or torn by a power cut, and
+is deleted. With the mark, every byte of ours was on disk, so a temporary with other bytes is somebody's (tests:
+test_power_cuts.py, test_exchange.py).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +23,7 @@ from snapstore.worktree.platform import READ_FLAGS, copy_attributes, file_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from snapstore.git.objects import Entry
     from snapstore.worktree.moves import Contents, FileMove
@@ -65,9 +72,10 @@ class Beside:
         """Of a path's temporary in this round."""
         return b"%s%d" % (self.prefix, self._rounds * len(self._order) + self._numbers[path])
 
-    def sweep(self, folders: Iterable[bytes]) -> None:
-        """Removes the temporaries that a kill or a failure has left. One that holds what somebody saved in the very
-        moment of the move goes back to its place."""
+    def sweep(self, folders: Iterable[bytes], *, staged: bool) -> bool:
+        """Removes the temporaries that a kill or a failure has left; says whether there were any. In a move that was
+        staged, one that holds what somebody saved in the very moment of the move goes back to its place."""
+        found = False
         for folder in sorted(folders):
             try:
                 fd = self._folders.enter(folder)
@@ -76,14 +84,16 @@ class Beside:
             with os.scandir(fd) as entries:
                 numbers = [number for entry in entries if (number := self._number(os.fsencode(entry.name))) is not None]
             for number in numbers:
-                self._sweep(number, folder, fd)
+                self._sweep(number, folder, fd, staged)
+                found = True
+        return found
 
-    def _sweep(self, number: int, folder: bytes, fd: int) -> None:
+    def _sweep(self, number: int, folder: bytes, fd: int, staged: bool) -> None:
         name = b"%s%d" % (self.prefix, number)
         rounds, at = divmod(number, max(len(self._order), 1))
         self._rounds = max(self._rounds, rounds)  # what cannot be removed is in nobody's way
         path = self._order[at] if self._order else b""
-        if path and above(path) == folder and not self._is_known(name, fd, path):
+        if staged and path and above(path) == folder and not self._is_known(name, fd, path):
             self._give_back(name, fd, path)
         try:
             if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
@@ -102,30 +112,24 @@ class Beside:
             exchange.give_back(fd, name, fd, target, there)
 
     def _is_known(self, name: bytes, fd: int, path: bytes) -> bool:
-        """Whether a file holds what the move has for its path, or the beginning of it: a write that was cut short."""
+        """Whether a file holds exactly what the move has for its path, before or after it."""
         try:
             st = os.stat(name, dir_fd=fd, follow_symlinks=False)
             return any(
-                self._begins(name, fd, st, entry[1])
+                self._holds(name, fd, st, entry[1])
                 for entry in self._entries[path]
                 if entry is not None and (entry[0] == LINK) == stat.S_ISLNK(st.st_mode)
             )
         except SnapstoreError:
             return True  # the store is damaged: no time to give anything back
 
-    def _begins(self, name: bytes, fd: int, st: os.stat_result, oid: bytes) -> bool:
+    def _holds(self, name: bytes, fd: int, st: os.stat_result, oid: bytes) -> bool:
         if stat.S_ISLNK(st.st_mode):
             return os.readlink(name, dir_fd=fd) == b"".join(self._contents.pieces(oid))
-        if not stat.S_ISREG(st.st_mode) or st.st_size > self._contents.size(oid):
+        if not stat.S_ISREG(st.st_mode) or st.st_size != self._contents.size(oid):
             return False
         with open(os.open(name, READ_FLAGS, dir_fd=fd), "rb") as file:
-            for piece in self._contents.pieces(oid):
-                data = file.read(len(piece))
-                if not piece.startswith(data):
-                    return False
-                if len(data) < len(piece):
-                    break
-        return True
+            return all(file.read(len(piece)) == piece for piece in self._contents.pieces(oid))
 
     def _number(self, name: bytes) -> int | None:
         number = name[len(self.prefix) :]
@@ -134,11 +138,13 @@ class Beside:
     def write(
         self, todo: Sequence[Step], was: Mapping[bytes, os.stat_result], modes: Mapping[bytes, int]
     ) -> list[Ready]:
-        """Every new content in a temporary, synced. `was` are the files that are replaced, and `modes` the permission
-        bits that are known of others."""
+        """Every new content in a temporary, synced together with the files that will be replaced or removed: after a
+        power cut each side of a swap is whole, and a torn file cannot look like an edit. `was` are the stats of the
+        files that are replaced, and `modes` the permission bits that are known of others."""
         self._rounds += 1
         new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
-        sync = _whole_sync(len(new))
+        old = [path for path, present, _ in todo if present is not None and present[0] != LINK]
+        sync = _whole_sync(len(new) + len(old))
         ready: list[Ready] = []
         waiting: list[int] | None = [] if sync is None else None  # stay open until they are synced
         try:
@@ -150,16 +156,35 @@ class Beside:
                 replaced = path.rpartition(b"/")[2] if beside == above(path) else None
                 st = self._write(temporary, folder, wanted, replaced, was.get(path), modes.get(path), waiting)
                 ready.append((path, present, beside, temporary, st))
-                if waiting is not None and len(waiting) > MANY:  # a process may have few descriptors
-                    _sync_and_close(waiting)
+                _sync_some(waiting)
+            for fd in self._open_old(old) if waiting is not None else ():
+                waiting.append(fd)
+                _sync_some(waiting)
             if waiting:
                 _sync_and_close(waiting)
         finally:
             for fd in waiting or ():
                 os.close(fd)
         if sync is not None:
-            _sync_devices(sync, (self._folders.enter(folder) for folder in sorted({file[2] for file in ready})))
+            folders = {file[2] for file in ready} | set(map(above, old))
+            _sync_devices(sync, self._enter_each(folders))
         return ready
+
+    def _open_old(self, paths: Iterable[bytes]) -> Iterator[int]:
+        """Descriptors of the files that will be replaced. One that is gone or cannot be opened now is dealt with when
+        it is looked at for the last time, right before its swap."""
+        for path in paths:
+            try:
+                yield os.open(path.rpartition(b"/")[2], READ_FLAGS, dir_fd=self._folders.enter(above(path)))
+            except (OSError, InTheWay):
+                continue
+
+    def _enter_each(self, folders: Iterable[bytes]) -> Iterator[int]:
+        for folder in sorted(folders):
+            try:
+                yield self._folders.enter(folder)
+            except (FileNotFoundError, InTheWay):
+                continue
 
     def _write(
         self,
@@ -205,11 +230,17 @@ class Beside:
             os.close(fd)
 
 
+def _sync_some(waiting: list[int] | None) -> None:
+    """Keeps the number of open descriptors small, where the whole file system cannot be synced at once."""
+    if waiting is not None and len(waiting) > MANY:
+        _sync_and_close(waiting)
+
+
 def _sync_and_close(waiting: list[int]) -> None:
-    for fd in waiting:
-        os.fsync(fd)
+    """Syncs each descriptor. One that cannot be synced stays in the list with those after it: the caller closes them."""
     while waiting:
-        os.close(waiting.pop())
+        os.fsync(waiting[0])
+        os.close(waiting.pop(0))
 
 
 def sync_all(folders: Iterable[int], number: int) -> None:

@@ -37,11 +37,20 @@ def write(path: str, data: bytes, *, make_folder: bool = False) -> None:
 
 
 def remove(path: str) -> None:
-    """Not synced: after a power cut the file may be back. Callers must be able to tell that it is stale."""
+    """Removes a file for good: after a power cut it does not come back."""
     try:
         os.unlink(path)
     except FileNotFoundError:
-        pass
+        return
+    sync_folder(os.path.dirname(path))
+
+
+def sync_data(fd: int) -> None:
+    """Syncs what was written over existing bytes of a file. Its times may be lost, its size must not have changed."""
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:  # macOS
+        os.fsync(fd)
 
 
 def _make_folder(path: str) -> None:

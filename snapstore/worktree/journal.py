@@ -6,8 +6,12 @@ files, the refs and the state files, then the journal marked done. A kill before
 state; any time after it, the next command finishes the job from the journal, or takes it back where it cannot.
 
 The file is written in place, over the one before, and synced: no name changes, so that is one sync instead of two and
-a rename. What a torn write leaves does not match its checksum, and then nothing had been moved yet. The mark `done` is
-not synced: a journal that comes back after a power cut is carried out again to the same end.
+a rename. What a torn write leaves does not match its checksum, and then nothing had been moved yet.
+
+The first word is the state. `open`: no file of the user has been touched; only temporaries may lie beside them. `safe`:
+all temporaries are on disk, so files may have swapped places (beside.py). `done` and `void`: it is over. Every change
+of the word is synced. An undo whose `done` was lost in a power cut would be carried out a second time, over what the
+user saved since (test_power_cuts.py).
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 
 RefMove = tuple[str, RefValue, RefValue]
 
-_OPEN, _DONE, _VOID = b"open", b"done", b"void"
+_OPEN, _STAGED, _DONE, _VOID = b"open", b"safe", b"done", b"void"  # of one length: each is written over the other
 _HEADER = 64  # state, length and checksum of the body, one line
 _PAGE = 4096
 _GIT_AT_WORK = 0.5  # seconds; it holds a ref's lock for milliseconds
@@ -114,8 +118,15 @@ class Journal:
         self._refs.update_all([move for move in moves if self._refs.value(move[0]) == move[1]])
         kept = self._files_of(plan).take_back(_moves(plan)) if plan.get("tree") else []
         if self.pending():
-            self._mark(_VOID, sync=True)
+            self._mark(_VOID)
         return kept
+
+    def is_staged(self) -> bool:
+        """Whether all temporaries of the unfinished change were on disk."""
+        return self._head()[:1] == [_STAGED]
+
+    def mark_staged(self, staged: bool) -> None:
+        self._mark(_STAGED if staged else _OPEN)
 
     def recover(self, *, back: bool = False) -> Recovery | None:
         """Finishes what a killed process had begun, or with `back` undoes it; says what that was. What cannot be
@@ -175,7 +186,7 @@ class Journal:
         for name, text in plan["files"].items():
             path = f"{self._state}/{name}"
             if text is None:
-                durable.remove(path)  # an open turn that comes back is known to be over by its cursor
+                durable.remove(path)
             else:
                 durable.write(path, text.encode("utf-8"), make_folder=True)
         if plan.get("then") and self._follow_up is not None:
@@ -183,12 +194,11 @@ class Journal:
             os.truncate(self._path, _HEADER)  # former, longer plans have left their ends in it
         self._mark(_DONE)
 
-    def _mark(self, state: bytes, sync: bool = False) -> None:
+    def _mark(self, state: bytes) -> None:
         fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.pwrite(fd, state, 0)
-            if sync:
-                os.fsync(fd)
+            durable.sync_data(fd)
         finally:
             os.close(fd)
 
@@ -217,18 +227,24 @@ class Journal:
 
     def _read(self) -> bytes | None:
         """What an unfinished journal says."""
+        fields = self._head()
+        if len(fields) != 3 or fields[0] not in (_OPEN, _STAGED) or not fields[1].isdigit():
+            return None
+        with open(self._path, "rb") as file:
+            file.seek(_HEADER)
+            body = file.read(int(fields[1]))
+        return body if _checksum(body) == fields[2] else None
+
+    def _head(self) -> list[bytes]:
+        """State, length and checksum; nothing where there is no journal."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return None
+            return []
         try:
-            fields = os.pread(fd, _HEADER, 0).split()
-            if len(fields) != 3 or fields[0] != _OPEN or not fields[1].isdigit():
-                return None
-            body = os.pread(fd, int(fields[1]), _HEADER)
+            return os.pread(fd, _HEADER, 0).split()
         finally:
             os.close(fd)
-        return body if _checksum(body) == fields[2] else None
 
 
 class Recovery:

@@ -20,9 +20,17 @@ from snapstore.worktree.descent import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+    from typing import Protocol
 
     from snapstore.git.odb import Objects
     from snapstore.worktree.descent import Descent
+
+    class Stage(Protocol):
+        """Remembers, durably, whether all temporaries of a move and the files they replace were on disk."""
+
+        def is_staged(self) -> bool: ...
+
+        def mark_staged(self, staged: bool) -> None: ...
 
 
 class FileMove:

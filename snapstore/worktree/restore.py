@@ -48,12 +48,14 @@ if TYPE_CHECKING:
     from snapstore.git.odb import Objects
     from snapstore.worktree.beside import Ready, Step
     from snapstore.worktree.descent import Known
+    from snapstore.worktree.moves import Stage
 
 _NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 
 
 class Restore:
-    """One move in one root. `tag` is the journal entry's own: by it a recovery knows this move's temporaries."""
+    """One move in one root. `tag` is the journal entry's own: by it a recovery knows this move's temporaries. `stage`
+    is the journal, which remembers through a power cut whether all temporaries were on disk."""
 
     def __init__(
         self,
@@ -64,8 +66,11 @@ class Restore:
         known: Known | None = None,
         *,
         own: bytes | None = None,
+        stage: Stage | None = None,
     ) -> None:
         self.tag = tag
+        self._stage = stage
+        self._staged = False
         self._own = own  # a folder below the root that is the store's
         self.keep_folders = frozenset(keep_folders)
         self._contents = Contents(objects)
@@ -150,6 +155,7 @@ class Restore:
         self._take_in(moves)
         self.close()
         self._applied = True
+        self._staged = False
         try:
             self._bring([(move.path, move.old, move.new) for move in moves], self.keep_folders, None)
         except BaseException as error:  # Ctrl-C too
@@ -172,6 +178,7 @@ class Restore:
     def take_back(self, moves: Sequence[FileMove]) -> list[bytes]:
         """After a kill: back to old wherever the disk shows new. What shows neither is left alone and given back."""
         self._take_in(moves)
+        self._staged = self._stage is not None and self._stage.is_staged()
         # In the process that applied the move it is known which folders it made.
         keep = self._folders - self._made if self._applied else frozenset()
         return self._recover([(move.path, move.new, move.old) for move in moves], self.keep_folders | keep)
@@ -179,21 +186,31 @@ class Restore:
     def finish(self, moves: Sequence[FileMove]) -> list[bytes]:
         """After a kill: on to new wherever the disk shows old. What shows neither is left alone and given back."""
         self._take_in(moves)
+        self._staged = self._stage is not None and self._stage.is_staged()
         return self._recover([(move.path, move.old, move.new) for move in moves], self.keep_folders)
 
     def _recover(self, steps: list[Step], keep: Collection[bytes]) -> list[bytes]:
         self.close()
         astray: list[bytes] = []
         try:
-            self._beside.sweep(self._folders)
+            if self._beside.sweep(self._folders, staged=self._staged) and self._staged:
+                # What was given back must be on disk before the mark goes: without it every temporary counts as ours.
+                self._sync_folders(set(self._folders), astray)
+            self._mark_staged(False)
             self._bring(steps, keep, astray)
             if astray:
-                self._beside.sweep(self._folders)
+                self._beside.sweep(self._folders, staged=self._staged)
         except InTheWay as way:  # swapped in this very moment
             raise OSError(errno.ELOOP, way.state) from None
         finally:
             self.close()
         return sorted(astray)
+
+    def _mark_staged(self, staged: bool) -> None:
+        if staged != self._staged:
+            if self._stage is not None:
+                self._stage.mark_staged(staged)
+            self._staged = staged
 
     def _bring(self, steps: list[Step], keep: Collection[bytes], astray: list[bytes] | None) -> None:
         """Brings each file from one state to the other; files already there are passed over. A file in a third state
@@ -203,6 +220,8 @@ class Restore:
         touched = set(self._folders) if astray is not None else set()
         todo, emptied = self._compare(steps, astray)
         ready = self._beside.write(todo, self._was, self._modes)
+        if todo:
+            self._mark_staged(True)
         self.close()  # a folder may have been moved and a link put in its place meanwhile
         for path, present, wanted in reversed(todo):
             if wanted is None and self._remove(path, present, astray):
