@@ -48,7 +48,7 @@ from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.plan import FORCE, MERGE, Plan, Policy
 from snapstore.timeline.store import failed
-from snapstore.worktree.beside import MANY
+from snapstore.worktree.platform import SYNC_AT_ONCE
 
 LINES = [f"{number}\n" for number in range(20)]
 
@@ -162,7 +162,7 @@ def set_the_stage(session: Session, root: Path, verb: str) -> None:
         session.move(session.plan_undo(2))
     elif verb == "redo of many":  # past the number from which the whole file system is synced
         with session.turn("many"):
-            for number in range(MANY + 6):
+            for number in range(SYNC_AT_ONCE + 6):
                 write(root / f"many/{number % 3}/{number}", str(number))
         session.move(session.plan_undo())
     elif verb == "undo beside an open turn":

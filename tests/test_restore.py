@@ -20,7 +20,7 @@ from helpers import Files, child, difference, on_disk, powerless, quick_folder, 
 from snapstore.errors import Conflict, Interrupted
 from snapstore.git.objects import BLOB
 from snapstore.git.odb import Objects
-from snapstore.worktree import beside
+from snapstore.worktree import beside, platform
 from snapstore.worktree.descent import (
     FILE_IN_THE_WAY,
     FOLDER_THERE,
@@ -744,11 +744,11 @@ except PermissionError:
 def test_many_files(place: Place, monkeypatch: pytest.MonkeyPatch, syncfs: bool) -> None:
     """One sync of the file system instead of hundreds; without such a call, one for each."""
     if not syncfs:
-        monkeypatch.setattr(beside, "file_system_sync", lambda: None)
+        monkeypatch.setattr(beside, "file_system_sync", lambda number: None)
     synced: list[int] = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), real(fd)))
-    count = beside.MANY * 3
+    count = platform.SYNC_AT_ONCE * 3
     old: Files = {b"d%d/f%d" % (n % 7, n): (FILE, b"old %d" % n) for n in range(count)}
     new: Files = {b"d%d/f%d" % (n % 9, n): (FILE, b"new %d" % n) for n in range(count)}
     place.lay_out(old)
@@ -759,7 +759,7 @@ def test_many_files(place: Place, monkeypatch: pytest.MonkeyPatch, syncfs: bool)
 
 def test_many_files_with_few_descriptors(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a sync of the whole file system files wait for theirs in batches: a process may have 256 descriptors."""
-    monkeypatch.setattr(beside, "file_system_sync", lambda: None)
+    monkeypatch.setattr(beside, "file_system_sync", lambda number: None)
     new: Files = {b"d/f%d" % n: (FILE, b"new %d" % n) for n in range(300)}
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(len(os.listdir("/dev/fd")) + 150, hard), hard))

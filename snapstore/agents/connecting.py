@@ -13,6 +13,7 @@ from snapstore.agents.ownfile import OwnFile
 from snapstore.agents.placing import BACKUP, Change, carry_out, look
 from snapstore.errors import Conflict, Corrupt, SnapstoreError, Unsafe, Usage
 from snapstore.timeline import places
+from snapstore.worktree import durable
 from snapstore.worktree.lock import StoreLock
 
 TYPE_CHECKING = False
@@ -193,9 +194,7 @@ def _done(here: Here, plan: Callable[[], Plan], dry_run: bool) -> Plan:
     if dry_run:
         return plan()
     notes = os.path.join(here.home, "connected")
-    if not os.path.isdir(notes):
-        for folder in (here.home, notes):
-            os.makedirs(folder, 0o700, exist_ok=True)
+    durable.make_folders(notes)
     with StoreLock(os.path.join(notes, "lock")):
         made = plan()
         carry_out([*made.changes, *made.traces], notes)

@@ -104,7 +104,7 @@ def _handled(event: Event) -> str:
 
 
 def _mark(agent: str) -> None:
-    """When the agent's hooks last fired: the age of a file."""
+    """When the agent's hooks last fired: the age of a file. Only shown, so it is not synced."""
     import os
 
     from snapstore.timeline.places import home_folder

@@ -147,7 +147,8 @@ class Refs:
             raise Conflict(f"ref {name} is in the way of others below it", "Rename one of them.", ref=name)
 
     def log(self, name: str, old: RefValue, new: RefValue) -> None:
-        """A line in the ref's reflog, as git writes it: for a move that will not be taken back."""
+        """A line in the ref's reflog, as git writes it: for a move that will not be taken back. Not synced: no object
+        that matters is held by a reflog alone, and git skips lines that it cannot read."""
         if not name.startswith(_LOGGED):
             return
         path = f"{self._git_dir}/logs/{name}"
@@ -168,7 +169,7 @@ class Refs:
         return found
 
     def forget_logged(self, before: int) -> None:
-        """Drops the lines of reflogs from before a moment. Call under the store's lock."""
+        """Drops the lines of reflogs from before a moment. Call under the store's lock. Not synced, see `log`."""
         for name, rows in self.logged().items():
             path = f"{self._git_dir}/logs/{name}"
             if any(seconds < before for seconds, _, _ in rows):
@@ -226,28 +227,27 @@ class Refs:
         return self._packed
 
     def _delete(self, name: str, path: str) -> None:
-        """Removes a ref, loose and packed. packed-refs is locked before it is looked at and until the loose file is
-        gone: git may be packing that very ref just now, and would bring it back."""
-        packed = f"{self._git_dir}/packed-refs"
-        lock = f"{packed}.lock"
-        fd = self._lock(lock)
+        """Removes a ref, first its packed value and then its loose one, as git does: in the other order an interruption
+        would leave the packed value, which is older than either side of the move. packed-refs stays locked until the
+        loose file is gone: git may be packing that very ref just now, and would bring it back."""
+        lock = f"{self._git_dir}/packed-refs.lock"
+        os.close(self._lock(lock))
         try:
             lines = packedrefs.lines(self._git_dir)
-            is_packed = name in packedrefs.parse(lines)
-            if is_packed:
-                write_all(fd, b"".join(packedrefs.changed(lines, {name: None})))
-                os.fsync(fd)
-        except BaseException:
-            os.close(fd)
-            os.unlink(lock)
-            raise
-        os.close(fd)
-        _discard(path)
-        if is_packed:
-            os.rename(lock, packed)
-            sync_folder(self._git_dir)
-        else:
-            os.unlink(lock)
+            if name in packedrefs.parse(lines):
+                # Not git's own name for it: git refuses to work where a killed process left that file.
+                temporary = f"{self._git_dir}/snapstore_packed_refs"
+                fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+                try:
+                    write_all(fd, b"".join(packedrefs.changed(lines, {name: None})))
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+                os.rename(temporary, f"{self._git_dir}/packed-refs")
+                sync_folder(self._git_dir)
+            _discard(path)
+        finally:
+            _discard(lock)
 
     def _lock(self, path: str) -> int:
         """Makes a lock file, waiting while another process holds it. One that nobody gives up is a dead process's."""

@@ -19,6 +19,7 @@ from snapstore.timeline.graph import Graph
 from snapstore.timeline.ops import CLONE
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import Store
+from snapstore.worktree import durable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def clone(
         )
     id = _project(url, progress, ask)
     made = not os.path.isdir(root)
-    os.makedirs(root, exist_ok=True)
+    durable.make_folders(os.fsdecode(root), 0o777)
     try:
         attached = _create(home, root, url, id, progress, ask, on_disk=False)
     except BaseException:

@@ -54,6 +54,7 @@ def _push(store: Store) -> None:
 
 
 def _touch(path: str) -> None:
+    """Not synced: after a power cut no push is under way, and the next turn's push sends everything."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 

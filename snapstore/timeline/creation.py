@@ -48,7 +48,7 @@ def create_store(
         places.refuse_root(home, root)
     folder = places.store_folder(home, root)
     try:
-        os.makedirs(home, mode=0o700, exist_ok=True)
+        durable.make_folders(home)
         sweep(home)
         building = f"{home}/{_BUILDING}{os.urandom(8).hex()}"
         os.mkdir(building, 0o700)

@@ -62,7 +62,7 @@ def _tell_how_full(store: Store, total: int) -> bool:
         return False
     text = warning(store, total)
     store.say(text)
-    if not os.path.exists(noted):
+    if not os.path.exists(noted):  # not synced: at worst the log says it twice
         os.close(os.open(noted, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         store.log(text)
     return total >= limit
@@ -196,6 +196,7 @@ def _has_rested(store: Store) -> bool:
 
 
 def _note_begin(store: Store) -> None:
+    """Not synced: without it the next gc may only begin sooner."""
     path = f"{store.state}/{_MARK}"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     os.utime(path)

@@ -1,4 +1,7 @@
-"""What could not be said aloud: hooks must not disturb the agent that runs them. `status` shows the last of it."""
+"""What could not be said aloud: hooks must not disturb the agent that runs them. `status` shows the last of it.
+
+Nothing here is synced: nothing is decided by it, and a power cut may cost the last lines.
+"""
 
 from __future__ import annotations
 

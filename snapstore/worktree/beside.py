@@ -19,7 +19,7 @@ from snapstore.git.odb import LARGE
 from snapstore.worktree import exchange
 from snapstore.worktree.descent import Descent, InTheWay
 from snapstore.worktree.moves import above
-from snapstore.worktree.platform import READ_FLAGS, copy_attributes, file_system_sync
+from snapstore.worktree.platform import READ_FLAGS, SYNC_AT_ONCE, copy_attributes, file_system_sync
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     # Its new content: path, the state it is in, the temporary's folder, name and stat.
     Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
 
-# From so many files on, one sync of the whole file system instead of one for each file. Measured on ext4: 13 ms against
-# 1 ms for 64 files (and 2 ms to load ctypes), 400 ms against 25 ms for 2,000. For fewer it is not worth waiting for
-# what other programs have yet to write.
-MANY = 64
 _NO_FILE_NOW = (errno.ENOENT, errno.ELOOP, errno.ENXIO)  # it is to come back; or a link or a socket is in its place
 # Not written into a large file of which not all lay on disk, or nobody knows: a disk image of 100 GB may hold 1 GB.
 _ZEROS = bytes(CHUNK)
@@ -144,7 +140,7 @@ class Beside:
         self._rounds += 1
         new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
         old = [path for path, present, _ in todo if present is not None and present[0] != LINK]
-        sync = _whole_sync(len(new) + len(old))
+        sync = file_system_sync(len(new) + len(old))
         ready: list[Ready] = []
         waiting: list[int] | None = [] if sync is None else None  # stay open until they are synced
         try:
@@ -157,10 +153,10 @@ class Beside:
                 st = self._write(temporary, folder, wanted, replaced, was.get(path), modes.get(path), waiting)
                 ready.append((path, present, beside, temporary, st))
                 _sync_some(waiting)
-            for fd in self._open_old(old) if waiting is not None else ():
-                waiting.append(fd)
-                _sync_some(waiting)
-            if waiting:
+            if waiting is not None:
+                for fd in self._open_old(old):
+                    waiting.append(fd)
+                    _sync_some(waiting)
                 _sync_and_close(waiting)
         finally:
             for fd in waiting or ():
@@ -232,12 +228,12 @@ class Beside:
 
 def _sync_some(waiting: list[int] | None) -> None:
     """Keeps the number of open descriptors small, where the whole file system cannot be synced at once."""
-    if waiting is not None and len(waiting) > MANY:
+    if waiting is not None and len(waiting) > SYNC_AT_ONCE:
         _sync_and_close(waiting)
 
 
 def _sync_and_close(waiting: list[int]) -> None:
-    """Syncs each descriptor. One that cannot be synced stays in the list with those after it: the caller closes them."""
+    """Syncs each descriptor. One that cannot be synced stays in the list, with those after it, for the caller."""
     while waiting:
         os.fsync(waiting[0])
         os.close(waiting.pop(0))
@@ -245,17 +241,12 @@ def _sync_and_close(waiting: list[int]) -> None:
 
 def sync_all(folders: Iterable[int], number: int) -> None:
     """Makes what was written in folders durable: in each by itself, or in many at once."""
-    sync = _whole_sync(number)
+    sync = file_system_sync(number)
     if sync is not None:
         _sync_devices(sync, folders)
         return
     for fd in folders:
         os.fsync(fd)
-
-
-def _whole_sync(number: int) -> Callable[[int], None] | None:
-    """The sync of a whole file system where so many make it worth it, and where there is one."""
-    return file_system_sync() if number > MANY else None
 
 
 def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:

@@ -11,6 +11,9 @@ is no longer in force and happens to take as many bytes as UTF-8.
 
 The objects come in by hard links, so that the user's own gc cannot take them away. An alternates entry would: after
 `reset --hard`, reflog expiry and `gc --prune=now` a shadow on alternates lacked a tree.
+
+What is linked is synced, each file by itself or many at once: git does not sync its loose objects, nor every pack, and
+a store that rests on them would be unusable after a power cut (test_power_cuts.py).
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from snapstore.git.packwriter import sync_folder
 from snapstore.worktree import gitconfig, usergit
 from snapstore.worktree.conversions import read_conversions
 from snapstore.worktree.gitindex import IndexUnreadable, read_index
-from snapstore.worktree.platform import COARSE_NS, TICK_NS, is_young
+from snapstore.worktree.platform import COARSE_NS, READ_FLAGS, TICK_NS, file_system_sync, is_young
 from snapstore.worktree.statcache import YOUNG
 
 TYPE_CHECKING = False
@@ -189,7 +192,7 @@ class Borrow:
                     wanted = source.link(wanted, objects, made)
                 if wanted:
                     raise FileNotFoundError(f"{len(wanted)} objects are missing")
-            sync_folder(objects.pack_folder)
+            _sync_linked(made)
         except OSError as error:
             for path in made:
                 os.unlink(path)
@@ -299,10 +302,6 @@ class _Source:
             if not os.path.exists(f"{folder}/{name[2:]}"):
                 _link(f"{self._folder}/{name[:2]}/{name[2:]}", f"{folder}/{name[2:]}")
                 made.append(f"{folder}/{name[2:]}")
-        for first in {oid[:1].hex() for oid in loose}:
-            sync_folder(f"{objects.folder}/{first}")
-        if loose:
-            sync_folder(objects.folder)
         return wanted - loose
 
     def _link_pack(self, base: str, objects: Objects, made: list[str]) -> None:
@@ -330,6 +329,20 @@ def _link(source: str, target: str) -> None:
     if st.st_uid != os.geteuid() or not stat.S_ISREG(st.st_mode) or st.st_mode & 0o022:
         raise PermissionError(f"{source} is not only ours to write")
     os.link(source, target, follow_symlinks=False)
+
+
+def _sync_linked(paths: list[str]) -> None:
+    """Makes linked files and their names durable. All of them lie in one object folder."""
+    sync = file_system_sync(len(paths))
+    for path in paths if sync is None else paths[:1]:
+        fd = os.open(path, READ_FLAGS)
+        try:
+            (sync or os.fsync)(fd)
+        finally:
+            os.close(fd)
+    folders = {os.path.dirname(path) for path in paths}
+    for folder in folders | {os.path.dirname(folder) for folder in folders} if sync is None else ():
+        sync_folder(folder)
 
 
 def _object_folders(first: bytes) -> list[bytes]:

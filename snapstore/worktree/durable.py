@@ -20,7 +20,7 @@ def write(path: str, data: bytes, *, make_folder: bool = False) -> None:
     except FileNotFoundError:
         if not make_folder:
             raise
-        _make_folder(os.path.dirname(path))
+        make_folders(os.path.dirname(path))
         fd = os.open(temporary, _FLAGS, 0o600)
     try:
         view = memoryview(data)
@@ -53,9 +53,15 @@ def sync_data(fd: int) -> None:
         os.fsync(fd)
 
 
-def _make_folder(path: str) -> None:
-    parent = os.path.dirname(path)
+def make_folders(path: str, mode: int = 0o700) -> None:
+    """Makes a folder and those above it that are missing, each with its name on disk before anything is put into it."""
+    parent = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(parent):
-        _make_folder(parent)
-    os.mkdir(path, 0o700)
+        make_folders(parent, mode)
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+        return
     sync_folder(parent)

@@ -23,6 +23,11 @@ READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 TICK_NS = 20_000_000
 COARSE_NS = 2_000_000_000
 
+# From so many files on, one sync of the whole file system instead of one for each file. Measured on ext4: 13 ms against
+# 1 ms for 64 files (and 2 ms to load ctypes), 400 ms against 25 ms for 2,000. For fewer it is not worth waiting for
+# what other programs have yet to write.
+SYNC_AT_ONCE = 64
+
 _ACL = "system.posix_acl_access"
 _NOT_OURS_TO_SET = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENODATA, errno.EINVAL)
 
@@ -85,8 +90,11 @@ def collector_paused() -> Iterator[None]:
         gc.enable()
 
 
-def file_system_sync() -> Callable[[int], None] | None:
-    """`syncfs` where the system has it: everything written to the file system of a descriptor is on disk after it."""
+def file_system_sync(number: int) -> Callable[[int], None] | None:
+    """`syncfs`, where so many files make it worth it and the system has it: everything written to the file system of a
+    descriptor is on disk after it."""
+    if number <= SYNC_AT_ONCE:
+        return None
     import ctypes  # not at the top: few commands need it, and it costs as much as half a turn
 
     call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)

@@ -5,6 +5,9 @@ Git's lock is a file that is there or not, and stays when its maker is killed. O
 mark, which lists their refs and which the living maker has locked: so the next push knows a dead one's, and clears them
 without guessing by the clock. One mark for all of a push: there may be more refs than files that a process may open.
 
+The mark and the files that locks are links to are on disk before the first lock is, and go after it: a power cut leaves
+no lock whose maker nobody knows. What has moved is on disk before success is reported (test_power_cuts.py).
+
 Several refs do not move in one instant, here as in git itself (its transactions rename one file after the other, and a
 loose ref hides what packed-refs says). A kill between two leaves each ref old or new, in the order that was asked for,
 and all that either leads to is there: the next push moves the others.
@@ -16,14 +19,14 @@ import fcntl
 import os
 import time
 
-from snapstore.git.packwriter import write_all
+from snapstore.git.packwriter import sync_folder, write_all
 from snapstore.git.refs import Refs, folders_of
 from snapstore.git.transport import MOVED
 from snapstore.git.transports.pktline import is_ref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from snapstore.git.transports.report import Moves
 
@@ -40,8 +43,9 @@ def move(git_dir: str, going: Moves, seen: Mapping[str, bytes], *, atomic: bool)
     folders = folders_of(names)
     locks = _Locks(git_dir)
     try:
+        locks.prepare({name: going[name][1] or b"" for name in sorted(going)})
         for name in sorted(going):
-            results[name] = _in_the_way(git_dir, name, names, folders) or locks.take(name, going[name][1] or b"")
+            results[name] = _in_the_way(git_dir, name, names, folders) or locks.take(name)
         refs = Refs(git_dir)
         for name in locks.held:
             found = refs.value(name)
@@ -51,10 +55,10 @@ def move(git_dir: str, going: Moves, seen: Mapping[str, bytes], *, atomic: bool)
                 results[name] = MOVED
         if atomic and any(results.values()):
             return {name: why or _NOT_THIS_ONE for name, why in results.items()}
-        for name in going:
-            if results[name] is None:
-                # Its folder is not synced, as in git: after a power cut a ref may be the old one, and is pushed again.
-                locks.put_in_place(name)
+        moving = [name for name in going if results[name] is None]
+        for name in moving:
+            locks.put_in_place(name)
+        _sync_folders(git_dir, moving)
     finally:
         locks.release()
     return results
@@ -66,7 +70,7 @@ class _Locks:
     def __init__(self, git_dir: str) -> None:
         self.held: dict[str, str] = {}  # ref: the file that its lock is a link to
         self._git_dir = git_dir
-        self._count = 0
+        self._values: dict[str, str] = {}  # the same of all refs, locked or not
         while True:
             self._mark = f"{git_dir}/{MARK}{os.urandom(8).hex()}"
             self._fd = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -75,25 +79,26 @@ class _Locks:
                 break
             os.close(self._fd)  # taken for a dead one's before it was locked
 
-    def take(self, name: str, new: bytes) -> str | None:
-        """Why it cannot be had."""
-        path, value = f"{self._git_dir}/{name}", f"{self._mark}_{self._count}"
-        self._count += 1
-        write_all(self._fd, os.fsencode(name) + b"\n")
-        try:
-            fd = os.open(value, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    def prepare(self, values: Mapping[str, bytes]) -> None:
+        """Writes down whose the locks will be, and each ref's next value."""
+        write_all(self._fd, b"".join(os.fsencode(name) + b"\n" for name in values))
+        os.fsync(self._fd)
+        for number, (name, new) in enumerate(values.items()):
+            self._values[name] = f"{self._mark}_{number}"
+            fd = os.open(self._values[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
             try:
                 write_all(fd, new.hex().encode() + b"\n")
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            if self._is_taken(value, path):
-                self.held[name] = value
-                return None
+        sync_folder(self._git_dir)
+
+    def take(self, name: str) -> str | None:
+        """Why it cannot be had."""
+        if not self._is_taken(self._values[name], f"{self._git_dir}/{name}"):
             return f"it is locked; if no git is at work there, remove {name}.lock"
-        finally:
-            if name not in self.held:
-                _remove(value)
+        self.held[name] = self._values[name]
+        return None
 
     def _is_taken(self, value: str, path: str) -> bool:
         end = time.monotonic() + _PATIENCE
@@ -111,14 +116,27 @@ class _Locks:
 
     def put_in_place(self, name: str) -> None:
         os.rename(f"{self._git_dir}/{name}.lock", f"{self._git_dir}/{name}")
-        os.unlink(self.held.pop(name))
+        del self.held[name]
 
     def release(self) -> None:
-        for name, value in self.held.items():
-            os.unlink(f"{self._git_dir}/{name}.lock")
-            os.unlink(value)
-        os.unlink(self._mark)
-        os.close(self._fd)
+        try:
+            for name in self.held:
+                os.unlink(f"{self._git_dir}/{name}.lock")
+            _sync_folders(self._git_dir, self.held)
+            for value in self._values.values():
+                _remove(value)
+            os.unlink(self._mark)
+        finally:
+            os.close(self._fd)  # what is left is known to be a dead one's
+
+
+def _sync_folders(git_dir: str, names: Iterable[str]) -> None:
+    """Makes the names of refs durable, or that they are gone: every folder above them, for some may be new."""
+    for folder in sorted(folders_of(names) | {"."} if names else ()):
+        try:
+            sync_folder(f"{git_dir}/{folder}")
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # removed by a git that packed the last ref in it
 
 
 def _remove(path: str) -> None:
@@ -150,14 +168,18 @@ def sweep(git_dir: str) -> None:
 
 
 def _bury(git_dir: str, mark: str, names: list[str]) -> None:
+    buried = []
     for number, name in enumerate(names):
         value, lock = f"{mark}_{number}", f"{git_dir}/{name}.lock"
         try:
             if is_ref(name) and os.path.samestat(os.lstat(value), os.lstat(lock)):
                 os.unlink(lock)
+                buried.append(name)
         except (FileNotFoundError, NotADirectoryError):
             pass  # it had not come to that, or was done with it
-        _remove(value)
+    _sync_folders(git_dir, buried)
+    for number in range(len(names)):
+        _remove(f"{mark}_{number}")
     os.unlink(mark)
 
 
