@@ -279,8 +279,6 @@ class Trace:
             path = parts[0]
             arguments = parts[-1]
             if name in ("write", "pwrite64", "writev", "ftruncate"):
-                if path.endswith("/state/journal") and '"done"' in arguments:
-                    continue  # a journal that comes back after a power cut is carried out again to the same end
                 if path.startswith(self.home):
                     dirty_files.add(path)
                 elif "success" in arguments:

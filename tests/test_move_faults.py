@@ -734,7 +734,7 @@ def test_a_move_is_on_the_disk_before_it_is_told_S0_47_G_05(command: list[str]) 
 
 
 def reopen_journal(home: Path) -> None:
-    """As after a power cut: the mark `done` is not synced, and may be lost."""
+    """As if the mark `done` had been lost: a disk may lie about what it has synced."""
     [journal] = home.glob("*/state/journal")
     with open(journal, "r+b") as file:
         assert file.read(4) == b"done"
