@@ -1,0 +1,178 @@
+"""One command on one kind of file system, cut at many calls; and how many cuts of which kind there were."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import faults
+from powercut import Disk, forked, in_private_mounts, mounted, points, stopped_at
+from powercut_scenarios import SCENARIOS
+
+# What reaches the disk by itself before the power goes: see Disk.
+BEFORE_THE_CUT = ["nothing", "nothing", "unrelated", "some", "one disk", "everything"]
+AFTER_SUCCESS = "success"
+
+# What the user saves, and syncs, in one of the command's files between the command and the cut.
+NOTHING, OWN, FORMER = "", "bytes of their own", "what was there before the command"
+
+
+SEED = int(os.environ.get("POWERCUT_SEED", "15"))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The command is stopped at this call, or goes on to its end; then this much is synced; then the power goes."""
+
+    call: str
+    number: int
+    synced: str
+    saved: str = NOTHING
+
+    def __str__(self) -> str:
+        at = f"{self.call} {self.number}" if self.number else f"after {self.call}"
+        return f"{at}, synced: {self.synced}{f', saved: {self.saved}' if self.saved else ''}"
+
+
+@dataclass
+class Tally:
+    """What came of the cuts of one command on one kind of file system."""
+
+    command: str
+    kind: str
+    cuts: int = 0
+    sides: collections.Counter[str] = field(default_factory=collections.Counter)
+    failures: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        sides = ", ".join(f"{number} {side}" for side, number in sorted(self.sides.items()))
+        return f"{self.command}, {self.kind}: {self.cuts} cuts ({sides}), {len(self.failures)} failures"
+
+
+class Lab:
+    """The disks with the command's project on them, and both of its ends."""
+
+    def __init__(self, folder: Path, command: str, kind: str, *, two: bool) -> None:
+        self.folder = folder
+        self.disks = [Disk(kind, folder, name) for name in (("one", "two") if two else ("one",))]
+        for disk in self.disks:
+            disk.mount()
+        self.scenario = SCENARIOS[command](self.disks[0].place, self.disks[-1].place)
+        self.scenario.prepare()
+        for disk in self.disks:
+            disk.sync()
+            disk.umount()
+            disk.keep()
+        with mounted(self.disks):
+            self.old = self.scenario.state()
+            self.scenario.just_before()
+            self.scenario.act()  # and all that it needs is loaded
+            self.new = self.scenario.state()
+            self.scenario.confirm()
+            assert self.old != self.new or command.startswith("gc"), "it changes nothing: there is nothing to test"
+
+    def points(self) -> list[tuple[str, int]]:
+        with mounted(self.disks):
+            self.scenario.just_before()
+            return points(self.scenario.act, self.folder / "calls")
+
+    def run(self, cut: Cut, dice: random.Random, tally: Tally) -> None:
+        with mounted(self.disks):
+            self.scenario.just_before()
+            struck = stopped_at(self.scenario.act, cut.call, cut.number)
+            if struck.status == faults.BROKEN:
+                tally.failures.append(f"{cut}: {struck}")
+                return
+            assert cut.number or struck.status == faults.DONE, struck
+            saved = self._save(cut.saved) if cut.saved else None
+            self._sync(cut.synced, dice)
+            for disk in self.disks:
+                disk.cut()
+            tally.cuts += 1
+            self._check(cut, struck.status == faults.DONE, saved, dice.random() < 0.1, tally)
+
+    def _check(self, cut: Cut, done: bool, saved: bytes | None, program: bool, tally: Tally) -> None:
+        told = self.folder / "side"
+
+        def check() -> None:
+            told.write_text(self.scenario.check(self.old, self.new, done=done, users=saved, program=program))
+
+        wrong = forked(check)
+        if wrong is None:
+            tally.sides[told.read_text()] += 1
+        else:
+            tally.failures.append(f"{cut}: {wrong}")
+
+    def _save(self, what: str) -> bytes:
+        """As an editor does it: a new file, synced, takes the place of the old one."""
+        assert isinstance(self.old, dict)
+        data: bytes = self.old["files"][b"text"][1] if what == FORMER else b"saved by the user\n"
+        beside = self.scenario.root / "text~"
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(beside, self.scenario.root / "text")
+        fd = os.open(self.scenario.root, os.O_RDONLY)
+        os.fsync(fd)
+        os.close(fd)
+        return data
+
+    def _sync(self, how: str, dice: random.Random) -> None:
+        if how == "unrelated":
+            for disk in self.disks:
+                disk.sync_unrelated()
+        elif how == "some":
+            for disk in self.disks:
+                disk.sync_some(dice)
+        elif how == "one disk":
+            dice.choice(self.disks).sync()
+        elif how == "everything":
+            for disk in self.disks:
+                disk.sync()
+
+
+def cuts(found: list[tuple[str, int]], most: int, dice: random.Random, *, users: bool) -> list[Cut]:
+    """So many of them: always some after success, and calls of every kind."""
+    chosen = [Cut(AFTER_SUCCESS, 0, synced) for synced in ("nothing", "unrelated", "some")]
+    if users:
+        chosen += [Cut(AFTER_SUCCESS, 0, "nothing", saved) for saved in (OWN, FORMER)]
+    dice.shuffle(chosen)
+    chosen = chosen[: max(1, most // 4)]
+    by_call: dict[str, list[int]] = {}
+    for call, number in found:
+        by_call.setdefault(call, []).append(number)
+    for numbers in by_call.values():
+        dice.shuffle(numbers)
+    while len(chosen) < most and by_call:
+        for call in sorted(by_call, key=lambda _: dice.random()):
+            numbers = by_call[call]
+            saved = OWN if users and dice.random() < 0.3 else NOTHING
+            chosen.append(Cut(call, numbers.pop(), dice.choice(BEFORE_THE_CUT), saved))
+            if not numbers:
+                del by_call[call]
+    return chosen[:most]
+
+
+def cut_often(command: str, kind: str, most: int, *, two: bool = False) -> Tally:
+    """Cuts a command here and there, so many times, and tells what came of it."""
+
+    def work(folder: Path) -> Tally:
+        began = time.monotonic()
+        label = f"{kind}, two disks" if two else kind
+        tally = Tally(command, label)
+        dice = random.Random(f"{SEED} {command} {label}")
+        lab = Lab(folder, command, kind, two=two)
+        for cut in cuts(lab.points(), most, dice, users=lab.scenario.moves_files):
+            lab.run(cut, dice, tally)
+        tally.seconds = time.monotonic() - began
+        return tally
+
+    done = in_private_mounts(work)
+    assert isinstance(done, Tally)
+    return done

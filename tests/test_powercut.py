@@ -1,0 +1,70 @@
+"""TESTING fault 12, power cuts: what was reported as done is there, and whatever was cut short is exactly old or
+exactly new, on every file system and wherever store and project lie.
+
+`powercut.py` cuts, `powercut_scenarios.py` says what must hold, `powercut_lab.py` chooses where. A seed chooses the
+calls: POWERCUT_SEED=7 tries others. The summary of the run says how many cuts there were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from powercut import KINDS, missing
+from powercut_lab import cut_often
+from powercut_scenarios import SCENARIOS
+
+# How often each command is cut in the long run.
+DEEP_CUTS = {"ext4": 20, "ext4-writeback": 8, "ext4-nodelalloc": 6, "xfs": 6, "btrfs": 6}
+DEEP_CUTS_OF_TWO = {"ext4": 6, "ext4-writeback": 3, "xfs": 3, "btrfs": 3}
+
+Cutting = Callable[..., None]
+
+
+@pytest.fixture
+def cutting(record_property: Callable[[str, object], None]) -> Cutting:
+    """Cuts a command so many times; none may fail. The counts go into the summary."""
+
+    def cut(command: str, kind: str, most: int, *, two: bool = False) -> None:
+        reason = missing(kind)
+        if reason is not None:
+            pytest.skip(reason)
+        tally = cut_often(command, kind, most, two=two)
+        record_property("power cuts", (tally.kind, command, tally.cuts, len(tally.failures)))
+        assert not tally.failures, f"{tally}\n" + "\n\n".join(one[-3000:] for one in tally.failures)
+        assert tally.cuts > 0
+
+    return cut
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["init in a loose checkout", "end by scan", "undo", "exact goto", "gc with git", "forget", "push", "connect"],
+)
+def test_a_power_cut_now_and_then_on_ext4(cutting: Cutting, command: str) -> None:
+    cutting(command, "ext4", 3)
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"), [("undo", "xfs"), ("init in a packed checkout", "btrfs"), ("redo", "ext4-writeback")]
+)
+def test_a_power_cut_now_and_then_elsewhere(cutting: Cutting, command: str, kind: str) -> None:
+    cutting(command, kind, 3)
+
+
+def test_a_power_cut_now_and_then_with_store_and_project_on_two_disks(cutting: Cutting) -> None:
+    cutting("undo", "ext4", 4, two=True)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("command", SCENARIOS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_power_cuts(cutting: Cutting, kind: str, command: str) -> None:
+    cutting(command, kind, DEEP_CUTS[kind])
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("command", SCENARIOS)
+@pytest.mark.parametrize("kind", DEEP_CUTS_OF_TWO)
+def test_power_cuts_of_two_disks(cutting: Cutting, kind: str, command: str) -> None:
+    cutting(command, kind, DEEP_CUTS_OF_TWO[kind], two=True)
