@@ -30,9 +30,10 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import faults
-from helpers import quick_folder
+from helpers import CHANGING_CALLS, quick_folder
 
 # How each is made and mounted. The numbers are seconds before the file system flushes by itself.
 _EXT4 = "mkfs.ext4 -q -F -J size=4 -O ^resize_inode -E lazy_itable_init=1,lazy_journal_init=1,nodiscard -m 0"
@@ -41,13 +42,15 @@ KINDS: dict[str, tuple[str, str, str, int]] = {  # name -> how to make it, its t
     "ext4": (_EXT4, "ext4", f"{_WAITS},data=ordered", 32),
     "ext4-writeback": (_EXT4, "ext4", f"{_WAITS},data=writeback", 32),
     "ext4-nodelalloc": (_EXT4, "ext4", f"{_WAITS},nodelalloc", 32),
+    # The worst: the size of a file is written down by any sync of any file, its contents by none but its own.
+    "ext4-nodelalloc-writeback": (_EXT4, "ext4", f"{_WAITS},nodelalloc,data=writeback", 32),
     "xfs": ("mkfs.xfs -q -f -K", "xfs", "nouuid", 300),
     "btrfs": ("mkfs.btrfs -q -f -K -m single -d single", "btrfs", "commit=300", 128),
 }
 CALLS = [
     *("rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "fsync", "fdatasync", "syncfs", "write"),
     *("pwrite64", "openat", "mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "ftruncate"),
-    *("truncate", "fchmod", "copy_file_range", "utimensat"),
+    *("truncate", "fchmod", "copy_file_range", "utimensat", "fadvise64", "dup"),
 ]
 
 _SHUTDOWN, _WITHOUT_FLUSH = 0x8004587D, 2
@@ -233,11 +236,16 @@ def _lost(kind: str, folder: Path) -> None:
 # One command, cut at a call.
 
 
-def stopped_at(work: Callable[[], object], call: str, number: int) -> faults.Struck:
-    """The work and all its children, killed at its Nth call of one kind; with 0 it goes on to its end."""
+def stopped_at(
+    work: Callable[[], object], call: str, number: int, early: tuple[int, Callable[[], None]] | None = None
+) -> faults.Struck:
+    """The work and all its children, killed at its Nth call of one kind; with 0 it goes on to its end. `early` is what
+    another process does meanwhile, and just before which change of the work."""
 
     def leading() -> None:
         os.setpgid(0, 0)
+        if early is not None:
+            _interleave(*early)
         work()
 
     rules = ["-e", "trace=none"]
@@ -248,6 +256,23 @@ def stopped_at(work: Callable[[], object], call: str, number: int) -> faults.Str
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(struck.pid, signal.SIGKILL)  # also a git that it started
     return struck.wait()
+
+
+def _interleave(nth: int, action: Callable[[], None]) -> None:
+    """From now on this process waits, just before its Nth change, until another process has done something."""
+    left = [nth]
+
+    def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
+        def waiting(*arguments: Any, **named: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                forked(action)
+            return real(*arguments, **named)
+
+        return waiting
+
+    for name in CHANGING_CALLS:
+        setattr(os, name, wrap(getattr(os, name)))
 
 
 def points(work: Callable[[], object], log: Path) -> list[tuple[str, int]]:

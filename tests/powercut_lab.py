@@ -32,10 +32,12 @@ class Cut:
     number: int
     synced: str
     saved: str = NOTHING
+    early: int = 0  # just before this change of the command, somebody else's file is synced too
 
     def __str__(self) -> str:
         at = f"{self.call} {self.number}" if self.number else f"after {self.call}"
-        return f"{at}, synced: {self.synced}{f', saved: {self.saved}' if self.saved else ''}"
+        early = f", and before change {self.early}" if self.early else ""
+        return f"{at}, synced: {self.synced}{early}{f', saved: {self.saved}' if self.saved else ''}"
 
 
 @dataclass
@@ -84,7 +86,8 @@ class Lab:
     def run(self, cut: Cut, dice: random.Random, tally: Tally) -> None:
         with mounted(self.disks):
             self.scenario.just_before()
-            struck = stopped_at(self.scenario.act, cut.call, cut.number)
+            early = (cut.early, self._sync_unrelated) if cut.early else None
+            struck = stopped_at(self.scenario.act, cut.call, cut.number, early)
             if struck.status == faults.BROKEN:
                 tally.failures.append(f"{cut}: {struck}")
                 return
@@ -125,8 +128,7 @@ class Lab:
 
     def _sync(self, how: str, dice: random.Random) -> None:
         if how == "unrelated":
-            for disk in self.disks:
-                disk.sync_unrelated()
+            self._sync_unrelated()
         elif how == "some":
             for disk in self.disks:
                 disk.sync_some(dice)
@@ -135,6 +137,10 @@ class Lab:
         elif how == "everything":
             for disk in self.disks:
                 disk.sync()
+
+    def _sync_unrelated(self) -> None:
+        for disk in self.disks:
+            disk.sync_unrelated()
 
 
 def cuts(found: list[tuple[str, int]], most: int, dice: random.Random, *, users: bool) -> list[Cut]:
@@ -153,7 +159,8 @@ def cuts(found: list[tuple[str, int]], most: int, dice: random.Random, *, users:
         for call in sorted(by_call, key=lambda _: dice.random()):
             numbers = by_call[call]
             saved = OWN if users and dice.random() < 0.3 else NOTHING
-            chosen.append(Cut(call, numbers.pop(), dice.choice(BEFORE_THE_CUT), saved))
+            early = dice.randint(1, len(found)) if dice.random() < 0.3 else 0
+            chosen.append(Cut(call, numbers.pop(), dice.choice(BEFORE_THE_CUT), saved, early))
             if not numbers:
                 del by_call[call]
     return chosen[:most]
