@@ -21,6 +21,7 @@ import os
 import pickle
 import random
 import re
+import select
 import shutil
 import signal
 import stat
@@ -241,35 +242,69 @@ def stopped_at(
 ) -> faults.Struck:
     """The work and all its children, killed at its Nth call of one kind; with 0 it goes on to its end. `early` is what
     another process does meanwhile, and just before which change of the work."""
+    with contextlib.ExitStack() as stack:
+        other = stack.enter_context(_other_process(early[1])) if early is not None else None
 
-    def leading() -> None:
-        os.setpgid(0, 0)
-        if early is not None:
-            _interleave(*early)
-        work()
+        def leading() -> None:
+            os.setpgid(0, 0)
+            if early is not None and other is not None:
+                _interleave(early[0], other)
+            work()
 
-    rules = ["-e", "trace=none"]
-    if number:
-        rules = ["-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}"]
-    struck = faults.Struck(leading, *rules)
-    os.waitid(os.P_PID, struck.pid, os.WEXITED | os.WNOWAIT)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(struck.pid, signal.SIGKILL)  # also a git that it started
-    return struck.wait()
+        rules = ["-e", "trace=none"]
+        if number:
+            rules = ["-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}"]
+        struck = faults.Struck(leading, *rules)
+        os.waitid(os.P_PID, struck.pid, os.WEXITED | os.WNOWAIT)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(struck.pid, signal.SIGKILL)  # also a git that it started
+        return struck.wait()
+
+
+@contextlib.contextmanager
+def _other_process(action: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """A process that nobody traces. It acts when the function given is called, from any other process, which waits."""
+    ask_out, ask_in = os.pipe()
+    done_out, done_in = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(ask_in)
+            os.close(done_out)
+            if os.read(ask_out, 1):
+                action()
+                os.write(done_in, b"!")
+        finally:
+            os._exit(0)
+    os.close(ask_out)
+    os.close(done_in)
+
+    def call() -> None:
+        os.writev(ask_in, [b"!"])  # not by write, nor by read: those may be what is struck
+        poll = select.poll()
+        poll.register(done_out, select.POLLIN)
+        poll.poll()
+
+    try:
+        yield call
+    finally:
+        os.close(ask_in)
+        os.close(done_out)
+        os.waitpid(pid, 0)
 
 
 def _interleave(nth: int, action: Callable[[], None]) -> None:
-    """From now on this process waits, just before its Nth change, until another process has done something."""
+    """From now on this process does something else first, just before its Nth change."""
     left = [nth]
 
     def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
-        def waiting(*arguments: Any, **named: Any) -> Any:
+        def after(*arguments: Any, **named: Any) -> Any:
             left[0] -= 1
             if left[0] == 0:
-                forked(action)
+                action()
             return real(*arguments, **named)
 
-        return waiting
+        return after
 
     for name in CHANGING_CALLS:
         setattr(os, name, wrap(getattr(os, name)))

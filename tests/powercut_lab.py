@@ -11,7 +11,7 @@ from pathlib import Path
 
 import faults
 from powercut import Disk, forked, in_private_mounts, mounted, points, stopped_at
-from powercut_scenarios import SCENARIOS
+from powercut_scenarios import SCENARIOS, Scenario
 
 # What reaches the disk by itself before the power goes: see Disk.
 BEFORE_THE_CUT = ["nothing", "nothing", "unrelated", "some", "one disk", "everything"]
@@ -19,6 +19,8 @@ AFTER_SUCCESS = "success"
 
 # What the user saves, and syncs, in one of the command's files between the command and the cut.
 NOTHING, OWN, FORMER = "", "bytes of their own", "what was there before the command"
+MEANWHILE = "bytes of their own, in the middle of the command"
+OWN_BYTES = b"saved by the user\n"
 
 
 SEED = int(os.environ.get("POWERCUT_SEED", "15"))
@@ -32,7 +34,7 @@ class Cut:
     number: int
     synced: str
     saved: str = NOTHING
-    early: int = 0  # just before this change of the command, somebody else's file is synced too
+    early: int = 0  # just before this change of the command, somebody else syncs or saves a file
 
     def __str__(self) -> str:
         at = f"{self.call} {self.number}" if self.number else f"after {self.call}"
@@ -86,13 +88,14 @@ class Lab:
     def run(self, cut: Cut, dice: random.Random, tally: Tally) -> None:
         with mounted(self.disks):
             self.scenario.just_before()
-            early = (cut.early, self._sync_unrelated) if cut.early else None
-            struck = stopped_at(self.scenario.act, cut.call, cut.number, early)
+            (self.folder / "saved").unlink(missing_ok=True)
+            meanwhile = self._save_own if cut.saved == MEANWHILE else self._sync_unrelated
+            struck = stopped_at(self.scenario.act, cut.call, cut.number, (cut.early, meanwhile) if cut.early else None)
             if struck.status == faults.BROKEN:
                 tally.failures.append(f"{cut}: {struck}")
                 return
-            assert cut.number or struck.status == faults.DONE, struck
-            saved = self._save(cut.saved) if cut.saved else None
+            assert cut.number or struck.status == faults.DONE or cut.saved == MEANWHILE, struck
+            saved = self._saved(cut.saved)
             self._sync(cut.synced, dice)
             for disk in self.disks:
                 disk.cut()
@@ -111,17 +114,28 @@ class Lab:
         else:
             tally.failures.append(f"{cut}: {wrong}")
 
-    def _save(self, what: str) -> bytes:
+    def _saved(self, what: str) -> bytes | None:
+        """Saves what the user is to save after the command. Gives what must be there after the cut."""
+        if what == MEANWHILE:  # where the command came so far
+            return OWN_BYTES if (self.folder / "saved").exists() else None
+        if what == FORMER:
+            assert isinstance(self.old, dict)
+            return self._save(self.old["files"][b"text"][1])
+        return self._save(OWN_BYTES) if what == OWN else None
+
+    def _save_own(self) -> None:
+        self._save(OWN_BYTES)
+        (self.folder / "saved").touch()
+
+    def _save(self, data: bytes) -> bytes:
         """As an editor does it: a new file, synced, takes the place of the old one."""
-        assert isinstance(self.old, dict)
-        data: bytes = self.old["files"][b"text"][1] if what == FORMER else b"saved by the user\n"
-        beside = self.scenario.root / "text~"
-        with open(beside, "wb") as file:
+        root = self.scenario.root
+        with open(root / "text~", "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.rename(beside, self.scenario.root / "text")
-        fd = os.open(self.scenario.root, os.O_RDONLY)
+        os.rename(root / "text~", root / "text")
+        fd = os.open(root, os.O_RDONLY)
         os.fsync(fd)
         os.close(fd)
         return data
@@ -143,11 +157,14 @@ class Lab:
             disk.sync_unrelated()
 
 
-def cuts(found: list[tuple[str, int]], most: int, dice: random.Random, *, users: bool) -> list[Cut]:
+def cuts(found: list[tuple[str, int]], most: int, dice: random.Random, scenario: Scenario) -> list[Cut]:
     """So many of them: always some after success, and calls of every kind."""
+    users = scenario.moves_files
     chosen = [Cut(AFTER_SUCCESS, 0, synced) for synced in ("nothing", "unrelated", "some")]
     if users:
         chosen += [Cut(AFTER_SUCCESS, 0, "nothing", saved) for saved in (OWN, FORMER)]
+    if scenario.may_meet:
+        chosen += [Cut(AFTER_SUCCESS, 0, "nothing", MEANWHILE, dice.randint(1, len(found))) for _ in range(2)]
     dice.shuffle(chosen)
     chosen = chosen[: max(1, most // 4)]
     by_call: dict[str, list[int]] = {}
@@ -158,8 +175,10 @@ def cuts(found: list[tuple[str, int]], most: int, dice: random.Random, *, users:
     while len(chosen) < most and by_call:
         for call in sorted(by_call, key=lambda _: dice.random()):
             numbers = by_call[call]
+            early = dice.randint(1, len(found)) if dice.random() < 0.4 else 0
             saved = OWN if users and dice.random() < 0.3 else NOTHING
-            early = dice.randint(1, len(found)) if dice.random() < 0.3 else 0
+            if early and scenario.may_meet and dice.random() < 0.5:
+                saved = MEANWHILE
             chosen.append(Cut(call, numbers.pop(), dice.choice(BEFORE_THE_CUT), saved, early))
             if not numbers:
                 del by_call[call]
@@ -175,7 +194,7 @@ def cut_often(command: str, kind: str, most: int, *, two: bool = False) -> Tally
         tally = Tally(command, label)
         dice = random.Random(f"{SEED} {command} {label}")
         lab = Lab(folder, command, kind, two=two)
-        for cut in cuts(lab.points(), most, dice, users=lab.scenario.moves_files):
+        for cut in cuts(lab.points(), most, dice, lab.scenario):
             lab.run(cut, dice, tally)
         tally.seconds = time.monotonic() - began
         return tally

@@ -25,7 +25,7 @@ from machines import Machine, bare, prompts, server_refs, sound
 from test_cli import snap_json
 from test_faults_matrix import NOW
 from test_forget import SECRET, assert_gone, forget
-from test_move_faults import VERBS, Whole, age_locks, carry_out, lay_out, set_the_stage
+from test_move_faults import MOVES, NAMING, VERBS, Whole, age_locks, carry_out, lay_out, set_the_stage
 
 from snapstore import Store
 from snapstore.agents.connecting import Here, connect, disconnect
@@ -41,7 +41,8 @@ from snapstore.timeline.documents import Documents
 class Scenario:
     """One command. `first` and `second` are folders, on one disk or on two."""
 
-    moves_files = False  # so a file that the user saves meanwhile may be in its way
+    moves_files = False  # so a file that the user saves before the cut may be in its way
+    may_meet = False  # and one saved while the command is at work; it must not be one that replaces such files
 
     def __init__(self, first: Path, second: Path) -> None:
         self.home, self.root = first / "stores", second / "project"
@@ -165,7 +166,8 @@ class Project(Scenario):
 
 def moving(verb: str) -> type[Project]:
     class Moving(Project):
-        moves_files = verb not in ("branch delete", "branch rename", "checkpoint")
+        moves_files = verb not in NAMING
+        may_meet = verb in MOVES
 
         def prepare(self) -> None:
             super().prepare()
