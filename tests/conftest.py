@@ -41,7 +41,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     cuts: dict[str, list[int]] = {}
     failed: dict[tuple[str, str], int] = {}
     for reports in terminalreporter.stats.values():
-        for name, value in (pair for report in reports for pair in getattr(report, "user_properties", ())):
+        told = [report for report in reports if getattr(report, "when", "") == "call"]
+        for name, value in (pair for report in told for pair in report.user_properties):
             if name == "power cuts":
                 kind, command, number, failures = value
                 total = cuts.setdefault(kind, [0, 0])

@@ -11,28 +11,40 @@ from collections.abc import Callable
 
 import pytest
 from powercut import KINDS, missing
-from powercut_lab import cut_often
+from powercut_lab import Tally, cut_often
 from powercut_scenarios import SCENARIOS
+from powercut_story import tell
 
 # How often each command is cut in the long run.
-DEEP_CUTS = {"ext4": 20, "ext4-writeback": 8, "ext4-nodelalloc": 6, "xfs": 6, "btrfs": 6}
+DEEP_CUTS = {
+    "ext4": 20,
+    "ext4-writeback": 8,
+    "ext4-nodelalloc": 4,
+    "ext4-nodelalloc-writeback": 8,
+    "xfs": 6,
+    "btrfs": 6,
+}
 DEEP_CUTS_OF_TWO = {"ext4": 6, "ext4-writeback": 3, "xfs": 3, "btrfs": 3}
 
 Cutting = Callable[..., None]
 
 
+def passed(tally: Tally, record_property: Callable[[str, object], None]) -> None:
+    """None may fail. The counts go into the summary."""
+    record_property("power cuts", (tally.kind, tally.command, tally.cuts, len(tally.failures)))
+    assert not tally.failures, f"{tally}\n" + "\n\n".join(one[-3000:] for one in tally.failures)
+    assert tally.cuts > 0
+
+
 @pytest.fixture
 def cutting(record_property: Callable[[str, object], None]) -> Cutting:
-    """Cuts a command so many times; none may fail. The counts go into the summary."""
+    """Cuts a command so many times."""
 
     def cut(command: str, kind: str, most: int, *, two: bool = False) -> None:
         reason = missing(kind)
         if reason is not None:
             pytest.skip(reason)
-        tally = cut_often(command, kind, most, two=two)
-        record_property("power cuts", (tally.kind, command, tally.cuts, len(tally.failures)))
-        assert not tally.failures, f"{tally}\n" + "\n\n".join(one[-3000:] for one in tally.failures)
-        assert tally.cuts > 0
+        passed(cut_often(command, kind, most, two=two), record_property)
 
     return cut
 
@@ -54,6 +66,19 @@ def test_a_power_cut_now_and_then_elsewhere(cutting: Cutting, command: str, kind
 
 def test_a_power_cut_now_and_then_with_store_and_project_on_two_disks(cutting: Cutting) -> None:
     cutting("undo", "ext4", 4, two=True)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("two", [False, True], ids=["one disk", "two disks"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_power_cuts_after_every_command_of_a_day(
+    kind: str, two: bool, record_property: Callable[[str, object], None]
+) -> None:
+    """The real program, which says that it is done, and exits, and then the power goes."""
+    reason = missing(kind)
+    if reason is not None:
+        pytest.skip(reason)
+    passed(tell(kind, two=two), record_property)
 
 
 @pytest.mark.deep
