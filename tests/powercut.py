@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import functools
 import gc
@@ -109,6 +110,27 @@ class Disk:
                 os.close(fd)
             self.umount()
         self.mount()
+
+    def fill(self, spare: int) -> None:
+        """Takes all space but so many bytes."""
+        fd = os.open(self.place / "filler", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            size, step = 0, 1 << 26
+            while step >= 4096:
+                try:
+                    os.posix_fallocate(fd, size, step)
+                    size += step
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                    step //= 2
+            os.ftruncate(fd, max(0, size - spare))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def make_room(self) -> None:
+        (self.place / "filler").unlink(missing_ok=True)
 
     # What may reach the disk by itself before the power goes.
 

@@ -13,9 +13,12 @@ import faults
 from powercut import Disk, forked, in_private_mounts, mounted, points, stopped_at
 from powercut_scenarios import SCENARIOS, Scenario
 
+from snapstore.timeline.store import failed
+
 # What reaches the disk by itself before the power goes: see Disk.
 BEFORE_THE_CUT = ["nothing", "nothing", "unrelated", "some", "one disk", "everything"]
 AFTER_SUCCESS = "success"
+SPARE = [0, 4096, 16384, 65536]  # bytes left on a full disk
 
 # What the user saves, and syncs, in one of the command's files between the command and the cut.
 NOTHING, OWN, FORMER = "", "bytes of their own", "what was there before the command"
@@ -35,10 +38,13 @@ class Cut:
     synced: str
     saved: str = NOTHING
     early: int = 0  # just before this change of the command, somebody else syncs or saves a file
+    spare: int = -1  # bytes left on the disks, which are full otherwise; -1: they are not
 
     def __str__(self) -> str:
         at = f"{self.call} {self.number}" if self.number else f"after {self.call}"
         early = f", and before change {self.early}" if self.early else ""
+        if self.spare >= 0:
+            early += f", {self.spare} bytes left"
         return f"{at}, synced: {self.synced}{early}{f', saved: {self.saved}' if self.saved else ''}"
 
 
@@ -89,18 +95,28 @@ class Lab:
         with mounted(self.disks):
             self.scenario.just_before()
             (self.folder / "saved").unlink(missing_ok=True)
+            for disk in self.disks if cut.spare >= 0 else ():
+                disk.fill(cut.spare)
             meanwhile = self._save_own if cut.saved == MEANWHILE else self._sync_unrelated
-            struck = stopped_at(self.scenario.act, cut.call, cut.number, (cut.early, meanwhile) if cut.early else None)
+            struck = stopped_at(self._act, cut.call, cut.number, (cut.early, meanwhile) if cut.early else None)
             if struck.status == faults.BROKEN:
                 tally.failures.append(f"{cut}: {struck}")
                 return
-            assert cut.number or struck.status == faults.DONE or cut.saved == MEANWHILE, struck
+            may_fail = cut.number or cut.saved == MEANWHILE or cut.spare >= 0
+            assert may_fail or struck.status == faults.DONE, struck
             saved = self._saved(cut.saved)
             self._sync(cut.synced, dice)
             for disk in self.disks:
                 disk.cut()
+                disk.make_room()
             tally.cuts += 1
             self._check(cut, struck.status == faults.DONE, saved, dice.random() < 0.1, tally)
+
+    def _act(self) -> None:
+        try:
+            self.scenario.act()
+        except OSError as error:
+            raise failed(error) from error  # as the command line does it
 
     def _check(self, cut: Cut, done: bool, saved: bytes | None, program: bool, tally: Tally) -> None:
         told = self.folder / "side"
@@ -157,7 +173,9 @@ class Lab:
             disk.sync_unrelated()
 
 
-def cuts(found: list[tuple[str, int]], most: int, dice: random.Random, scenario: Scenario) -> list[Cut]:
+def cuts(
+    found: list[tuple[str, int]], most: int, dice: random.Random, scenario: Scenario, *, may_fill: bool
+) -> list[Cut]:
     """So many of them: always some after success, and calls of every kind."""
     users = scenario.moves_files
     chosen = [Cut(AFTER_SUCCESS, 0, synced) for synced in ("nothing", "unrelated", "some")]
@@ -179,7 +197,10 @@ def cuts(found: list[tuple[str, int]], most: int, dice: random.Random, scenario:
             saved = OWN if users and dice.random() < 0.3 else NOTHING
             if early and scenario.may_meet and dice.random() < 0.5:
                 saved = MEANWHILE
-            chosen.append(Cut(call, numbers.pop(), dice.choice(BEFORE_THE_CUT), saved, early))
+            cut = Cut(call, numbers.pop(), dice.choice(BEFORE_THE_CUT), saved, early)
+            if may_fill and dice.random() < 0.1:
+                cut = Cut(cut.call, cut.number, dice.choice(["nothing", "everything"]), spare=dice.choice(SPARE))
+            chosen.append(cut)
             if not numbers:
                 del by_call[call]
     return chosen[:most]
@@ -194,7 +215,7 @@ def cut_often(command: str, kind: str, most: int, *, two: bool = False) -> Tally
         tally = Tally(command, label)
         dice = random.Random(f"{SEED} {command} {label}")
         lab = Lab(folder, command, kind, two=two)
-        for cut in cuts(lab.points(), most, dice, lab.scenario):
+        for cut in cuts(lab.points(), most, dice, lab.scenario, may_fill=kind != "btrfs"):
             lab.run(cut, dice, tally)
         tally.seconds = time.monotonic() - began
         return tally
