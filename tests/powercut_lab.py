@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import random
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,7 +57,6 @@ class Tally:
     cuts: int = 0
     sides: collections.Counter[str] = field(default_factory=collections.Counter)
     failures: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
     def __str__(self) -> str:
         sides = ", ".join(f"{number} {side}" for side, number in sorted(self.sides.items()))
@@ -209,15 +208,25 @@ def cuts(
 def cut_often(command: str, kind: str, most: int, *, two: bool = False) -> Tally:
     """Cuts a command here and there, so many times, and tells what came of it."""
 
+    def choose(lab: Lab, dice: random.Random) -> list[Cut]:
+        return cuts(lab.points(), most, dice, lab.scenario, may_fill=kind != "btrfs")
+
+    return _cut(command, kind, choose, two=two)
+
+
+def cut_here(command: str, kind: str, places: list[Cut], *, two: bool = False) -> Tally:
+    """Cuts a command at these places."""
+    return _cut(command, kind, lambda lab, dice: places, two=two)
+
+
+def _cut(command: str, kind: str, choose: Callable[[Lab, random.Random], list[Cut]], *, two: bool) -> Tally:
     def work(folder: Path) -> Tally:
-        began = time.monotonic()
         label = f"{kind}, two disks" if two else kind
         tally = Tally(command, label)
         dice = random.Random(f"{SEED} {command} {label}")
         lab = Lab(folder, command, kind, two=two)
-        for cut in cuts(lab.points(), most, dice, lab.scenario, may_fill=kind != "btrfs"):
+        for cut in choose(lab, dice):
             lab.run(cut, dice, tally)
-        tally.seconds = time.monotonic() - began
         return tally
 
     done = in_private_mounts(work)

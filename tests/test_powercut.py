@@ -8,10 +8,11 @@ calls: POWERCUT_SEED=7 tries others. The summary of the run says how many cuts t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from powercut import KINDS, missing
-from powercut_lab import Tally, cut_often
+from powercut_lab import AFTER_SUCCESS, FORMER, Cut, Tally, cut_here, cut_often
 from powercut_scenarios import SCENARIOS
 from powercut_story import tell
 
@@ -36,23 +37,48 @@ def passed(tally: Tally, record_property: Callable[[str, object], None]) -> None
     assert tally.cuts > 0
 
 
+def needs(kind: str) -> None:
+    reason = missing(kind)
+    if reason is not None:
+        pytest.skip(reason)
+
+
 @pytest.fixture
 def cutting(record_property: Callable[[str, object], None]) -> Cutting:
     """Cuts a command so many times."""
 
     def cut(command: str, kind: str, most: int, *, two: bool = False) -> None:
-        reason = missing(kind)
-        if reason is not None:
-            pytest.skip(reason)
+        needs(kind)
         passed(cut_often(command, kind, most, two=two), record_property)
 
     return cut
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["init in a loose checkout", "end by scan", "undo", "exact goto", "gc with git", "forget", "push", "connect"],
-)
+DONE = Cut(AFTER_SUCCESS, 0, "nothing")
+ONCE_LOST: dict[str, tuple[str, str, bool, list[Cut]]] = {
+    "the user's file became zeros": (
+        "undo",
+        "ext4-nodelalloc-writeback",
+        False,
+        [Cut("fadvise64", number, "unrelated") for number in (1, 2, 5)],
+    ),
+    "a finished undo was carried out again": ("undo", "ext4", False, [replace(DONE, saved=FORMER)]),
+    "loose objects of a checkout were empty": ("init in a loose checkout", "ext4", False, [DONE]),
+    "the pack of a checkout was empty": ("init in a packed checkout", "xfs", False, [DONE]),
+    "pushed refs were gone": ("push", "ext4", True, [DONE]),
+    "a push left locks behind": ("push", "ext4", True, [Cut("fsync", number, "nothing") for number in (9, 11, 13)]),
+}
+
+
+@pytest.mark.parametrize("what", ONCE_LOST)
+def test_what_power_cuts_once_lost(what: str, record_property: Callable[[str, object], None]) -> None:
+    """Each of these failed when it was found."""
+    command, kind, two, places = ONCE_LOST[what]
+    needs(kind)
+    passed(cut_here(command, kind, places, two=two), record_property)
+
+
+@pytest.mark.parametrize("command", ["end by scan", "exact goto", "gc with git", "forget", "pull", "connect"])
 def test_a_power_cut_now_and_then_on_ext4(cutting: Cutting, command: str) -> None:
     cutting(command, "ext4", 3)
 
@@ -65,7 +91,7 @@ def test_a_power_cut_now_and_then_elsewhere(cutting: Cutting, command: str, kind
 
 
 def test_a_power_cut_now_and_then_with_store_and_project_on_two_disks(cutting: Cutting) -> None:
-    cutting("undo", "ext4", 4, two=True)
+    cutting("undo", "ext4", 3, two=True)
 
 
 @pytest.mark.deep
@@ -75,9 +101,7 @@ def test_power_cuts_after_every_command_of_a_day(
     kind: str, two: bool, record_property: Callable[[str, object], None]
 ) -> None:
     """The real program, which says that it is done, and exits, and then the power goes."""
-    reason = missing(kind)
-    if reason is not None:
-        pytest.skip(reason)
+    needs(kind)
     passed(tell(kind, two=two), record_property)
 
 
