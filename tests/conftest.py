@@ -36,6 +36,28 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("same")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many power cuts there were, by file system, and which commands failed."""
+    cuts: dict[str, list[int]] = {}
+    failed: dict[tuple[str, str], int] = {}
+    for reports in terminalreporter.stats.values():
+        told = [report for report in reports if getattr(report, "when", "") == "call"]
+        for name, value in (pair for report in told for pair in report.user_properties):
+            if name == "power cuts":
+                kind, command, number, failures = value
+                total = cuts.setdefault(kind, [0, 0])
+                total[0] += number
+                total[1] += failures
+                if failures:
+                    failed[kind, command] = failures
+    if cuts:
+        terminalreporter.section("power cuts")
+    for kind, (number, failures) in sorted(cuts.items()):
+        terminalreporter.write_line(f"{kind}: {number} cuts, {failures} failures")
+    for (kind, command), failures in sorted(failed.items()):
+        terminalreporter.write_line(f"  {kind}, {command}: {failures} failures")
+
+
 @pytest.fixture(autouse=True)
 def nobodys_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path_factory.mktemp("home")
