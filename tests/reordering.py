@@ -8,7 +8,7 @@ reached it or not:
   without the bytes (zeros), a part of the blocks, or the first half;
 - a change of names is durable after a sync of a folder it concerns. Before, it may be there or not; but changes of one
   name come in their order, a rename happens as a whole, and a folder is removed only after what was in it;
-- a sync that fails loses the bytes for good: the kernel takes the pages for clean, and a later sync says nothing of
+- a sync that fails may lose the bytes for good: the kernel takes the pages for clean, and a later sync says nothing of
   them.
 
 The model is checked against the real disk: after the whole trace both must be equal to the byte.
@@ -33,6 +33,8 @@ FATES = (NONE, ALL, SIZE, BLOCKS, HALF)
 
 class Trace(Recording):
     """A recording, and the states of the disk that it allows."""
+
+    lossy = True  # a sync that failed has lost the bytes for good; else they may still arrive
 
     def end(self) -> int:
         return len(self.changes)
@@ -74,7 +76,7 @@ class Trace(Recording):
         return [n for n, change in enumerate(self.changes[:cut]) if change.names and n not in durable]
 
     def contents(self, cut: int) -> dict[int, tuple[bytes, bytes, int, int]]:
-        """Of each file that was written: its durable bytes, those that programs see, and its modes, likewise."""
+        """Of each file: its durable bytes, those that programs see, and its modes, likewise."""
         durable = {n: node.data for n, node in self.nodes.items() if node.kind == "f"}
         seen = dict(durable)
         modes = {n: node.mode for n, node in self.nodes.items()}
@@ -87,6 +89,8 @@ class Trace(Recording):
             elif change.what == "chmod":
                 seen_modes[change.node] = change.mode or 0
             elif change.what in ("fsync", "syncfs"):
+                if change.failed and not self.lossy:
+                    continue
                 for node in [change.node] if change.what == "fsync" else list(seen):
                     for write in () if change.failed else pending.get(node, ()):
                         durable[node] = _written(durable[node], write)
