@@ -188,13 +188,15 @@ def lives(process: str) -> bool:
 
 
 def sweep(objects: Objects, now: float) -> int:
-    """The same, and what a killed git left, and packs that lost their index to a killed gc. As to files that another
-    program may be writing, only old ones. Call under the lock; gives the number of files."""
+    """The same, and what a killed git left, packs that lost their index to a killed gc, and indexes that lost their
+    pack to a power cut. As to files that another program may be writing, only old ones. Call under the lock; gives the
+    number of files."""
     count = _sweep(objects)
     names = set(os.listdir(objects.pack_folder))
     for name in names:
         stem, _, ending = name.rpartition(".")
         orphan = ending in ("pack", "rev", "bitmap", "keep", "mtimes") and f"{stem}.idx" not in names
+        orphan = orphan or (ending == "idx" and f"{stem}.pack" not in names)
         if orphan or name.startswith("tmp_"):
             count += _remove_old(f"{objects.pack_folder}/{name}", now)
     with os.scandir(objects.folder) as found:

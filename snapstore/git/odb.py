@@ -181,6 +181,7 @@ class Objects:
     def _list_packs(self, known: dict[str, Pack]) -> list[Pack]:
         """Newest first: a turn asks for what the turn before it wrote."""
         found: list[tuple[int, str]] = []
+        packs: set[str] = set()
         try:
             self._seen = self._stamp()
             with os.scandir(self.pack_folder) as entries:
@@ -190,8 +191,13 @@ class Objects:
                             found.append((entry.stat().st_mtime_ns, entry.path[:-4]))
                         except FileNotFoundError:
                             continue
+                    elif entry.name.endswith(".pack"):
+                        packs.add(entry.path[:-5])
         except FileNotFoundError:
             raise Corrupt("the store has no folder for packs", hint="Restore it from a clone or a backup.") from None
+        # An index whose pack did not come through a power cut holds nothing: what it lists must be stored again. A pack
+        # that got its name while we listed the folder may not have been in the list.
+        found = [(age, base) for age, base in found if base in packs or os.path.exists(f"{base}.pack")]
         found.sort(reverse=True)
         # One that is gone is not closed here: someone may be reading from it still.
         return [known[base] if base in known else Pack(base) for _, base in found]

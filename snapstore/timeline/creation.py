@@ -7,7 +7,7 @@ import shlex
 import shutil
 import time
 
-from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe
+from snapstore.errors import Interrupted, NoStore, SnapstoreError, Unknown, Unsafe
 from snapstore.git import shadow
 from snapstore.timeline import places
 from snapstore.timeline.documents import FORMAT, Documents, Header, encode
@@ -93,7 +93,7 @@ def create_store(
                     raise
                 shutil.rmtree(building, ignore_errors=True)  # another process was quicker; its store serves as well
             else:
-                durable.sync_folder(home)
+                _make_name_durable(home)
                 if say is not None:
                     say(f"watching over {os.fsdecode(root)} from now on")
         except BaseException:
@@ -104,6 +104,17 @@ def create_store(
     except OSError as error:
         raise failed(error) from error
     return root
+
+
+def _make_name_durable(home: str) -> None:
+    """The new store has its name, so others may use it already: it cannot be taken back."""
+    try:
+        durable.sync_folder(home)
+    except OSError as error:
+        raise Interrupted(
+            f"the store is made, but the disk did not confirm that it is saved: {error.strerror}",
+            "The store works. Until the disk is in order and `sync` has run, a power cut may take it away.",
+        ) from error
 
 
 def _large(store: Store) -> str | None:
