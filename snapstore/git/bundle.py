@@ -107,7 +107,10 @@ def read(
     whole with all their history."""
     with _opened(path) as file:
         header = _header(file)
-        lacking = [oid for oid in header.prerequisites if not into.contains(oid)]
+        haves = list(haves)
+        # What is stored and no ref leads to may lack parts, or be removed by a gc at any moment.
+        held = missing.reached(into, haves, header.prerequisites)
+        lacking = [oid for oid in header.prerequisites if oid not in held]
         if lacking:
             raise Unknown(
                 f"the bundle builds on {len(lacking)} commits that are not here, such as {lacking[0].hex()[:12]}",

@@ -128,8 +128,10 @@ class FolderConnection(Connection):
                 raise Corrupt(f"what would be pushed is not whole: {error.message}", hint, **error.details) from None
             base = incoming.accept(KEPT)
             try:
+                _must_be_kept(base)
                 return move(self.address.path, going, offered.refs, atomic=atomic)
             finally:
+                # Whether the refs moved or not, the pack itself stays: a git there may count on it by now.
                 theirs.release(base)
         except (Failed, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else error.message.rpartition(": ")[2]
@@ -211,8 +213,15 @@ def _plain_config(text: str) -> bool:
     return True
 
 
+def _must_be_kept(base: str | None) -> None:
+    """A push that was stopped for minutes may have been taken for a dead one, and its objects for garbage."""
+    if base is not None and not os.path.exists(f"{base}.keep"):
+        raise Failed("the push took too long, and what it sent may be gone: try again")
+
+
 def _sweep(folder: str) -> None:
-    """A push that was killed between its objects and its refs has left the word that keeps gc off them."""
+    """A push that was killed between its objects and its refs has left the word that keeps gc off them. Only that word
+    goes, never the pack: a git may have left its objects out of a newer pack meanwhile."""
     for name in os.listdir(folder):
         if name.endswith(".keep"):
             path = f"{folder}/{name}"
