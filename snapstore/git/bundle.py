@@ -108,8 +108,10 @@ def read(
     with _opened(path) as file:
         header = _header(file)
         haves = list(haves)
-        # What is stored and no ref leads to may lack parts, or be removed by a gc at any moment.
         held = missing.reached(into, haves, header.prerequisites)
+        # What is stored and no ref leads to may lack parts. Where it does not, it is stored again: a gc of somebody's
+        # may be about to remove it.
+        held |= missing.whole(into, (oid for oid in header.prerequisites if oid not in held), haves)
         lacking = [oid for oid in header.prerequisites if oid not in held]
         if lacking:
             raise Unknown(

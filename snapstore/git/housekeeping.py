@@ -201,7 +201,7 @@ def sweep(objects: Objects, now: float) -> int:
     for name in names:
         stem, _, ending = name.rpartition(".")
         orphan = ending in ("pack", "rev", "bitmap", "keep", "mtimes") and f"{stem}.idx" not in names
-        if orphan or name.startswith("tmp_"):
+        if orphan or name.startswith(("tmp_", ".tmp-")):
             count += _remove_old(f"{objects.pack_folder}/{name}", now)
     with os.scandir(objects.folder) as found:
         folders = [entry.path for entry in found if len(entry.name) == 2 and entry.is_dir(follow_symlinks=False)]

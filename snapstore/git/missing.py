@@ -116,6 +116,21 @@ def reached(objects: Objects, tips: Iterable[bytes], wanted: Iterable[bytes]) ->
     return found
 
 
+def whole(objects: Objects, tips: Iterable[bytes], known: Iterable[bytes] = ()) -> set[bytes]:
+    """Those of some objects from which nothing is missing, down to the known ones."""
+    found: set[bytes] = set()
+    seen = set(known)
+    for tip in tips:
+        try:
+            walked = {oid for oid, _, _, _ in between(objects, [tip], (), seen.__contains__)}
+        except Missing:
+            continue
+        if all(map(objects.contains, walked)):
+            seen |= walked
+            found.add(tip)
+    return found
+
+
 def _links_of(objects: Objects, oid: bytes) -> tuple[bytes, tuple[bytes, ...], int] | None:
     """Tree, parents and time of a commit; None for anything else, or for what is not here."""
     try:

@@ -199,7 +199,7 @@ class Objects:
             self._seen = self._stamp()
             with os.scandir(self.pack_folder) as entries:
                 for entry in entries:
-                    if entry.name.endswith(".idx"):
+                    if entry.name.endswith(".idx") and not entry.name.startswith("."):  # `.tmp-`: a git is making it
                         try:
                             found.append((entry.stat().st_mtime_ns, entry.path[:-4]))
                         except FileNotFoundError:

@@ -18,7 +18,7 @@ from snapstore.git.checks import check_link, check_object, links_in
 from snapstore.git.deltas import resolve
 from snapstore.git.missing import between
 from snapstore.git.objects import BLOB, KIND_NAMES, TREE, Missing
-from snapstore.git.odb import Objects
+from snapstore.git.odb import Objects, store_again
 from snapstore.git.packs import OFFSET_DELTA, REF_DELTA, Pack
 from snapstore.git.packstream import PackStream
 from snapstore.git.packwriter import (
@@ -86,6 +86,7 @@ class Incoming:
         self._entries: dict[int, Raw] = {}
         self.builds_on: list[bytes] = []  # tips of ours that are taken for whole
         self._links: set[bytes] = set()
+        self._counted_on: list[bytes] = []  # needed, not sent, and not below what is known: it is stored here
         sweep(objects)
         try:
             self._make_folder()
@@ -143,6 +144,24 @@ class Incoming:
             self.discard()
             raise
         return self
+
+    def accept_all(self, keep: bytes | None = None) -> list[str]:
+        """The same, with a pack of what came in counts on and no ref of ours may lead to: it is stored once more."""
+        writer = self._objects.writer()
+        try:
+            for oid in self._counted_on:
+                store_again(self._objects, writer, oid)
+            also = self._objects.finish(writer)
+        except BaseException:
+            writer.abandon()
+            self.discard()
+            raise
+        try:
+            base = self.accept(keep)
+        except BaseException:
+            self._objects.give_up(also)
+            raise
+        return [made for made in (base, also) if made is not None]
 
     def accept(self, keep: bytes | None = None) -> str | None:
         """Makes the objects visible and durable. Gives the pack's path without suffix, to be given to
@@ -303,6 +322,8 @@ class Incoming:
                 if found != kind:
                     where = f" for {os.fsdecode(path)!r} in {commit.hex()}" if path else ""
                     raise Corrupt(f"a {found.decode()} came in{where} where a {kind.decode()} belongs")
+                if offset is None:
+                    self._counted_on.append(oid)
                 if offset is None and kind != BLOB:
                     self._checked(kind, self._objects.read(oid)[1], oid)
             for oid in sorted(self._links):

@@ -11,7 +11,7 @@ from snapstore.errors import Unsafe
 from snapstore.git import bundle, notes
 from snapstore.git.bundle import is_bundle, read_header
 from snapstore.git.missing import reached
-from snapstore.git.objects import EMPTY_TREE
+from snapstore.git.objects import COMMIT, EMPTY_TREE
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
     check_told,
@@ -134,19 +134,32 @@ def _take_in(
     """Makes what was fetched count, in one journal entry."""
     this_machine(store)  # made before, not in the middle
     with store.changing():
-        contains = store.shadow.objects.contains
-        fresh = [oid for oid in incoming.ids if not contains(oid, fresh=False)]  # a server may send more than was asked
+        objects = store.shadow.objects
+        fresh = _fresh(store, incoming.ids)
         _must_be_held(store, incoming)
-        pack = incoming.accept()
+        packs = incoming.accept_all()
         try:
             pulled = _Taking(store, remote, refs, files, fresh).run()
         except BaseException:
             # Only the `.keep` goes, and not while a change is pending that needs the pack: the next run finishes it.
             if not store.journal.pending():
-                store.shadow.objects.give_up(pack)
+                for pack in packs:
+                    objects.give_up(pack)
             raise
-        store.shadow.objects.release(pack)
+        for pack in packs:
+            objects.release(pack)
         return pulled
+
+
+def _fresh(store: Store, ids: list[bytes]) -> list[bytes]:
+    """Of what came in, what is new here: a server may send more than was asked. What is left of a pull that failed is
+    stored, and new all the same."""
+    objects = store.shadow.objects
+    stored = {oid for oid in ids if objects.contains(oid, fresh=False)}
+    commits = {oid for oid in stored if objects.header(oid)[0] == COMMIT}
+    if commits:
+        stored -= commits - reached(objects, store.shadow.refs.list("refs/").values(), commits)
+    return [oid for oid in ids if oid not in stored]
 
 
 def _must_be_held(store: Store, incoming: Incoming) -> None:

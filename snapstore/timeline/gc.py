@@ -8,7 +8,7 @@ import time
 
 from snapstore.errors import SnapstoreError
 from snapstore.git import housekeeping, packing, purge, receive
-from snapstore.git.missing import between
+from snapstore.git.missing import whole
 from snapstore.git.objects import Missing
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.repack import Repack, Result
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from typing import Any
 
-    from snapstore.git.odb import Objects
     from snapstore.git.repack import Packing
     from snapstore.timeline.store import Store
 
@@ -141,23 +140,8 @@ def roots(store: Store, known: Collection[bytes] = frozenset(), *, careful: bool
     # These only help: one whose object went long ago is no fault of the store.
     contains = store.shadow.objects.contains
     if careful:
-        return found | _whole(store.shadow.objects, maybe - found)
+        return found | whole(store.shadow.objects, maybe - found)
     return found | {oid for oid in maybe if oid in known or contains(oid, fresh=False)}
-
-
-def _whole(objects: Objects, hints: Iterable[bytes]) -> set[bytes]:
-    """Those from which nothing is missing."""
-    found: set[bytes] = set()
-    seen: set[bytes] = set()
-    for hint in hints:
-        try:
-            walked = {oid for oid, _, _, _ in between(objects, [hint], (), seen.__contains__)}
-        except Missing:
-            continue
-        if all(map(objects.contains, walked - seen)):
-            seen |= walked
-            found.add(hint)
-    return found
 
 
 def _named_in(items: Iterable[Any]) -> Iterable[bytes]:
