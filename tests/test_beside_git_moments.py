@@ -463,3 +463,33 @@ def test_a_gc_leaves_what_a_git_has_touched_meanwhile(root: Path, store: Store, 
         with store.changing():
             work.install(gc.roots(store))
     assert os.path.exists(path)
+
+
+# Refs
+
+
+def test_a_ref_that_gets_another_name_is_held_by_the_reflog_meanwhile(
+    root: Path, store: Store, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git that lists the refs at that moment may see neither name."""
+    first = turn(session, root, "one", a="1")
+    commit = turn(session, root, "two", a="2")
+    refs = store.shadow.refs
+    snap(root, "undo")
+    turn(session, root, "other", a="3")
+    [line] = [name for name, oid in all_refs(store).items() if oid == commit and name.startswith("refs/heads/")]
+    seen: list[set[str]] = []
+    delete = refs._delete
+
+    def deleted(name: str, path: str) -> None:
+        delete(name, path)
+        seen.append(set(git(store.shadow.git_dir, "rev-list", "--reflog").decode().split()))
+
+    monkeypatch.setattr(refs, "_delete", deleted)
+    with store.changing():
+        oid = bytes.fromhex(commit)
+        store.journal.carry_out([(f"{line}-renamed", None, oid), (line, oid, None)], {}, what="rename")
+    assert len(seen) == 1 and {first, commit} <= seen[0]
+    gc.collect(store)
+    assert commit not in git(store.shadow.git_dir, "rev-list", "--reflog").decode()
+    assert_whole(store)

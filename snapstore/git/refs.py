@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Refs whose former values hang from nothing else; in the reflog they are no surprise to `git fsck`, and gc ages them.
 _LOGGED = ("refs/notes/", "refs/snapstore/disk")
+# What a ref led to that gets another name: see `update_all`. Our own gc drops these lines, under the store's lock.
+_HOLDER, _RENAMED = "refs/notes/turns", "snapstore: renamed"
 _MANY = 64  # refs from which on one write of all the packed ones is quicker
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 
@@ -106,7 +108,15 @@ class Refs:
 
     def update_all(self, moves: Sequence[tuple[str, RefValue, RefValue]]) -> None:
         """Moves several. Very many that are made, or that only packed-refs has and that go, take one write of it: each
-        by itself would take milliseconds, while everybody waits."""
+        by itself would take milliseconds, while everybody waits.
+
+        A ref that gets another name is made and removed one after the other, and a git that lists the refs just then
+        may see neither. Whatever it packs or prunes would be without that line. So the reflog of another ref names the
+        object before: git reads the reflogs after it has read the refs."""
+        made = {new for _, old, new in moves if old is None and isinstance(new, bytes)}
+        for _, old, new in moves:
+            if new is None and isinstance(old, bytes) and old in made:
+                self._hold(old)
         at_once: dict[str, bytes | None] = {}
         for name, old, new in moves:
             if isinstance(old or new, bytes) and None in (old, new) and not os.path.lexists(self._path(name)):
@@ -146,34 +156,52 @@ class Refs:
         for name in sorted(clash):
             raise Conflict(f"ref {name} is in the way of others below it", "Rename one of them.", ref=name)
 
+    def _hold(self, oid: bytes) -> None:
+        if self.value(_HOLDER) is not None:  # git passes over the reflog of a ref that is not there
+            try:
+                self._append(_HOLDER, oid, oid, _RENAMED)
+            except OSError:
+                pass  # a full disk must not keep a change from being taken back
+
     def log(self, name: str, old: RefValue, new: RefValue) -> None:
         """A line in the ref's reflog, as git writes it: for a move that will not be taken back."""
-        if not name.startswith(_LOGGED):
-            return
+        if name.startswith(_LOGGED):
+            self._append(name, old, new, "snapstore")
+
+    def _append(self, name: str, old: RefValue, new: RefValue, why: str) -> None:
         path = f"{self._git_dir}/logs/{name}"
         self._make_folder(os.path.dirname(path))
         before = old.hex() if isinstance(old, bytes) else "0" * 40
         after = new.hex() if isinstance(new, bytes) else "0" * 40
-        line = f"{before} {after} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\tsnapstore\n"
+        line = f"{before} {after} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\t{why}\n"
         with open(path, "a", encoding="ascii", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
             file.write(line)
 
     def logged(self) -> dict[str, LogRows]:
-        """The reflogs, by ref. A line that cannot be read is passed over."""
+        """The reflogs, by ref. A line that cannot be read is passed over, and so is one that only helped while a ref got
+        another name: a ref leads to the same, or is meant to do so no longer."""
         found: dict[str, LogRows] = {}
         top = f"{self._git_dir}/logs"
         for path in files_below(top):
             with open(path, "rb") as file:
-                found[path[len(top) + 1 :]] = [row for line in file if (row := _log_line(line)) is not None]
+                rows = [_log_line(line) for line in file if not _is_of_renaming(line)]
+            found[path[len(top) + 1 :]] = [row for row in rows if row is not None]
         return found
 
     def forget_logged(self, before: int) -> None:
-        """Drops the lines of reflogs from before a moment. Call under the store's lock."""
-        for name, rows in self.logged().items():
+        """Drops the lines of reflogs from before a moment, and those that only helped while a ref got another name.
+        Call under the store's lock."""
+
+        def is_over(line: bytes) -> bool:
+            row = _log_line(line)
+            return row is None or row[0] < before or _is_of_renaming(line)
+
+        for name in self.logged():
             path = f"{self._git_dir}/logs/{name}"
-            if any(seconds < before for seconds, _, _ in rows):
-                with open(path, "rb") as file:
-                    kept = [line for line in file if (row := _log_line(line)) is not None and row[0] >= before]
+            with open(path, "rb") as log:
+                lines = log.readlines()
+            kept = [line for line in lines if not is_over(line)]
+            if len(kept) < len(lines):
                 with open(f"{path}.lock", "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
                     file.writelines(kept)
                 os.rename(f"{path}.lock", path)
@@ -326,6 +354,10 @@ def _log_line(line: bytes) -> tuple[int, bytes, bytes] | None:
         return int(head.split()[-2]), bytes.fromhex(head[:40].decode()), bytes.fromhex(head[41:81].decode())
     except (ValueError, IndexError):
         return None
+
+
+def _is_of_renaming(line: bytes) -> bool:
+    return line.rstrip().endswith(b"\t" + _RENAMED.encode())
 
 
 def _mending(name: str) -> str:

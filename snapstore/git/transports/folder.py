@@ -129,6 +129,7 @@ class FolderConnection(Connection):
             base = incoming.accept(KEPT)
             try:
                 _must_be_kept(base)
+                self._must_be_held(theirs, incoming.builds_on)
                 return move(self.address.path, going, offered.refs, atomic=atomic)
             finally:
                 # Whether the refs moved or not, the pack itself stays: a git there may count on it by now.
@@ -138,6 +139,13 @@ class FolderConnection(Connection):
             raise Remote(f"{self.address.path} cannot be written: {why}", "Mend the cause, then push again.") from None
         finally:
             theirs.close()
+
+    def _must_be_held(self, theirs: Objects, builds_on: Sequence[bytes]) -> None:
+        """What is sent builds on what refs led to when we began. Raises Remote where they do no longer: a gc there may
+        remove it at any moment."""
+        tips = set(Refs(self.address.path).list("refs/").values())
+        if not tips.issuperset(builds_on) and not missing.reached(theirs, tips, builds_on).issuperset(builds_on):
+            raise Remote(f"refs went away in {self.address.path} meanwhile", "Nothing was pushed; push again.")
 
 
 class Guarded(Objects):
