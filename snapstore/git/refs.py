@@ -11,17 +11,18 @@ import os
 import time
 
 from snapstore.errors import Conflict, Corrupt, Unsafe
-from snapstore.git import packedrefs
+from snapstore.git import packedrefs, reflogs
 from snapstore.git.packwriter import sync_folder, write_all
+from snapstore.git.reflogs import files_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Refs whose former values hang from nothing else; in the reflog they are no surprise to `git fsck`, and gc ages them.
 _LOGGED = ("refs/notes/", "refs/snapstore/disk")
 # What a ref led to that gets another name: see `update_all`. Our own gc drops these lines, under the store's lock.
-_HOLDER, _RENAMED = "refs/notes/turns", "snapstore: renamed"
+_HOLDER = "refs/notes/turns"
 _MANY = 64  # refs from which on one write of all the packed ones is quicker
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 
@@ -29,7 +30,6 @@ STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 # An object id, the name of the ref that a symbolic ref stands for, or None for no ref at all.
 RefValue = bytes | str | None
 Damaged = list[Corrupt]
-LogRows = list[tuple[int, bytes, bytes]]  # when, from what, to what
 
 
 class Refs:
@@ -159,7 +159,7 @@ class Refs:
     def _hold(self, oid: bytes) -> None:
         if self.value(_HOLDER) is not None:  # git passes over the reflog of a ref that is not there
             try:
-                self._append(_HOLDER, oid, oid, _RENAMED)
+                self._append(_HOLDER, oid, oid, reflogs.RENAMED)
             except OSError:
                 pass  # a full disk must not keep a change from being taken back
 
@@ -171,40 +171,16 @@ class Refs:
     def _append(self, name: str, old: RefValue, new: RefValue, why: str) -> None:
         path = f"{self._git_dir}/logs/{name}"
         self._make_folder(os.path.dirname(path))
-        before = old.hex() if isinstance(old, bytes) else "0" * 40
-        after = new.hex() if isinstance(new, bytes) else "0" * 40
-        line = f"{before} {after} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\t{why}\n"
-        with open(path, "a", encoding="ascii", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
-            file.write(line)
+        before, after = (value if isinstance(value, bytes) else bytes(20) for value in (old, new))
+        reflogs.append(path, before, after, why)
 
-    def logged(self) -> dict[str, LogRows]:
-        """The reflogs, by ref. A line that cannot be read is passed over, and so is one that only helped while a ref got
-        another name: a ref leads to the same, or is meant to do so no longer."""
-        found: dict[str, LogRows] = {}
-        top = f"{self._git_dir}/logs"
-        for path in files_below(top):
-            with open(path, "rb") as file:
-                rows = [_log_line(line) for line in file if not _is_of_renaming(line)]
-            found[path[len(top) + 1 :]] = [row for row in rows if row is not None]
-        return found
+    def logged(self) -> dict[str, reflogs.Rows]:
+        """The reflogs, by ref."""
+        return reflogs.read(self._git_dir)
 
     def forget_logged(self, before: int) -> None:
-        """Drops the lines of reflogs from before a moment, and those that only helped while a ref got another name.
-        Call under the store's lock."""
-
-        def is_over(line: bytes) -> bool:
-            row = _log_line(line)
-            return row is None or row[0] < before or _is_of_renaming(line)
-
-        for name in self.logged():
-            path = f"{self._git_dir}/logs/{name}"
-            with open(path, "rb") as log:
-                lines = log.readlines()
-            kept = [line for line in lines if not is_over(line)]
-            if len(kept) < len(lines):
-                with open(f"{path}.lock", "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
-                    file.writelines(kept)
-                os.rename(f"{path}.lock", path)
+        """Drops the lines of reflogs from before a moment. Call under the store's lock."""
+        reflogs.forget(self._git_dir, before)
 
     def _path(self, name: str) -> str:
         path = self._paths.get(name)
@@ -317,19 +293,6 @@ class Refs:
             missing.pop()
 
 
-def files_below(top: str) -> Iterator[str]:
-    """Every file below a folder, if it is there. One that cannot be listed is no empty one: a gc that took it for that
-    would take what its refs lead to for garbage."""
-
-    def fail(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError | NotADirectoryError):
-            raise error
-
-    for folder, _, names in os.walk(top, onerror=fail):
-        for name in names:
-            yield f"{folder}/{name}"
-
-
 def _discard(path: str) -> None:
     try:
         os.unlink(path)
@@ -346,18 +309,6 @@ def folders_of(names: Iterable[str]) -> set[str]:
             found.add(folder)
             folder = folder.rpartition("/")[0]
     return found
-
-
-def _log_line(line: bytes) -> tuple[int, bytes, bytes] | None:
-    head, _, _ = line.partition(b"\t")
-    try:
-        return int(head.split()[-2]), bytes.fromhex(head[:40].decode()), bytes.fromhex(head[41:81].decode())
-    except (ValueError, IndexError):
-        return None
-
-
-def _is_of_renaming(line: bytes) -> bool:
-    return line.rstrip().endswith(b"\t" + _RENAMED.encode())
 
 
 def _mending(name: str) -> str:

@@ -18,7 +18,7 @@ from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.purge import Purge, refuse_writers, sweep
-from snapstore.git.refs import files_below
+from snapstore.git.reflogs import files_below
 from snapstore.git.repack import Repack
 from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import byhand, config, former
