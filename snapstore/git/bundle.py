@@ -107,7 +107,12 @@ def read(
     whole with all their history."""
     with _opened(path) as file:
         header = _header(file)
-        lacking = [oid for oid in header.prerequisites if not into.contains(oid)]
+        haves = list(haves)
+        held = missing.reached(into, haves, header.prerequisites)
+        # What is stored and no ref leads to may lack parts. Where it does not, it is stored again: a gc of somebody's
+        # may be about to remove it.
+        held |= missing.whole(into, (oid for oid in header.prerequisites if oid not in held), haves)
+        lacking = [oid for oid in header.prerequisites if oid not in held]
         if lacking:
             raise Unknown(
                 f"the bundle builds on {len(lacking)} commits that are not here, such as {lacking[0].hex()[:12]}",

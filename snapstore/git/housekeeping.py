@@ -111,11 +111,16 @@ def _fold(objects: Objects, packs: list[Pack]) -> None:
     except BaseException:
         writer.abandon()
         raise
-    for pack in packs:
-        if pack.base != written:
-            for suffix in (".idx", ".pack"):  # without its index a pack does not count, so that goes first
+    try:
+        # A list of somebody's `git multi-pack-index` names the packs that are about to go.
+        _remove(f"{objects.pack_folder}/multi-pack-index")
+        # The new pack is durable, and no git takes it away: it is kept, and no git has its name on a list. It holds
+        # every object of the old ones, so nobody needs those any more; readers that have one open go on reading.
+        for pack in packs:
+            for suffix in (".idx", ".rev", ".pack"):  # without its index a pack does not count, so that goes first
                 _remove(pack.base + suffix)
-    _remove(f"{written}.keep")
+    finally:
+        _remove(f"{written}.keep")
 
 
 def _size(pack: Pack) -> int:
@@ -140,7 +145,8 @@ def _has_deltas(pack: Pack) -> bool:
 
 def _sweep(objects: Objects) -> int:
     """Removes what killed writers of packs left. A living one may be at work though the lock is ours: a push writes
-    what it sends without it. Says how much that was."""
+    what it sends without it. Says how much that was. Of a visible pack only the `.keep` goes: a change that was cut
+    short is finished before this, under the same lock, so refs hold what is needed of the pack."""
     count = 0
     for name in os.listdir(objects.pack_folder):
         path = f"{objects.pack_folder}/{name}"
@@ -197,7 +203,7 @@ def sweep(objects: Objects, now: float) -> int:
         stem, _, ending = name.rpartition(".")
         orphan = ending in ("pack", "rev", "bitmap", "keep", "mtimes") and f"{stem}.idx" not in names
         orphan = orphan or (ending == "idx" and f"{stem}.pack" not in names)
-        if orphan or name.startswith("tmp_"):
+        if orphan or name.startswith(("tmp_", ".tmp-")):
             count += _remove_old(f"{objects.pack_folder}/{name}", now)
     with os.scandir(objects.folder) as found:
         folders = [entry.path for entry in found if len(entry.name) == 2 and entry.is_dir(follow_symlinks=False)]

@@ -8,7 +8,7 @@ over what has just come in, proves that nothing is missing from it.
 from __future__ import annotations
 
 from snapstore.errors import Corrupt
-from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FOLDER, GITLINK, TAG, TREE
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FOLDER, GITLINK, TAG, TREE, Missing
 from snapstore.git.trees import parse
 
 TYPE_CHECKING = False
@@ -81,6 +81,63 @@ def ancestors(objects: Objects, tips: Iterable[bytes], shared: set[bytes]) -> It
                 shared.add(parent)
             else:
                 add(parent)
+
+
+def reached(objects: Objects, tips: Iterable[bytes], wanted: Iterable[bytes]) -> set[bytes]:
+    """Which of some commits the tips lead to. That a commit is stored proves nothing: it may be what is left of a pull
+    that failed, and a gc may be about to remove it, or the half of its history. Walks from the newest back, no further
+    than to the oldest of the wanted; clocks that go backwards may make it find too few, never too many."""
+    from heapq import heappop, heappush
+
+    starts = set(tips)
+    left = {oid for oid in wanted if objects.contains(oid, fresh=False)}
+    found = left & starts
+    left -= found
+    times = {oid: at[2] for oid in left if (at := _links_of(objects, oid)) is not None}
+    left = set(times)
+    oldest = min(times.values(), default=0)
+    queue: list[tuple[int, bytes]] = []
+    for oid in starts if left else ():
+        if (at := _links_of(objects, oid)) is not None:
+            heappush(queue, (-at[2], oid))
+    seen = {oid for _, oid in queue}
+    while left and queue and -queue[0][0] >= oldest:
+        _, oid = heappop(queue)
+        at = _links_of(objects, oid)
+        for parent in at[1] if at is not None else ():
+            if parent in seen:
+                continue
+            seen.add(parent)
+            if parent in left:
+                left.remove(parent)
+                found.add(parent)
+            if (above := _links_of(objects, parent)) is not None:
+                heappush(queue, (-above[2], parent))
+    return found
+
+
+def whole(objects: Objects, tips: Iterable[bytes], known: Iterable[bytes] = ()) -> set[bytes]:
+    """Those of some objects from which nothing is missing, down to the known ones."""
+    found: set[bytes] = set()
+    seen = set(known)
+    for tip in tips:
+        try:
+            walked = {oid for oid, _, _, _ in between(objects, [tip], (), seen.__contains__)}
+        except Missing:
+            continue
+        if all(map(objects.contains, walked)):
+            seen |= walked
+            found.add(tip)
+    return found
+
+
+def _links_of(objects: Objects, oid: bytes) -> tuple[bytes, tuple[bytes, ...], int] | None:
+    """Tree, parents and time of a commit; None for anything else, or for what is not here."""
+    try:
+        kind, data = objects.read(oid)
+    except Missing:
+        return None
+    return commit_links(data, oid) if kind == COMMIT else None
 
 
 def commit_links(data: bytes, oid: bytes) -> tuple[bytes, tuple[bytes, ...], int]:

@@ -6,6 +6,7 @@ import os
 import zlib
 
 from snapstore.errors import Corrupt
+from snapstore.git.housekeeping import BORROWED, what_it_says
 from snapstore.git.objects import BLOB, CHUNK, Missing, object_id
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import PackWriter
@@ -31,6 +32,8 @@ class Objects:
         self._packs: list[Pack] | None = None
         self._loose_folders: dict[int, bool] = {}
         self._seen: tuple[int, int] = (0, 0)  # the pack folder's stamp when it was listed
+        self._kept: set[str] = set()  # the packs, without suffix, that had a `.keep` then
+        self._borrowed: list[Pack] | None = None
 
     def read(self, oid: bytes) -> tuple[bytes, bytes]:
         """Kind and data. Raises Missing, or Corrupt where the bytes are damaged."""
@@ -91,6 +94,17 @@ class Objects:
         loose = os.path.exists
         return self._locate(oid, lambda pack, at: True, lambda oid: loose(self.loose_path(oid)) or None) is True
 
+    def is_borrowed(self, oid: bytes) -> bool:
+        """Whether a pack holds it that was linked from the user's repository: with its `.keep` no git takes it away."""
+        if self._borrowed is None:
+            packs = [pack for pack in self.packs() if pack.base in self._kept]
+            self._borrowed = [pack for pack in packs if what_it_says(f"{pack.base}.keep") == BORROWED.encode()]
+        try:
+            return any(pack.find(oid) is not None for pack in self._borrowed)
+        except FileNotFoundError:  # somebody has taken it away
+            self.reload()
+            return False
+
     def verify(self, oid: bytes) -> tuple[bytes, int]:
         """Reads every byte and compares with the id; large blobs in pieces. Gives kind and size."""
         kind, size = self.header(oid)
@@ -136,15 +150,14 @@ class Objects:
             if unchanged:
                 self._seen = self._stamp()
 
-    def discard(self, base: str | None) -> None:
-        """The pack's objects are held by nothing: a retry must not find the disk fuller than the try did."""
-        if base is not None:
-            for suffix in (".idx", ".pack", ".keep"):
-                try:
-                    os.unlink(base + suffix)
-                except OSError:
-                    pass
-            self._packs = None
+    def give_up(self, base: str | None) -> None:
+        """What the pack was written for came to nothing. The pack stays: since it was visible with `.keep`, a git may
+        have left its objects out of a new pack and deleted every other copy (see packwriter). Without `.keep` it is
+        ordinary garbage, and a later gc collects what nothing refers to. Fails silently, so as not to hide why."""
+        try:
+            self.release(base)
+        except OSError:
+            pass  # the next sweep removes it, when this process is gone
 
     def _stamp(self) -> tuple[int, int]:
         st = os.stat(self.pack_folder)
@@ -182,17 +195,20 @@ class Objects:
         """Newest first: a turn asks for what the turn before it wrote."""
         found: list[tuple[int, str]] = []
         packs: set[str] = set()
+        self._kept, self._borrowed = set(), None
         try:
             self._seen = self._stamp()
             with os.scandir(self.pack_folder) as entries:
                 for entry in entries:
-                    if entry.name.endswith(".idx"):
+                    if entry.name.endswith(".idx") and not entry.name.startswith("."):  # `.tmp-`: a git is making it
                         try:
                             found.append((entry.stat().st_mtime_ns, entry.path[:-4]))
                         except FileNotFoundError:
                             continue
                     elif entry.name.endswith(".pack"):
                         packs.add(entry.path[:-5])
+                    elif entry.name.endswith(".keep"):
+                        self._kept.add(entry.path[:-5])
         except FileNotFoundError:
             raise Corrupt("the store has no folder for packs", hint="Restore it from a clone or a backup.") from None
         # An index whose pack did not come through a power cut holds nothing: what it lists must be stored again. A pack
@@ -271,6 +287,21 @@ class Objects:
     def _loose_stream(self, oid: bytes) -> tuple[Iterator[bytes] | None] | None:
         opened = self._loose_open(oid)
         return opened and (opened[2],)
+
+
+def store_again(objects: Objects, writer: PackWriter, oid: bytes) -> None:
+    """Puts an object that is there into a new pack as well, its bytes compared with its id."""
+    kind, size = objects.header(oid)
+    if kind == BLOB and size > LARGE:
+        pieces = objects.stream(oid)
+        found = writer.add_stream(lambda _: next(pieces, b""), size, lambda _: False)
+    else:
+        data = objects.read_kind(oid, kind)
+        found = object_id(kind, data)
+        if found == oid:
+            writer.add(kind, data, oid)
+    if found != oid:
+        raise Corrupt(f"object {oid.hex()} does not match its id", object=oid.hex())
 
 
 def _inflate_file(fd: int, oid: bytes) -> Iterator[bytes]:

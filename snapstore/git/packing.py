@@ -28,6 +28,10 @@ _COPIED = 1 << 24  # bytes of a delta that is taken over as it is
 _DELTA_BELOW = 1 << 20  # bytes: what is larger is not compared, but copied or streamed
 
 
+class NotPacked(Failed):
+    """The git program could not do it."""
+
+
 def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> Packing:
     """Packing by the git program: the quickest, and the smallest."""
 
@@ -60,7 +64,7 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
             shutil.rmtree(f"{repack.folder}/pack", ignore_errors=True)
         if done.returncode != 0:
             why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it gave no reason"]
-            raise Failed(f"git could not pack the store: {why[0]}", "Run `snapstore check`; nothing was changed.")
+            raise NotPacked(f"git could not pack the store: {why[0]}", "Run `snapstore check`; nothing was changed.")
         return [f"{repack.folder}/pack-{name}" for name in done.stdout.decode().split()]
 
     return pack

@@ -2,6 +2,16 @@
 
 One pack costs three fsyncs whatever it holds; the same objects loose cost one each. A large file streams through in
 pieces, so memory stays bounded. Readers see nothing until `finish` has put the index in place.
+
+Anybody may run `git repack` or `git gc` on the repository at the same time. Three rules follow from what those do:
+
+- A pack with `.keep` counts for git as soon as its index is in place: git leaves out of its own new pack whatever a
+  kept pack holds, and deletes the other copies. So a pack that was visible with `.keep` is never deleted when its
+  writer gives up. Only the `.keep` goes: then the pack is ordinary garbage, which a later gc collects.
+- `.keep` must be there before the `.pack` is. git lists the packs without `.keep` first, packs later what is not in a
+  kept pack, and deletes its list in the end, `.keep` or not. A pack that gets its `.keep` in between is lost.
+- For the same reason every visible pack gets a name that was never used before: git may have the name of an older pack
+  with the same bytes on its list.
 """
 
 from __future__ import annotations
@@ -41,6 +51,7 @@ class PackWriter:
         self._entries: dict[bytes, tuple[int, int]] = {}
         self._fd = -1
         self._made: list[str] = []  # files to remove if it comes to nothing
+        self._base = ""  # the name of the kept pack, from when it is about to become visible
 
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._entries
@@ -137,7 +148,7 @@ class PackWriter:
             os.fchmod(self._fd, 0o444)
             os.close(self._fd)
             self._fd = -1
-            base = f"{self._folder}/pack-{checksum.hex()}"
+            base = new_name(self._folder) if keep else f"{self._folder}/pack-{checksum.hex()}"
             self._made.append(index := self._temporary_name("index"))
             fd = os.open(index, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
             try:
@@ -145,14 +156,10 @@ class PackWriter:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-            if os.path.exists(f"{base}.idx"):
-                self._discard()  # the very same pack is there already
-                if keep:
-                    _keep(base)
-                return base
             if keep:
+                self._base = base
                 self._made.append(f"{base}.keep")
-                _keep(base)
+                write_keep(base)
             self._made += [f"{base}.idx", f"{base}.pack"]
             os.rename(self._made[0], f"{base}.pack")
             os.rename(index, f"{base}.idx")
@@ -176,11 +183,13 @@ class PackWriter:
         self._pending.clear()
 
     def _discard(self) -> None:
+        """Removes what there is so far. Nobody can need it: without an index no reader knows of it. With the index in
+        place others may count on the pack already, so it stays, without `.keep`, for a later gc."""
+        visible = bool(self._base) and os.path.exists(f"{self._base}.idx")
         for path in self._made:
-            try:
-                os.unlink(path)
-            except OSError:
-                pass
+            if visible and path in (f"{self._base}.idx", f"{self._base}.pack"):
+                continue
+            remove_quietly(path)
         self._made.clear()
 
     def _append(self, data: bytes) -> None:
@@ -257,15 +266,34 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _keep(base: str) -> None:
+def new_name(folder: str) -> str:
+    """The path, without suffix, of a pack that no git has seen yet."""
+    return f"{folder}/pack-{os.urandom(20).hex()}"
+
+
+def write_keep(base: str, text: bytes | None = None) -> None:
+    """Puts a `.keep` beside a pack that is not visible yet. It is complete when it appears: an empty one would be taken
+    for a dead process's. Not synced: after a power cut no git is at work, and what the pack is for has happened or is
+    done again."""
+    temporary = f"{os.path.dirname(base)}/{TEMPORARY}{os.getpid()}_{os.urandom(6).hex()}.keep"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        fd = os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return
+        try:
+            write_all(fd, b"%s%d\n" % (KEPT_BY, os.getpid()) if text is None else text)
+        finally:
+            os.close(fd)
+        os.rename(temporary, f"{base}.keep")
+    except BaseException:
+        remove_quietly(temporary)
+        raise
+
+
+def remove_quietly(path: str) -> None:
+    """Removes a file, if it is there and can be removed."""
     try:
-        os.write(fd, b"%s%d\n" % (KEPT_BY, os.getpid()))
-    finally:
-        os.close(fd)
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def cannot_write(error: OSError) -> Failed:

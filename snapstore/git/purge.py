@@ -33,7 +33,7 @@ from snapstore.git.housekeeping import (
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
 from snapstore.git.packs import Pack
-from snapstore.git.packwriter import KEPT_BY, sync_folder
+from snapstore.git.packwriter import KEPT_BY, new_name, sync_folder
 from snapstore.git.repack import SUFFIXES, are_there, show
 
 TYPE_CHECKING = False
@@ -95,7 +95,9 @@ class Purge:
         if made is None:
             made = self.prepare(wanted)
         old = [pack.base for pack in objects.packs()]
-        shown = [self._show(base) for base in made]
+        shown = [new_name(objects.pack_folder) for _ in made]
+        for base, target in zip(made, shown, strict=True):
+            show(base, target)
         sync_folder(objects.pack_folder)
         for name in _BESIDE:
             _remove(f"{objects.folder}/{name}")
@@ -143,11 +145,6 @@ class Purge:
         finally:
             for pack in packs:
                 pack.close()
-
-    def _show(self, base: str) -> str:
-        target = f"{self.objects.pack_folder}/pack-{os.urandom(20).hex()}"
-        show(base, target)
-        return target
 
     def _remove_others(self, shown: list[str]) -> None:
         """Loose objects, and whatever lies in the folder of packs that belongs to none of ours."""

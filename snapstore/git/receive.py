@@ -18,10 +18,18 @@ from snapstore.git.checks import check_link, check_object, links_in
 from snapstore.git.deltas import resolve
 from snapstore.git.missing import between
 from snapstore.git.objects import BLOB, KIND_NAMES, TREE, Missing
-from snapstore.git.odb import Objects
+from snapstore.git.odb import Objects, store_again
 from snapstore.git.packs import OFFSET_DELTA, REF_DELTA, Pack
 from snapstore.git.packstream import PackStream
-from snapstore.git.packwriter import cannot_write, pack_index, sync_folder, write_all
+from snapstore.git.packwriter import (
+    cannot_write,
+    new_name,
+    pack_index,
+    remove_quietly,
+    sync_folder,
+    write_all,
+    write_keep,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,8 +84,9 @@ class Incoming:
         self._progress = progress
         self.ids: list[bytes] = []
         self._entries: dict[int, Raw] = {}
-        self._boundary: list[bytes] = []
+        self.builds_on: list[bytes] = []  # tips of ours that are taken for whole
         self._links: set[bytes] = set()
+        self._counted_on: list[bytes] = []  # needed, not sent, and not below what is known: it is stored here
         sweep(objects)
         try:
             self._make_folder()
@@ -136,23 +145,40 @@ class Incoming:
             raise
         return self
 
-    def accept(self, keep: bytes = b"") -> str | None:
+    def accept_all(self, keep: bytes | None = None) -> list[str]:
+        """The same, with a pack of what came in counts on and no ref of ours may lead to: it is stored once more."""
+        writer = self._objects.writer()
+        try:
+            for oid in self._counted_on:
+                store_again(self._objects, writer, oid)
+            also = self._objects.finish(writer)
+        except BaseException:
+            writer.abandon()
+            self.discard()
+            raise
+        try:
+            base = self.accept(keep)
+        except BaseException:
+            self._objects.give_up(also)
+            raise
+        return [made for made in (base, also) if made is not None]
+
+    def accept(self, keep: bytes | None = None) -> str | None:
         """Makes the objects visible and durable. Gives the pack's path without suffix, to be given to
         `Objects.release` when refs hold its objects: until then a `.keep` beside it holds off any gc. Call it under the
-        store's lock, right before the refs move. None when nothing came. `keep` is what stands in that file."""
+        store's lock, right before the refs move. None when nothing came. `keep` is what stands in that file, else
+        the number of this process."""
         if not self.ids:
             self.discard()
             return None
-        for oid in self._boundary:  # a prune may have run since it was checked
+        for oid in self.builds_on:  # a prune may have run since it was checked
             if not self._objects.contains(oid):
                 self.discard()
                 raise Missing(oid)
-        base = f"{self._objects.pack_folder}/pack-{self._checksum.hex()}"
+        # Always a name of its own. The same pack may be there already, from a run that did not come to its refs; but
+        # nothing holds that one, and a git that is at work may delete it.
+        base = new_name(self._objects.pack_folder)
         try:
-            if os.path.exists(f"{base}.idx"):
-                # Taken over by a run that did not come to its refs. Not the caller's to discard, so it is not given.
-                os.utime(f"{base}.pack")
-                return None
             self._move_in(base, keep)
         except OSError as error:
             raise cannot_write(error) from error
@@ -161,18 +187,17 @@ class Incoming:
         self._objects.reload()
         return base
 
-    def _move_in(self, base: str, keep: bytes) -> None:
+    def _move_in(self, base: str, keep: bytes | None) -> None:
         try:
-            fd = os.open(f"{base}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                write_all(fd, keep)
-            finally:
-                os.close(fd)
+            write_keep(base, keep)
             for suffix in (".pack", ".idx"):
                 os.rename(self._base + suffix, base + suffix)
             sync_folder(self._objects.pack_folder)
         except BaseException:
-            self._objects.discard(base)
+            # Without its index nobody has seen the pack, so it can go. With it others may count on it already, and it
+            # stays as garbage for a later gc (see packwriter).
+            for path in [f"{base}.keep", *([f"{base}.pack"] if not os.path.exists(f"{base}.idx") else [])]:
+                remove_quietly(path)
             raise
 
     def discard(self) -> None:
@@ -297,12 +322,14 @@ class Incoming:
                 if found != kind:
                     where = f" for {os.fsdecode(path)!r} in {commit.hex()}" if path else ""
                     raise Corrupt(f"a {found.decode()} came in{where} where a {kind.decode()} belongs")
+                if offset is None:
+                    self._counted_on.append(oid)
                 if offset is None and kind != BLOB:
                     self._checked(kind, self._objects.read(oid)[1], oid)
             for oid in sorted(self._links):
                 if both.contains(oid):  # where not, it is of a tree that no tip leads to
                     check_link(both, oid)
-            self._boundary = known
+            self.builds_on = known
         except Missing as error:
             raise Corrupt(
                 f"what came in is not whole: {error.message}",

@@ -11,15 +11,18 @@ import os
 import time
 
 from snapstore.errors import Conflict, Corrupt, Unsafe
-from snapstore.git import packedrefs
+from snapstore.git import packedrefs, reflogs
 from snapstore.git.packwriter import sync_folder, write_all
+from snapstore.git.reflogs import files_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 # Refs whose former values hang from nothing else; in the reflog they are no surprise to `git fsck`, and gc ages them.
 _LOGGED = ("refs/notes/", "refs/snapstore/disk")
+# What a ref led to that gets another name: see `update_all`. Our own gc drops these lines, under the store's lock.
+_HOLDER = "refs/notes/turns"
 _MANY = 64  # refs from which on one write of all the packed ones is quicker
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 
@@ -27,7 +30,6 @@ STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 # An object id, the name of the ref that a symbolic ref stands for, or None for no ref at all.
 RefValue = bytes | str | None
 Damaged = list[Corrupt]
-LogRows = list[tuple[int, bytes, bytes]]  # when, from what, to what
 
 
 class Refs:
@@ -106,7 +108,15 @@ class Refs:
 
     def update_all(self, moves: Sequence[tuple[str, RefValue, RefValue]]) -> None:
         """Moves several. Very many that are made, or that only packed-refs has and that go, take one write of it: each
-        by itself would take milliseconds, while everybody waits."""
+        by itself would take milliseconds, while everybody waits.
+
+        A ref that gets another name is made and removed one after the other, and a git that lists the refs just then
+        may see neither. Whatever it packs or prunes would be without that line. So the reflog of another ref names the
+        object before: git reads the reflogs after it has read the refs."""
+        made = {new for _, old, new in moves if old is None and isinstance(new, bytes)}
+        for _, old, new in moves:
+            if new is None and isinstance(old, bytes) and old in made:
+                self._hold(old)
         at_once: dict[str, bytes | None] = {}
         for name, old, new in moves:
             if isinstance(old or new, bytes) and None in (old, new) and not os.path.lexists(self._path(name)):
@@ -146,38 +156,32 @@ class Refs:
         for name in sorted(clash):
             raise Conflict(f"ref {name} is in the way of others below it", "Rename one of them.", ref=name)
 
+    def _hold(self, oid: bytes) -> None:
+        if self.value(_HOLDER) is not None:  # git passes over the reflog of a ref that is not there
+            try:
+                self._append(_HOLDER, oid, oid, reflogs.RENAMED)
+            except OSError:
+                pass  # a full disk must not keep a change from being taken back
+
     def log(self, name: str, old: RefValue, new: RefValue) -> None:
         """A line in the ref's reflog, as git writes it: for a move that will not be taken back. Not synced: no object
         that matters is held by a reflog alone, and git skips lines that it cannot read."""
-        if not name.startswith(_LOGGED):
-            return
+        if name.startswith(_LOGGED):
+            self._append(name, old, new, "snapstore")
+
+    def _append(self, name: str, old: RefValue, new: RefValue, why: str) -> None:
         path = f"{self._git_dir}/logs/{name}"
         self._make_folder(os.path.dirname(path))
-        before = old.hex() if isinstance(old, bytes) else "0" * 40
-        after = new.hex() if isinstance(new, bytes) else "0" * 40
-        line = f"{before} {after} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\tsnapstore\n"
-        with open(path, "a", encoding="ascii", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
-            file.write(line)
+        before, after = (value if isinstance(value, bytes) else bytes(20) for value in (old, new))
+        reflogs.append(path, before, after, why)
 
-    def logged(self) -> dict[str, LogRows]:
-        """The reflogs, by ref. A line that cannot be read is passed over."""
-        found: dict[str, LogRows] = {}
-        top = f"{self._git_dir}/logs"
-        for path in files_below(top):
-            with open(path, "rb") as file:
-                found[path[len(top) + 1 :]] = [row for line in file if (row := _log_line(line)) is not None]
-        return found
+    def logged(self) -> dict[str, reflogs.Rows]:
+        """The reflogs, by ref."""
+        return reflogs.read(self._git_dir)
 
     def forget_logged(self, before: int) -> None:
         """Drops the lines of reflogs from before a moment. Call under the store's lock. Not synced, see `log`."""
-        for name, rows in self.logged().items():
-            path = f"{self._git_dir}/logs/{name}"
-            if any(seconds < before for seconds, _, _ in rows):
-                with open(path, "rb") as file:
-                    kept = [line for line in file if (row := _log_line(line)) is not None and row[0] >= before]
-                with open(f"{path}.lock", "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
-                    file.writelines(kept)
-                os.rename(f"{path}.lock", path)
+        reflogs.forget(self._git_dir, before)
 
     def _path(self, name: str) -> str:
         path = self._paths.get(name)
@@ -289,19 +293,6 @@ class Refs:
             missing.pop()
 
 
-def files_below(top: str) -> Iterator[str]:
-    """Every file below a folder, if it is there. One that cannot be listed is no empty one: a gc that took it for that
-    would take what its refs lead to for garbage."""
-
-    def fail(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError | NotADirectoryError):
-            raise error
-
-    for folder, _, names in os.walk(top, onerror=fail):
-        for name in names:
-            yield f"{folder}/{name}"
-
-
 def _discard(path: str) -> None:
     try:
         os.unlink(path)
@@ -318,14 +309,6 @@ def folders_of(names: Iterable[str]) -> set[str]:
             found.add(folder)
             folder = folder.rpartition("/")[0]
     return found
-
-
-def _log_line(line: bytes) -> tuple[int, bytes, bytes] | None:
-    head, _, _ = line.partition(b"\t")
-    try:
-        return int(head.split()[-2]), bytes.fromhex(head[:40].decode()), bytes.fromhex(head[41:81].decode())
-    except (ValueError, IndexError):
-        return None
 
 
 def _mending(name: str) -> str:

@@ -29,7 +29,7 @@ from snapstore.errors import Busy, Failed, Unsafe
 from snapstore.git.housekeeping import WORK, is_kept, is_linked, must_have_room
 from snapstore.git.missing import between
 from snapstore.git.packs import Pack
-from snapstore.git.packwriter import sync_folder
+from snapstore.git.packwriter import new_name, sync_folder, write_keep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ class Repack:
         result.waiting += len(waiting)
         result.packs_after += len(self._made)
         result.bytes_after += sum(_on_disk(base) for base in self._made)
+        if not self._loose and sorted(map(_trailer, self._made)) == sorted(map(_trailer, self._old)):
+            self._made, self._old = [], {}  # the same packs again: the old ones stay, and nothing changes
 
     def _must_hold(self, made: set[bytes], wanted: Iterable[bytes]) -> None:
         for oid in wanted:
@@ -248,24 +250,39 @@ class Repack:
         objects = self.objects
         objects.refresh()
         staying = self._needed_by(frozenset(roots) - self._roots)
-        new = [self._show(base) for base in self._made]
-        if new:
-            sync_folder(objects.pack_folder)
-        for name in _STALE:  # they tell git of packs and commits that may be gone
-            _remove(f"{objects.folder}/{name}")
-        for base, (pack, _) in self._old.items():
-            if base not in staying and os.path.exists(f"{base}.idx") and are_there(new):
-                pack.close()
-                for suffix in SUFFIXES:
-                    _remove(base + suffix)
-        for oid in self._loose:
-            if oid not in staying and are_there(new):
-                _remove(objects.loose_path(oid))
-        for base in new:
-            _remove(f"{base}.keep")
+        new: list[str] = []
+        try:
+            for base in self._made:
+                new.append(target := new_name(objects.pack_folder))
+                show(base, target)
+            if new:
+                sync_folder(objects.pack_folder)
+            self._remove_old(new, staying)
+        finally:
+            for base in new:
+                _remove(f"{base}.keep")  # an ordinary pack from now on: whoever packs next takes over what is in it
         self._remove_empty_folders()
         objects.reload()
         return self.result
+
+    def _remove_old(self, new: list[str], staying: set[object]) -> None:
+        """Whatever is needed of these is in the new packs: those are durable, visible, and kept until the end, so no
+        git takes them away. Or it is in a kept pack, or nothing has referred to it for the grace time. Readers that
+        have one open go on reading; others find the objects in the new packs when they look again."""
+        objects = self.objects
+        for name in _STALE:  # they tell git of packs and commits that may be gone
+            _remove(f"{objects.folder}/{name}")
+        for base, (pack, st) in self._old.items():
+            # A git that writes an object which is there already only touches the file that holds it, and counts on it.
+            untouched = _mtime(f"{base}.pack") == st.st_mtime
+            if base not in staying and untouched and os.path.exists(f"{base}.idx") and are_there(new):
+                pack.close()
+                for suffix in SUFFIXES:
+                    _remove(base + suffix)
+        for oid, age in self._loose.items():
+            path = objects.loose_path(oid)
+            if oid not in staying and _mtime(path) == age and are_there(new):
+                _remove(path)
 
     def _needed_by(self, roots: frozenset[bytes]) -> set[object]:
         """Packs and loose objects that hold something which only roots reach that were not there at the survey."""
@@ -290,12 +307,6 @@ class Repack:
                 pack.close()
         return staying
 
-    def _show(self, base: str) -> str:
-        target = f"{self.objects.pack_folder}/{os.path.basename(base)}"
-        self._old.pop(target, None)  # the very same pack, made before: that one stays
-        show(base, target)
-        return target
-
     def _remove_empty_folders(self) -> None:
         for name in os.listdir(self.objects.folder):
             if len(name) == 2:
@@ -306,11 +317,11 @@ class Repack:
 
 
 def show(base: str, target: str) -> None:
-    """Makes a new pack visible. It is kept from any git until the old ones are gone, and `.keep` is removed: a `git
-    repack` of somebody's would else put all into a pack that we are about to remove, and remove ours."""
-    os.close(os.open(f"{target}.keep", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    if os.path.exists(f"{target}.idx"):
-        return
+    """Makes a new pack visible, under a name that no git has seen (`new_name`). It is kept from any git until the old
+    ones are gone, and `.keep` is removed: a `git repack` of somebody's would else put all into a pack that we are about
+    to remove, and remove ours. An older pack with the same bytes is no substitute: its name may be on the list of what
+    a git that is at work will delete."""
+    write_keep(target)
     for suffix in (".pack", ".rev", ".idx"):  # only with its index does a pack count
         if os.path.exists(base + suffix):
             os.rename(base + suffix, target + suffix)
@@ -344,6 +355,23 @@ def _blocks(path: str) -> int:
     except FileNotFoundError:
         return 0
     return 0 if is_linked(st) else st.st_blocks * 512
+
+
+def _trailer(base: str) -> bytes:
+    """The checksum at the end of a pack: of two with the same one, each byte is the same."""
+    try:
+        with open(f"{base}.pack", "rb") as file:
+            file.seek(-20, os.SEEK_END)
+            return file.read(20)
+    except FileNotFoundError:
+        return b""  # somebody's git has taken it away
+
+
+def _mtime(path: str) -> float | None:
+    try:
+        return os.stat(path).st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def _remove(path: str) -> None:

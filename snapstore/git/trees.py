@@ -123,8 +123,9 @@ class Trees:
         data = b"".join([b"%s %s\0%s" % (mode, name, oid) for name, (mode, oid) in entries.items()])
         oid = object_id(TREE, data)
         if oid != base:
-            # A folder built from nothing may be one that was borrowed with the user's packs.
-            if base != EMPTY_TREE or not self._objects.contains(oid, fresh=False):
+            # A folder built from nothing may be one that was borrowed with the user's packs. That it is stored is not
+            # enough: it may be garbage that a git is about to remove (timeline/held.py).
+            if base != EMPTY_TREE or not self._objects.is_borrowed(oid):
                 writer.add(TREE, data, oid)
                 self._written[oid] = entries
             else:

@@ -10,7 +10,8 @@ from snapstore.errors import Remote as RemoteError
 from snapstore.errors import Unsafe
 from snapstore.git import bundle, notes
 from snapstore.git.bundle import is_bundle, read_header
-from snapstore.git.objects import EMPTY_TREE
+from snapstore.git.missing import reached
+from snapstore.git.objects import COMMIT, EMPTY_TREE
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
     check_told,
@@ -91,7 +92,8 @@ def pull(
         refs = read_header(remote.url).refs
         if joining is None and not check_project(store, refs, remote.url):
             raise Unsafe(f"{remote.url} is no store's", "Make one with `snapstore export FILE`.")
-        refs, incoming = bundle.read(remote.url, store.shadow.objects, haves(store), progress=progress)
+        tips = [*haves(store), *store.shadow.refs.list("refs/").values()]
+        refs, incoming = bundle.read(remote.url, store.shadow.objects, list(dict.fromkeys(tips)), progress=progress)
         with incoming:
             return _take_in(store, remote, refs, incoming, joining or {})
     from snapstore.git.transport import open_remote
@@ -120,8 +122,10 @@ def pull(
 
 def _wanted(store: Store, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
     """What to ask for, and what we have."""
-    contains = store.shadow.objects.contains
-    return [oid for _, oid in interesting(refs) if not contains(oid, fresh=False)], haves(store)
+    tips = haves(store)
+    there = [oid for _, oid in interesting(refs)]
+    held = reached(store.shadow.objects, tips, there)
+    return [oid for oid in there if oid not in held], tips
 
 
 def _take_in(
@@ -130,18 +134,46 @@ def _take_in(
     """Makes what was fetched count, in one journal entry."""
     this_machine(store)  # made before, not in the middle
     with store.changing():
-        contains = store.shadow.objects.contains
-        fresh = [oid for oid in incoming.ids if not contains(oid, fresh=False)]  # a server may send more than was asked
-        pack = incoming.accept()
+        objects = store.shadow.objects
+        fresh = _fresh(store, incoming.ids)
+        _must_be_held(store, incoming)
+        packs = incoming.accept_all()
         try:
-            return _Taking(store, remote, refs, files, fresh).run()
+            pulled = _Taking(store, remote, refs, files, fresh).run()
         except BaseException:
+            # Only the `.keep` goes, and not while a change is pending that needs the pack: the next run finishes it.
             if not store.journal.pending():
-                store.shadow.objects.discard(pack)
-                pack = None
+                for pack in packs:
+                    objects.give_up(pack)
             raise
-        finally:
-            store.shadow.objects.release(pack)
+        for pack in packs:
+            objects.release(pack)
+        return pulled
+
+
+def _fresh(store: Store, ids: list[bytes]) -> list[bytes]:
+    """Of what came in, what is new here: a server may send more than was asked. What is left of a pull that failed is
+    stored, and new all the same."""
+    objects = store.shadow.objects
+    stored = {oid for oid in ids if objects.contains(oid, fresh=False)}
+    commits = {oid for oid in stored if objects.header(oid)[0] == COMMIT}
+    if commits:
+        stored -= commits - reached(objects, store.shadow.refs.list("refs/").values(), commits)
+    return [oid for oid in ids if oid not in stored]
+
+
+def _must_be_held(store: Store, incoming: Incoming) -> None:
+    """What came in builds on what we had when it was fetched, without the lock. Raises Remote where refs no longer lead
+    to that: then it may be gone at any moment. Former records are held by the reflog, for git too."""
+    refs, builds_on = store.shadow.refs, incoming.builds_on
+    tips = set(refs.list("refs/").values())
+    if any(oid not in tips for oid in builds_on):
+        tips |= {oid for rows in refs.logged().values() for _, old, new in rows for oid in (old, new)}
+    held = reached(store.shadow.objects, tips, builds_on)
+    if any(oid not in held for oid in builds_on):
+        raise RemoteError(
+            "branches of this store went away while it was pulled into", "Nothing was changed; try again."
+        )
 
 
 class _Taking:

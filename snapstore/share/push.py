@@ -152,6 +152,7 @@ class _Attempt:
         self._me = this_machine(store)
         self._seconds = max(0, int(store.clock()))
         self._ancestry = Ancestry(store)
+        self._brought: set[bytes] = set()
         self.refs: dict[str, bytes] = {}
         self.survey = Survey(store, {})
 
@@ -206,18 +207,25 @@ class _Attempt:
 
     def _bring_in(self, refs: Mapping[str, bytes]) -> bool:
         """What machines say of themselves, and the records: a push adds to them. Says whether anything was lacking."""
-        contains = self._shadow.objects.contains
+        store = self._store
         wanted = {ref: oid for ref, oid in refs.items() if ref == notes.REF or ref.startswith(PREFIX)}
-        lacking = [oid for oid in wanted.values() if not contains(oid, fresh=False)]
+        # What is stored and no ref leads to may lack parts, or be removed by a gc at any moment.
+        held = missing.reached(self._shadow.objects, haves(store), wanted.values()) | self._brought
+        lacking = [oid for oid in wanted.values() if oid not in held]
         if not lacking:
             return False
-        store = self._store
+        self._brought.update(lacking)  # once is enough: a server may have gone back to what no ref here will lead to
         with self._connection.fetch(lacking, haves(store), self._shadow.objects) as incoming, store.changing():
             pack = incoming.accept()
-            moves = machine_moves(store, wanted, self._ancestry)
-            moves += latest_moves(store, self._remote, wanted.get(notes.REF))
-            if moves:
-                store.journal.carry_out(moves, {}, what="look at a remote")
+            try:
+                moves = machine_moves(store, wanted, self._ancestry)
+                moves += latest_moves(store, self._remote, wanted.get(notes.REF))
+                if moves:
+                    store.journal.carry_out(moves, {}, what="look at a remote")
+            except BaseException:
+                if not store.journal.pending():
+                    self._shadow.objects.give_up(pack)
+                raise
             self._shadow.objects.release(pack)
         return True
 

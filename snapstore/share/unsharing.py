@@ -105,8 +105,16 @@ class _Replacing:
         self._gone = {bytes.fromhex(commit) for commit in known.gone}
         self._reach = reach
         self._me = this_machine(store).id
+        self._packs: list[str | None] = []  # what no ref leads to, kept until it is sent
 
     def run(self) -> None:
+        try:
+            self._run()
+        finally:
+            for pack in self._packs:
+                self._shadow.objects.give_up(pack)
+
+    def _run(self) -> None:
         from snapstore.git.transport import open_remote
 
         with open_remote(self._remote.url) as connection:
@@ -167,7 +175,7 @@ class _Replacing:
             return None
         if not shadow.objects.contains(old):
             with connection.fetch([old], haves(self._store), shadow.objects) as incoming, self._store.changing():
-                shadow.objects.release(incoming.accept())
+                self._packs.append(incoming.accept())
         new, gone = self._new, self._gone
         ours = shadow.refs.read(notes.REF)
         own = shadow.commit(ours).tree if ours is not None else None
@@ -187,7 +195,7 @@ class _Replacing:
             made = shadow.trees.rewrite(writer, EMPTY_TREE, entries)
             seconds = max(0, int(self._store.clock()))
             result = shadow.notes_commit(writer, made, seconds)
-            shadow.objects.release(shadow.objects.finish(writer))
+            self._packs.append(shadow.objects.finish(writer))
         return result
 
     def _send(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> None:

@@ -10,7 +10,7 @@ import shlex
 import stat
 
 from snapstore.errors import Busy
-from snapstore.git.refs import files_below
+from snapstore.git.reflogs import files_below
 from snapstore.worktree.gitindex import IndexUnreadable, read_index
 
 TYPE_CHECKING = False

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from snapstore.git.objects import FOLDER, Entry
+from snapstore.git.objects import FOLDER, Entry, Missing
 from snapstore.git.packwriter import ForgetfulWriter
+from snapstore.timeline.held import Held
 from snapstore.worktree.blobs import NEVER, OTHERS, SPECIAL, UNREADABLE, Blobs, LeftOut
 from snapstore.worktree.borrow import Borrow, NotBorrowable
 from snapstore.worktree.gitindex import IndexUnreadable, index_mark, read_index
@@ -17,7 +18,7 @@ from snapstore.worktree.never import never_in
 from snapstore.worktree.platform import collector_paused
 from snapstore.worktree.rules import RuleReader
 from snapstore.worktree.scan import Found, Scan
-from snapstore.worktree.statcache import scans_in
+from snapstore.worktree.statcache import YOUNG, scans_in
 from snapstore.worktree.walk import FOLDER_ERRORS, GONE_ERRORS
 
 TYPE_CHECKING = False
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from snapstore.worktree.statcache import FileStat
     from snapstore.worktree.usergit import UserRepo
 
+_NO_BLOB = bytes(20)  # an id that no file has
+
 
 class Capture:
     """What is on disk now, in objects that are written but not yet visible."""
@@ -39,7 +42,9 @@ class Capture:
         store.shadow.objects.refresh()
         store.shadow.trees.start()
         self.writer = ForgetfulWriter() if forget else store.shadow.objects.writer()
-        self._blobs = Blobs(store.root, store.shadow.objects, self.writer)
+        self.held = Held(store)
+        self._only_looks = forget
+        self._blobs = Blobs(store.root, self.writer, None if forget else self.held)
         self._never, self._kept = store.never(), store.kept()
         self.disk: bytes | None = None  # the tree of everything on disk, as far as we know it
         self.found = Found()
@@ -53,6 +58,9 @@ class Capture:
         if scans_in(cache.coverage) < at_least:
             cache.drop()
             cache.load()
+        self.held.trust(reference)
+        if cache.coverage is not None and not self._only_looks and not self.held.has_tree(cache.tree):
+            self._read_again(reference)
         if cache.coverage is None and reference is not None:
             cache.seed(reference, self._trees.walk(reference))
         home = os.fsencode(os.path.expanduser("~"))
@@ -72,6 +80,26 @@ class Capture:
             return self._scan(repo, home, borrow, unseen)
         except NotBorrowable:  # known only when linking was tried: everything is read after all
             return self._scan(repo, home, None, unseen)
+
+    def _read_again(self, reference: bytes | None) -> None:
+        """No ref is known to lead to the tree that the cache speaks of, so its objects may be about to go: what it has
+        beyond the reference is read and stored again. That is rare: the tree is that of a branch, or of the disk's own
+        ref, unless somebody removed those."""
+        cache = self._store.cache
+        try:
+            differing = list(self._trees.diff(reference, cache.tree)) if reference is not None else []
+        except Missing:  # gone already
+            reference = None
+        if reference is None:
+            cache.drop()
+            cache.load()
+            return
+        for path, ours, theirs in differing:
+            if ours is not None:
+                cache.files[path] = (YOUNG, 0, 0, 0, 0, *ours)
+            elif theirs is not None:
+                cache.files[path] = (YOUNG, 0, 0, 0, 0, theirs[0], _NO_BLOB)
+        cache.tree = reference
 
     def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None, unseen: dict[bytes, Entry]) -> bytes:
         store, cache = self._store, self._store.cache
@@ -142,7 +170,8 @@ class Capture:
         """Named paths are part of what is known of the disk from now on. `result` is what they make of `base`: with
         one session at work that is the disk's tree too, and nothing is rewritten twice."""
         tree = self._store.cache.load_tree()
-        if tree is not None:
+        self.held.trust(base)
+        if tree is not None and self.held.has_tree(tree):  # else the next scan looks itself
             self.disk = result if tree == base else self._trees.rewrite(self.writer, tree, states)
 
     def remember(self) -> None:

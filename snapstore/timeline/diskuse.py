@@ -15,8 +15,8 @@ from snapstore.git.extents import Extents
 from snapstore.git.housekeeping import is_linked
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT, FOLDER, GITLINK, TREE
+from snapstore.timeline.held import DISK_REF
 from snapstore.timeline.nodes import path_json
-from snapstore.timeline.recorder import DISK_REF
 from snapstore.timeline.status import folder_size
 
 TYPE_CHECKING = False

@@ -18,14 +18,14 @@ from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.purge import Purge, refuse_writers, sweep
-from snapstore.git.refs import files_below
+from snapstore.git.reflogs import files_below
 from snapstore.git.repack import Repack
 from snapstore.git.rewrite import Rewrite, peel
 from snapstore.timeline import byhand, config, former
 from snapstore.timeline.documents import encode
 from snapstore.timeline.forgotten import Forgotten
+from snapstore.timeline.held import DISK_REF
 from snapstore.timeline.meant import Meant
-from snapstore.timeline.recorder import DISK_REF
 from snapstore.timeline.remapping import Remapping
 from snapstore.timeline.scrubbing import scrub_of
 from snapstore.timeline.without import WithoutPaths, WithoutTurn
@@ -230,7 +230,7 @@ class Forgetting:
         except BaseException:
             if not self._store.journal.pending():
                 header.never_capture, header.config = known
-                self._shadow.objects.discard(pack)
+                self._shadow.objects.give_up(pack)
                 sweep(self._shadow.objects)
             raise
         if cache is not None:

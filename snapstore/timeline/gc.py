@@ -8,6 +8,8 @@ import time
 
 from snapstore.errors import SnapstoreError
 from snapstore.git import housekeeping, packing, purge, receive
+from snapstore.git.missing import whole
+from snapstore.git.objects import Missing
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.repack import Repack, Result
 from snapstore.timeline import byhand, creation
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.store import Store
 
 _LOGGED_FOR = 86400  # seconds that the reflog of records is good for: it is there for `git fsck` alone
+_TRIES = 3
 _LOCKED_FOR = 60  # seconds; git holds a ref's lock for milliseconds
 
 
@@ -69,26 +72,21 @@ def collect(
         refuse_planted(store.shadow.git_dir)  # git is about to read its configuration
         way = packing.with_git(program, environment(store.shadow.git_dir), threads=threads)
     done = Collected(by="git" if program else "snapstore", dry_run=dry_run)
-    now = time.time()
+    pruned_grace = grace if pruned_grace is None else pruned_grace
+
+    def again() -> Repack:
+        return Repack(store.shadow.objects, older_than=time.time() - grace, packing=way, progress=progress)
+
     try:
-        with Repack(store.shadow.objects, older_than=now - grace, packing=way, progress=progress) as work:
-            # Every turn waits while the lock is held, so what takes its time is done before: it is looked at again.
-            known = roots(store)
-            with store.changing():
-                housekeeping.refuse_links(store.shadow.objects)
-                if not dry_run:
-                    done.leftovers = sweep(store)
-                    if store.shadow.refs.list(PRUNED):
-                        work.must_fit()
-                    done.expired = expire(store, grace if pruned_grace is None else pruned_grace)
-                    store.shadow.refs.forget_logged(int(now) - _LOGGED_FOR)
-                known = roots(store, known)
-                work.survey(known)
-            work.build()
-            if not dry_run:
-                with store.changing():
-                    work.install(roots(store, known))
-            done.packed = work.result
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                done.packed = _collected(store, again(), done, pruned_grace, careful=tries_left < _TRIES - 1)
+                break
+            except (Missing, packing.NotPacked):
+                # Somebody's git may have removed, just now, what nothing but a hint of ours led to (see `roots`), or
+                # moved objects from pack to pack under the eyes of the one that we had started. Nothing was changed.
+                if not tries_left:
+                    raise
     except OSError as error:
         raise failed(error) from error
     except SnapstoreError as error:
@@ -99,9 +97,34 @@ def collect(
     return done
 
 
-def roots(store: Store, known: Collection[bytes] = frozenset()) -> set[bytes]:
+def _collected(store: Store, repack: Repack, done: Collected, pruned_grace: float, *, careful: bool) -> Result:
+    with repack as work:
+        # Every turn waits while the lock is held, so what takes its time is done before: it is looked at again.
+        known = roots(store, careful=careful)
+        with store.changing():
+            housekeeping.refuse_links(store.shadow.objects)
+            if not done.dry_run:
+                done.leftovers += sweep(store)
+                if store.shadow.refs.list(PRUNED):
+                    work.must_fit()
+                done.expired += expire(store, pruned_grace)
+                store.shadow.refs.forget_logged(int(time.time()) - _LOGGED_FOR)
+            known = roots(store, known, careful=careful)
+            work.survey(known)
+        work.build()
+        if not done.dry_run:
+            with store.changing():
+                work.install(roots(store, known, careful=careful))
+        return work.result
+
+
+def roots(store: Store, known: Collection[bytes] = frozenset(), *, careful: bool = False) -> set[bytes]:
     """Everything that refers to objects. To be told the truth call it under the lock: a change that was cut short is
-    finished then, so the journal refers to nothing. Whether the `known` ones are there is not asked again."""
+    finished then, so the journal refers to nothing. Whether the `known` ones are there is not asked again.
+
+    Besides refs there are hints: the tree of the cache, reflogs, open turns. Mostly refs lead to the same objects, and
+    where they do not, a git of somebody's may remove them at any moment, or some of them. With `careful` a hint counts
+    only when all that it leads to is there."""
     refs = store.shadow.refs
     store.shadow.objects.refresh()
     found = set(refs.list("refs/").values())
@@ -116,6 +139,8 @@ def roots(store: Store, known: Collection[bytes] = frozenset()) -> set[bytes]:
             maybe.update(_named_in([turn.before, *turn.captured_by_others]))
     # These only help: one whose object went long ago is no fault of the store.
     contains = store.shadow.objects.contains
+    if careful:
+        return found | whole(store.shadow.objects, maybe - found)
     return found | {oid for oid in maybe if oid in known or contains(oid, fresh=False)}
 
 

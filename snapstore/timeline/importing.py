@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.git.objects import Entry
-    from snapstore.git.odb import Objects
     from snapstore.git.trees import Change
     from snapstore.timeline.conversation import AgentSession
     from snapstore.timeline.recorder import Record
@@ -233,13 +232,6 @@ class _Keeping(ForgetfulWriter):
         return super().add(kind, data, oid)
 
 
-class _Nothing:
-    """A store that holds no object yet."""
-
-    def contains(self, oid: bytes, *, fresh: bool = True) -> bool:
-        return False
-
-
 def read_files(root: bytes, paths: Iterable[bytes]) -> dict[bytes, bytes | str | None]:
     """What is at some paths below a root: bytes, None for nothing, or in words why it is not for us. No link is
     followed."""
@@ -260,9 +252,8 @@ def _read(root: bytes, path: bytes) -> bytes | str | None:
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     writer = _Keeping()
-    objects: Objects = _Nothing()  # type: ignore[assignment]
     try:
-        taken = Blobs(root, objects, writer).take(path)
+        taken = Blobs(root, writer).take(path)
     except LeftOut as why:
         return str(why.args[0])
     if taken is None:

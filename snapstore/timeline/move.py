@@ -144,7 +144,7 @@ class Mover:
         return found == move.found or (move.found is None and isinstance(found, str))
 
     def _discard(self) -> None:
-        """Removes what was saved for a move that came to nothing; never what a ref or the journal may need."""
+        """Lets go of what was saved for a move that came to nothing; never of what a ref or the journal may need."""
         refs, plan = self._shadow.refs, self._plan
         try:
             needed = self._store.journal.pending() or refs.read(f"refs/snapstore/cursor/{plan.session}") != plan.start
@@ -152,7 +152,7 @@ class Mover:
         except (OSError, SnapstoreError):
             needed = True
         if not needed:
-            self._shadow.objects.discard(self._saved.pack)
+            self._shadow.objects.give_up(self._saved.pack)
 
     def preview(self) -> dict[str, Any]:
         """What the move would do. Every path and object is checked; conflicts are part of the answer."""

@@ -10,6 +10,7 @@ from snapstore.git import commits, housekeeping, notes
 from snapstore.git.objects import COMMIT, EMPTY_TREE, TREE
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.documents import SessionState, encode
+from snapstore.timeline.held import DISK_REF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     Record = dict[str, Any] | Callable[[], dict[str, Any]]
 
-DISK_REF = "refs/snapstore/disk"
 MAIN = "main"
 
 # Where a session's nodes can hang: `<prefix><session>/…`. Taken out of the list or deleted, their numbers stay theirs.
@@ -57,6 +57,7 @@ class Recorder:
         self._on = value if isinstance(value, str) and value not in foreign.refs else None
         self.cursor = self._start
         self.tree = store.shadow.commit(self._start).tree if self._start else None
+        capture.held.trust(self.tree)
         self._state = store.documents.session(session) or self._state_from_refs()
         self._seq: int | None = None  # the last number given; found out when one is needed
         self._left = self._state.branch  # a new branch keeps the one it leaves in the list
@@ -89,6 +90,9 @@ class Recorder:
         trailers["Seq"] = self._seq
         if agent:
             trailers["Agent"] = agent
+        changes = list(changes)
+        # What came from another tree, of another session or branch, may be held by nothing that stays.
+        self._capture.held.keep(self._writer, ((path, new) for path, _, new in changes))
         listed = [(letter(change), change[0]) for change in changes]
         text = commits.message(subject, listed, trailers)
         parents = [self.cursor] if self.cursor else []
@@ -197,13 +201,13 @@ class Recorder:
         return Scrub(self._store.root, Never(patterns).matches, patterns)
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
-        """Removes the pack of a step that came to nothing; never one that a ref or the journal may need."""
+        """Lets go of the pack of a step that came to nothing; never of one that a ref or the journal may need."""
         try:
             needed = self._store.journal.pending() or any(self._refs.value(name) == new for name, _, new in moves)
         except (OSError, SnapstoreError):
             needed = True
         if not needed:
-            self._store.shadow.objects.discard(pack)
+            self._store.shadow.objects.give_up(pack)
 
     def _afterwards(self, work: Callable[[], object]) -> None:
         """What only saves time later must not make a recorded turn look failed: a full disk is met here first."""

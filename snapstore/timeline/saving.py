@@ -9,6 +9,7 @@ from snapstore.git import commits
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, TREE
 from snapstore.git.shadow import SNAPSTORE
 from snapstore.timeline.capture import Capture
+from snapstore.timeline.held import Held
 from snapstore.timeline.plan import SAFETY
 from snapstore.timeline.recorder import letter
 from snapstore.worktree.blobs import Blobs, LeftOut
@@ -57,9 +58,10 @@ class _Saver:
         """Whether whatever the move replaces could be brought back from the store, and what it writes is in it."""
         if any(move.merged is not None for move in self._plan.paths):
             return False
-        contains = self._shadow.objects.contains
-        ids = [move.found[1] for move in self._plan.changing if isinstance(move.found, tuple)]
-        return all(contains(oid, fresh=False) for oid in ids)
+        held = Held(self._store)
+        held.trust(self._shadow.commit(self._plan.start).tree)
+        found = [(move.path, move.found[1]) for move in self._plan.changing if isinstance(move.found, tuple)]
+        return all(held.has(path, oid, large=True) for path, oid in found)
 
     def run(self) -> Saved:
         plan, saved = self._plan, Saved()
@@ -67,12 +69,13 @@ class _Saver:
         writer = capture.writer
         try:
             disk = self._look_at_all(capture) if plan.exact else None
-            blobs = Blobs(self._store.root, self._shadow.objects, writer)
+            capture.held.trust(self._shadow.commit(plan.start).tree)
+            blobs = Blobs(self._store.root, writer, capture.held)
             for move in plan.paths:
                 if move.merged is not None:
                     writer.add(BLOB, move.merged)
                 if isinstance(move.found, tuple) and move.found[1] not in writer:
-                    self._save_file(blobs, move)
+                    self._save_file(capture.held, blobs, move)
             if plan.saves:
                 self._hold(writer, disk, saved)
             saved.pack = self._shadow.objects.finish(writer)
@@ -87,9 +90,9 @@ class _Saver:
             raise stale("files changed since the plan was made")
         return disk
 
-    def _save_file(self, blobs: Blobs, move: PathMove) -> None:
+    def _save_file(self, held: Held, blobs: Blobs, move: PathMove) -> None:
         assert isinstance(move.found, tuple)
-        if self._shadow.objects.contains(move.found[1], fresh=False):
+        if held.has(move.path, move.found[1], large=True):
             return
         try:
             taken = blobs.take(move.path)

@@ -15,8 +15,15 @@ from snapstore.worktree.platform import READ_FLAGS, file_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.git.odb import Objects
+    from typing import Protocol
+
     from snapstore.git.packwriter import PackWriter
+
+    class Held(Protocol):
+        """Knows which blobs need not be stored again (timeline/held.py)."""
+
+        def has(self, path: bytes, oid: bytes, *, large: bool = False) -> bool: ...
+
 
 TRIES = 3
 _FILE_ERRORS = (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL)
@@ -40,23 +47,23 @@ class LeftOut(Exception):
 
 
 class Blobs:
-    """Stores files of one root. Nothing is visible in the store before the writer is finished."""
+    """Stores files of one root. Nothing is visible in the store before the writer is finished. Without `held` every
+    file is stored."""
 
-    def __init__(self, root: bytes, objects: Objects, writer: PackWriter) -> None:
+    def __init__(self, root: bytes, writer: PackWriter, held: Held | None = None) -> None:
         self._prefix = root.rstrip(b"/") + b"/"
-        self._objects = objects
+        self._held = held
         self._writer = writer
 
     def take(self, path: bytes, known: bytes | None = None, limit: int = 0) -> tuple[Entry, os.stat_result] | None:
         """The file's entry and the stat it was read under; None when there is no file at that path. A file larger
         than `limit` (if any) is not read.
 
-        `known` is a blob the caller expects to find and knows to be stored: it is then not looked up again.
+        `known` is a blob the caller expects to find and knows to be held by a ref: it is then not looked up again.
         """
-        full = self._prefix + path
         for _ in range(TRIES):
             try:
-                read = self._read(full, known, limit)
+                read = self._read(path, known, limit)
             except (FileNotFoundError, NotADirectoryError):
                 return None
             except SourceChanged:
@@ -71,12 +78,13 @@ class Blobs:
                 return None
             mode, content, st = read
             # Outside the try: an error of the store is not one of the file, which would merely be passed over.
-            oid = content if isinstance(content, Streamed) else self._store(content, known)
+            oid = content if isinstance(content, Streamed) else self._store(path, content, known)
             return (mode, bytes(oid)), st
         raise LeftOut(CHANGING)
 
-    def _read(self, full: bytes, known: bytes | None, limit: int) -> tuple[bytes, bytes, os.stat_result] | None:
+    def _read(self, path: bytes, known: bytes | None, limit: int) -> tuple[bytes, bytes, os.stat_result] | None:
         """Mode, content (or for a large file the blob it was streamed into) and stat; None for a folder."""
+        full = self._prefix + path
         st = os.lstat(full)
         if stat.S_ISLNK(st.st_mode):
             target = os.readlink(full)
@@ -95,7 +103,7 @@ class Blobs:
             if not stat.S_ISREG(st.st_mode):
                 raise SourceChanged  # replaced since the lstat
             if st.st_size > LARGE:
-                content: bytes = Streamed(self._stream(fd, st.st_size, known))
+                content: bytes = Streamed(self._stream(path, fd, st.st_size, known))
             else:
                 content = _read_all(fd, st.st_size)
                 if len(content) != st.st_size:
@@ -106,13 +114,13 @@ class Blobs:
         finally:
             os.close(fd)
 
-    def _store(self, data: bytes, known: bytes | None) -> bytes:
+    def _store(self, path: bytes, data: bytes, known: bytes | None) -> bytes:
         oid = object_id(BLOB, data)
-        if oid != known and oid not in self._writer and not self._objects.contains(oid, fresh=False):
+        if oid != known and oid not in self._writer and not (self._held is not None and self._held.has(path, oid)):
             self._writer.add(BLOB, data, oid)
         return oid
 
-    def _stream(self, fd: int, size: int, known: bytes | None) -> bytes:
+    def _stream(self, path: bytes, fd: int, size: int, known: bytes | None) -> bytes:
         if known is not None:  # perhaps only its stat changed: reading it costs less than deflating it
             digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
             while piece := os.read(fd, CHUNK):
@@ -120,11 +128,11 @@ class Blobs:
             if digest.digest() == known:
                 return known
             os.lseek(fd, 0, os.SEEK_SET)
-        return self._writer.add_stream(lambda count: os.read(fd, count), size, self._stored)
+        return self._writer.add_stream(lambda count: os.read(fd, count), size, lambda oid: self._is_held(path, oid))
 
-    def _stored(self, oid: bytes) -> bool:
+    def _is_held(self, path: bytes, oid: bytes) -> bool:
         try:
-            return self._objects.contains(oid, fresh=False)
+            return self._held is not None and self._held.has(path, oid, large=True)
         except OSError as error:
             raise Failed(f"the store cannot be read: {error.strerror}") from error
 

@@ -25,11 +25,11 @@ from struct import Struct
 from threading import Thread
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.housekeeping import BORROWED
+from snapstore.git.housekeeping import BORROWED, what_it_says
 from snapstore.git.objects import BLOB, EXECUTABLE, FILE, Entry, object_id
 from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
-from snapstore.git.packwriter import sync_folder
+from snapstore.git.packwriter import new_name, remove_quietly, sync_folder, write_keep
 from snapstore.worktree import gitconfig, usergit
 from snapstore.worktree.conversions import read_conversions
 from snapstore.worktree.gitindex import IndexUnreadable, read_index
@@ -194,8 +194,7 @@ class Borrow:
                     raise FileNotFoundError(f"{len(wanted)} objects are missing")
             _sync_linked(made)
         except OSError as error:
-            for path in made:
-                os.unlink(path)
+            _let_go(made)
             raise NotBorrowable(str(error)) from None
         finally:
             objects.reload()
@@ -305,11 +304,16 @@ class _Source:
         return wanted - loose
 
     def _link_pack(self, base: str, objects: Objects, made: list[str]) -> None:
-        target = f"{objects.pack_folder}/{os.path.basename(base)}"
+        for pack in objects.packs():
+            if os.path.samefile(f"{pack.base}.pack", f"{base}.pack"):  # linked before
+                if what_it_says(f"{pack.base}.keep") == BORROWED.encode():
+                    return
+                raise FileExistsError(f"{pack.base}.pack is linked, and not kept")
+        # A name of its own: a pack of that name may be here already, and a `.keep` must not come to a pack later.
+        target = new_name(objects.pack_folder)
         # The index last: only with it does a pack count. `.keep` spares it any repacking.
-        with open(f"{target}.keep", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            file.write(BORROWED)
         made.append(f"{target}.keep")
+        write_keep(target, BORROWED.encode())
         for suffix in (".pack", ".idx"):
             _link(base + suffix, target + suffix)
             made.append(target + suffix)
@@ -322,6 +326,16 @@ class _Source:
 
     def close(self) -> None:
         self._objects.close()
+
+
+def _let_go(made: list[str]) -> None:
+    """Takes back what was linked, as far as nobody can count on it: loose objects, and a pack without its index. A pack
+    with its index was visible with `.keep`: a git may have deleted other copies of what is in it. It stays, without the
+    `.keep`, and takes no room while it is the user's too; a later gc collects it."""
+    for path in made:
+        stem, _, suffix = path.rpartition(".")
+        if suffix not in ("pack", "idx") or f"{stem}.idx" not in made:
+            remove_quietly(path)
 
 
 def _link(source: str, target: str) -> None:

@@ -128,14 +128,24 @@ class FolderConnection(Connection):
                 raise Corrupt(f"what would be pushed is not whole: {error.message}", hint, **error.details) from None
             base = incoming.accept(KEPT)
             try:
+                _must_be_kept(base)
+                self._must_be_held(theirs, incoming.builds_on)
                 return move(self.address.path, going, offered.refs, atomic=atomic)
             finally:
+                # Whether the refs moved or not, the pack itself stays: a git there may count on it by now.
                 theirs.release(base)
         except (Failed, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else error.message.rpartition(": ")[2]
             raise Remote(f"{self.address.path} cannot be written: {why}", "Mend the cause, then push again.") from None
         finally:
             theirs.close()
+
+    def _must_be_held(self, theirs: Objects, builds_on: Sequence[bytes]) -> None:
+        """What is sent builds on what refs led to when we began. Raises Remote where they do no longer: a gc there may
+        remove it at any moment."""
+        tips = set(Refs(self.address.path).list("refs/").values())
+        if not tips.issuperset(builds_on) and not missing.reached(theirs, tips, builds_on).issuperset(builds_on):
+            raise Remote(f"refs went away in {self.address.path} meanwhile", "Nothing was pushed; push again.")
 
 
 class Guarded(Objects):
@@ -211,8 +221,15 @@ def _plain_config(text: str) -> bool:
     return True
 
 
+def _must_be_kept(base: str | None) -> None:
+    """A push that was stopped for minutes may have been taken for a dead one, and its objects for garbage."""
+    if base is not None and not os.path.exists(f"{base}.keep"):
+        raise Failed("the push took too long, and what it sent may be gone: try again")
+
+
 def _sweep(folder: str) -> None:
-    """A push that was killed between its objects and its refs has left the word that keeps gc off them."""
+    """A push that was killed between its objects and its refs has left the word that keeps gc off them. Only that word
+    goes, never the pack: a git may have left its objects out of a newer pack meanwhile."""
     for name in os.listdir(folder):
         if name.endswith(".keep"):
             path = f"{folder}/{name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from snapstore.git.missing import ancestors
+from snapstore.git.missing import ancestors, reached
 from snapstore.git.transports.pktline import AGENT, FLUSH, packet, packets, read_packet
 
 TYPE_CHECKING = False
@@ -35,8 +35,9 @@ class Negotiation:
         self.wants = b"".join(packet(line.encode() + b"\n") for line in lines) + FLUSH
         self.shared: list[bytes] = []
         self._shared: set[bytes] = set()
-        # What it offers and we have is common for certain, and needs no walk.
-        common = dict.fromkeys(oid for oid in offered.refs.values() if into.contains(oid, fresh=False))
+        # What it offers and our refs lead to is common for certain, and is said first. That it is stored here is not
+        # enough: what is left of a failed fetch may lack parts, and a gc may remove it while we talk.
+        common = dict.fromkeys(reached(into, tips := list(tips), offered.refs.values()))
         self._haves = _each_once(common, ancestors(into, [*common, *tips], self._shared))
         self._round = _FIRST_ROUND
         self._vain = 0

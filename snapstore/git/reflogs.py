@@ -1,0 +1,75 @@
+"""Reflogs, as git writes and reads them: what a ref led to before stays reachable for a while, for git as well."""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Rows = list[tuple[int, bytes, bytes]]  # when, from what, to what
+
+RENAMED = "snapstore: renamed"  # says that a line only helps while a ref gets another name (`Refs.update_all`)
+
+
+def append(path: str, old: bytes, new: bytes, why: str) -> None:
+    line = f"{old.hex()} {new.hex()} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\t{why}\n"
+    with open(path, "a", encoding="ascii", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+        file.write(line)
+
+
+def read(git_dir: str) -> dict[str, Rows]:
+    """The rows by ref. A line that cannot be read is passed over, and so is one that only helped while a ref got
+    another name: a ref leads to the same, or is meant to do so no longer."""
+    found: dict[str, Rows] = {}
+    top = f"{git_dir}/logs"
+    for path in files_below(top):
+        with open(path, "rb") as file:
+            rows = [_row(line) for line in file if not _is_of_renaming(line)]
+        found[path[len(top) + 1 :]] = [row for row in rows if row is not None]
+    return found
+
+
+def forget(git_dir: str, before: int) -> None:
+    """Drops the lines from before a moment, and those that only helped while a ref got another name. Whoever reads the
+    file meanwhile has the old or the new one."""
+    for path in files_below(f"{git_dir}/logs"):
+        with open(path, "rb") as log:
+            lines = log.readlines()
+        kept = [line for line in lines if not _is_over(line, before)]
+        if len(kept) < len(lines):
+            with open(f"{path}.lock", "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+                file.writelines(kept)
+            os.rename(f"{path}.lock", path)
+
+
+def _is_over(line: bytes, before: int) -> bool:
+    row = _row(line)
+    return row is None or row[0] < before or _is_of_renaming(line)
+
+
+def _is_of_renaming(line: bytes) -> bool:
+    return line.rstrip().endswith(b"\t" + RENAMED.encode())
+
+
+def _row(line: bytes) -> tuple[int, bytes, bytes] | None:
+    head, _, _ = line.partition(b"\t")
+    try:
+        return int(head.split()[-2]), bytes.fromhex(head[:40].decode()), bytes.fromhex(head[41:81].decode())
+    except (ValueError, IndexError):
+        return None
+
+
+def files_below(top: str) -> Iterator[str]:
+    """Every file below a folder, if it is there. One that cannot be listed is no empty one: a gc that took it for that
+    would take what its refs lead to for garbage."""
+
+    def fail(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise error
+
+    for folder, _, names in os.walk(top, onerror=fail):
+        for name in names:
+            yield f"{folder}/{name}"
