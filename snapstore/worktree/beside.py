@@ -4,7 +4,7 @@ The files that will be replaced are synced with them, and then the journal marks
 mark can a temporary hold something that is not ours: a file swaps places with its temporary, and whatever was saved
 there in that moment comes out. A temporary found without the mark is always ours, complete or torn by a power cut, and
 is deleted. With the mark, every byte of ours was on disk, so a temporary with other bytes is somebody's (tests:
-test_power_cuts.py, test_exchange.py).
+test_powercut.py, test_exchange.py).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ The objects come in by hard links, so that the user's own gc cannot take them aw
 `reset --hard`, reflog expiry and `gc --prune=now` a shadow on alternates lacked a tree.
 
 What is linked is synced, each file by itself or many at once: git does not sync its loose objects, nor every pack, and
-a store that rests on them would be unusable after a power cut (test_power_cuts.py).
+a store that rests on them would be unusable after a power cut (test_powercut.py).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ a rename. What a torn write leaves does not match its checksum, and then nothing
 The first word is the state. `open`: no file of the user has been touched; only temporaries may lie beside them. `safe`:
 all temporaries are on disk, so files may have swapped places (beside.py). `done` and `void`: it is over. Every change
 of the word is synced. An undo whose `done` was lost in a power cut would be carried out a second time, over what the
-user saved since (test_power_cuts.py).
+user saved since (test_powercut.py).
 """
 
 from __future__ import annotations

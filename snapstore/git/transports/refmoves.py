@@ -6,7 +6,7 @@ mark, which lists their refs and which the living maker has locked: so the next 
 without guessing by the clock. One mark for all of a push: there may be more refs than files that a process may open.
 
 The mark and the files that locks are links to are on disk before the first lock is, and go after it: a power cut leaves
-no lock whose maker nobody knows. What has moved is on disk before success is reported (test_power_cuts.py).
+no lock whose maker nobody knows. What has moved is on disk before success is reported (test_powercut.py).
 
 Several refs do not move in one instant, here as in git itself (its transactions rename one file after the other, and a
 loose ref hides what packed-refs says). A kill between two leaves each ref old or new, in the order that was asked for,
