@@ -64,7 +64,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def _run(*command: str | Path) -> None:
     done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        raise OSError(f"{' '.join(map(str, command))}: {(done.stderr + done.stdout).decode(errors='replace')}")
+        said = " ".join((done.stderr + done.stdout).decode(errors="replace").split())
+        raise OSError(f"{' '.join(map(str, command))}: {said}")
 
 
 class Disk:

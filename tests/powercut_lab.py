@@ -11,7 +11,8 @@ from pathlib import Path
 
 import faults
 from powercut import Disk, forked, in_private_mounts, mounted, points, stopped_at
-from powercut_scenarios import SCENARIOS, Scenario
+from powercut_scenario import Scenario
+from powercut_scenarios import SCENARIOS
 
 from snapstore.timeline.store import failed
 
