@@ -21,9 +21,11 @@ from helpers import (
 )
 from powercut_scenario import Scenario, differing
 from test_faults_matrix import NOW
+from test_import import NAME, SESSION, Told, written
 from test_move_faults import MOVES, NAMING, Whole, carry_out, lay_out, set_the_stage
 
 from snapstore import Store
+from snapstore.agents.importing import prepare
 from snapstore.errors import NoStore
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.documents import Documents
@@ -203,6 +205,24 @@ class EndUnsynced(Project):
             if side == "new":
                 assert_equal(store, tip(store, "s"), self.wanted)
         super().all_there(side)
+
+
+class ImportConversation(Project):
+    """A transcript of an agent becomes turns."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        chat = Told()
+        chat.prompt("write a module")
+        chat.created("src/a.py", "def f():\n    return 1\n")
+        chat.prompt("return two")
+        chat.edited("src/a.py", "return 1", "return 2")
+        write(self.root / "src/a.py", "def f():\n    return 2\n")
+        self._transcript = written(chat, self.root)
+
+    def act(self) -> None:
+        with self.opened() as store, prepare(self._transcript, "claude", SESSION, store.root, store.home) as found:
+            found.carry_out(store, NAME)
 
 
 # The first of all.
