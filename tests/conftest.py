@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,22 +39,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How many power cuts there were, by file system, and which commands failed."""
-    cuts: dict[str, list[int]] = {}
+    cuts: dict[str, Counter[str]] = {}
     failed: dict[tuple[str, str], int] = {}
     for reports in terminalreporter.stats.values():
         told = [report for report in reports if getattr(report, "when", "") == "call"]
         for name, value in (pair for report in told for pair in report.user_properties):
             if name == "power cuts":
-                kind, command, number, failures = value
-                total = cuts.setdefault(kind, [0, 0])
-                total[0] += number
-                total[1] += failures
+                kind, command, ends, failures = value
+                cuts.setdefault(kind, Counter()).update(ends)
                 if failures:
-                    failed[kind, command] = failures
+                    failed[kind, command] = failed.get((kind, command), 0) + failures
     if cuts:
         terminalreporter.section("power cuts")
-    for kind, (number, failures) in sorted(cuts.items()):
-        terminalreporter.write_line(f"{kind}: {number} cuts, {failures} failures")
+    for kind, ends in sorted(cuts.items()):
+        told = ", ".join(f"{number} {end}" for end, number in sorted(ends.items()))
+        failures = sum(number for (where, _), number in failed.items() if where == kind)
+        terminalreporter.write_line(f"{kind}: {ends.total()} cuts ({told}), {failures} failures")
     for (kind, command), failures in sorted(failed.items()):
         terminalreporter.write_line(f"  {kind}, {command}: {failures} failures")
 

@@ -26,7 +26,8 @@ NOTHING, OWN, FORMER = "", "bytes of their own", "what was there before the comm
 MEANWHILE = "bytes of their own, in the middle of the command"
 OWN_BYTES = b"saved by the user\n"
 
-
+# How a command may end before the cut. It refuses where a git that it started was killed, or where the disk is full.
+ENDS = {faults.DONE: "done", faults.REFUSED: "refused"}
 SEED = int(os.environ.get("POWERCUT_SEED", "15"))
 
 
@@ -56,12 +57,13 @@ class Tally:
     command: str
     kind: str
     cuts: int = 0
-    sides: collections.Counter[str] = field(default_factory=collections.Counter)
+    ends: collections.Counter[str] = field(default_factory=collections.Counter)  # of the command, before the cut
+    sides: collections.Counter[str] = field(default_factory=collections.Counter)  # of what was found afterwards
     failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        sides = ", ".join(f"{number} {side}" for side, number in sorted(self.sides.items()))
-        return f"{self.command}, {self.kind}: {self.cuts} cuts ({sides}), {len(self.failures)} failures"
+        told = ", ".join(f"{number} {what}" for what, number in sorted((self.ends + self.sides).items()))
+        return f"{self.command}, {self.kind}: {self.cuts} cuts ({told}), {len(self.failures)} failures"
 
 
 class Lab:
@@ -110,6 +112,7 @@ class Lab:
                 disk.cut()
                 disk.make_room()
             tally.cuts += 1
+            tally.ends[ENDS.get(struck.status, "killed")] += 1
             self._check(cut, struck.status == faults.DONE, saved, dice.random() < 0.1, tally)
 
     def _act(self) -> None:

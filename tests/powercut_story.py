@@ -63,6 +63,7 @@ class Story:
         for disk in self.disks:
             disk.cut()
         self.tally.cuts += 1
+        self.tally.ends["done"] += 1
         for home in (self.home, self.other_home, self.hub):
             age_locks(home)
         wrong = [name for name, value in self._state().items() if value != before[name]]

@@ -32,7 +32,7 @@ Cutting = Callable[..., None]
 
 def passed(tally: Tally, record_property: Callable[[str, object], None]) -> None:
     """None may fail. The counts go into the summary."""
-    record_property("power cuts", (tally.kind, tally.command, tally.cuts, len(tally.failures)))
+    record_property("power cuts", (tally.kind, tally.command, dict(tally.ends), len(tally.failures)))
     assert not tally.failures, f"{tally}\n" + "\n\n".join(one[-3000:] for one in tally.failures)
     assert tally.cuts > 0
 
