@@ -36,6 +36,19 @@ class Trace(Recording):
 
     lossy = True  # a sync that failed has lost the bytes for good; else they may still arrive
 
+    def not_synced(self, folder: bytes) -> None:
+        """Call it first: the files below a folder were written just before, and their writer did not sync them."""
+        place = self._node(folder)
+        assert place is not None and not self.changes
+        todo = [place]
+        while todo:
+            number = todo.pop()
+            node = self.nodes[number]
+            todo.extend(node.entries.values())
+            if node.kind == "f":
+                self.changes.append(Change("write", node=number, data=node.data))
+                node.data = b""
+
     def end(self) -> int:
         return len(self.changes)
 

@@ -15,14 +15,14 @@ import faults
 import pytest
 from helpers import needs_strace, on_disk, quick_folder, write
 from reordering import Trace
-from test_reordering import Sample, Scene, State, Tally
+from test_reordering import INITS, Sample, Scene, State, Tally
 
 pytestmark = needs_strace
 
 SYNCS = ("fsync", "fdatasync", "syncfs")
 QUICK = ["end", "undo", "gc"]
 DEEP = ["begin", "end", "end named", "undo", "redo", "goto", "switch", "restore", "exact goto", "redo of many"]
-DEEP += ["forced undo", "branch rename", "gc", "init"]
+DEEP += ["forced undo", "branch rename", "gc", *INITS]
 
 
 class Failed:
@@ -41,11 +41,11 @@ class Failed:
         again = self.trace.record(self._next_command, stage.folder / "log")
         assert again.status == faults.DONE, again
         self.trace.assert_true()
-        self.side = "old" if stage.verb == "init" and stage.look() is None else stage.side()
+        self.side = "old" if stage.verb in INITS and stage.look() is None else stage.side()
         self._assert_honest(self.side)
 
     def _next_command(self) -> None:
-        if self.stage.verb == "init" and self.stage.look() is None:
+        if self.stage.verb in INITS and self.stage.look() is None:
             return
         self.stage.opened().close()
 
@@ -75,7 +75,7 @@ class Failed:
         if at_once:
             self._assert_honest(side)
             return side
-        if self.stage.verb == "init" and self.done.status == faults.REFUSED and self.side == "new":
+        if self.stage.verb in INITS and self.done.status == faults.REFUSED and self.side == "new":
             assert "a power cut may take it away" in self.done.error["hint"]
             return side
         assert side == self.side, f"it was {self.side} before the power went, and is {side}"

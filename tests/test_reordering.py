@@ -17,32 +17,24 @@ from pathlib import Path
 import faults
 import pytest
 import reordering
-from helpers import Files, assert_whole, needs_strace, on_disk, quick_folder, write
+from helpers import Files, assert_whole, git_in, needs_strace, on_disk, quick_folder, write
 from reordering import ALL, FATES, NONE, SIZE, Node, Trace
 from test_faults_matrix import NOW
 from test_move_faults import Whole, age_locks, carry_out, lay_out, set_the_stage
 
 from snapstore import Session, Store
 from snapstore.errors import NoStore
+from snapstore.git.housekeeping import FOLD_AT
 from snapstore.timeline.gc import collect
 
 pytestmark = needs_strace
 
 State = dict[bytes, Node]
-TURNS = ["end", "end named"]
-QUICK = ["end", "end named", "undo", "redo", "gc", "init"]
-DEEP = [
-    *QUICK,
-    "goto",
-    "switch",
-    "revert",
-    "restore",
-    "ops undo",
-    "exact goto",
-    "forced undo",
-    "branch rename",
-    "begin",
-]
+TURNS = ["end", "end named", "end with packs put together"]
+INITS = ["init", "init in a checkout"]
+QUICK = ["end", "end named", "undo", "redo", "gc", *INITS]
+MOVES = ["goto", "switch", "revert", "restore", "ops undo", "exact goto", "forced undo"]
+DEEP = [*QUICK, *MOVES, "branch rename", "begin", "end with packs put together"]
 
 
 class Scene:
@@ -60,16 +52,23 @@ class Scene:
         self.work()  # all that it needs is loaded
         self.reset()
         self.trace = Trace(self.tops)
+        if verb == "init in a checkout":  # git syncs few of its objects by itself
+            self.trace.not_synced(os.fsencode(self.root / ".git/objects"))
+        self.begin = self.trace.end()
         done = self.trace.record(self.work, folder / "log")
         assert done.status == faults.DONE, done
         self.trace.assert_true()
         self.after = self.look()
 
     def _prepare(self) -> None:
-        if self.verb == "init":
+        if self.verb in INITS:
             write(self.root / "file", "a file")
             write(self.root / "folder/file", "another")
             self.home.mkdir()
+            if self.verb == "init in a checkout":
+                git_in(self.root, "init", "-q")
+                git_in(self.root, "add", ".")
+                git_in(self.root, "-c", "user.name=Ada", "-c", "user.email=a@b.c", "commit", "-qm", "first")
             return
         self.saved = lay_out(self.root, self.home)
         with self.opened() as store:
@@ -78,6 +77,12 @@ class Scene:
                 turn = session.begin("the next turn")
                 if self.verb == "end named":
                     turn.touch(self.root / "named", self.root / "deep/keep")
+                elif self.verb == "end with packs put together":
+                    packs = Path(store.shadow.objects.pack_folder)
+                    while len(list(packs.glob("*.pack"))) < FOLD_AT - 1:
+                        write(self.root / "one more", str(len(list(packs.glob("*.pack")))))
+                        self.saved[session.end().hex()] = on_disk(self.root)
+                        session.begin("one more")
                 write(self.root / "named", "new")
                 write(self.root / "deep/keep", "changed in the turn")
             else:
@@ -87,7 +92,7 @@ class Scene:
         return Store.open(self.root, home=str(self.home), clock=lambda: NOW)
 
     def work(self) -> None:
-        if self.verb == "init":
+        if self.verb in INITS:
             with Store.open(self.root, create=True, home=str(self.home), session="s", clock=lambda: NOW) as store:
                 store.session("s").take_baseline()
             return
@@ -95,7 +100,7 @@ class Scene:
             self._act(store, store.session("s"))
 
     def _act(self, store: Store, session: Session) -> None:
-        if self.verb == "end":
+        if self.verb in ("end", "end with packs put together"):
             session.end(replies=["done"])
         elif self.verb == "end named":
             session.end(scan=False, replies=["done"])
@@ -121,6 +126,10 @@ class Scene:
 
     def reset(self) -> None:
         reordering.lay_down(self.template, self.tops)
+        if self.verb == "init in a checkout":  # git's index knows the files that were just written
+            for name in ("file", "folder/file"):
+                os.utime(self.root / name, (NOW, NOW))
+            git_in(self.root, "update-index", "--refresh")
 
     def key(self, whole: Whole | None) -> object:
         return whole and whole.key()
@@ -161,7 +170,7 @@ class Scene:
         try:
             self.opened().close()
         except NoStore:
-            assert self.verb == "init"
+            assert self.verb in INITS
             assert on_disk(self.root) == {b"file": (b"100644", b"a file"), b"folder/file": (b"100644", b"another")}
             self.work()  # it can be made, whatever lies about
             with self.opened() as store:
@@ -176,7 +185,7 @@ class Scene:
 
     def assert_all_there(self) -> None:
         """Every turn ever taken restores to the byte, and another can be taken."""
-        if self.verb == "init":
+        if self.verb in INITS:
             return
         with self.opened() as store:
             session = store.session("s")
@@ -240,7 +249,7 @@ class Sample:
         self._known.add(digest.digest())
         return fresh
 
-    def everywhere(self, most: int) -> Iterator[tuple[int, str, State]]:
+    def everywhere(self, most: int, begin: int = 0) -> Iterator[tuple[int, str, State]]:
         """So many, a quarter of them from after the last change, the others from all moments alike."""
         end = self.trace.end()
         taken = 0
@@ -249,7 +258,7 @@ class Sample:
             taken += 1
             if taken >= max(most // 4, 1):
                 break
-        moments = {cut: self.at(cut) for cut in range(1, end)}
+        moments = {cut: self.at(cut) for cut in range(begin + 1, end)}
         while moments and taken < most:
             for cut in self.dice.sample(sorted(moments), len(moments)):
                 found = next(moments[cut], None)
@@ -295,7 +304,7 @@ def recover_from_all(verb: str, most: int, seed: int) -> None:
     tally = Tally(f"legal reorderings, {verb}")
     with scene(verb) as stage:
         end = stage.trace.end()
-        for number, (cut, word, state) in enumerate(Sample(stage.trace, seed).everywhere(most)):
+        for number, (cut, word, state) in enumerate(Sample(stage.trace, seed).everywhere(most, stage.begin)):
 
             def one(number: int = number, cut: int = cut, state: State = state) -> str:
                 side = stage.recover(state)

@@ -16,6 +16,7 @@ Anybody may run `git repack` or `git gc` on the repository at the same time. Thr
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from hashlib import sha1
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 TEMPORARY = "snapstore_"
 KEPT_BY = b"snapstore "  # what a `.keep` file of ours says, before the number of the process
 FLUSH_AT = 4 * CHUNK
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # what a sync of a folder may answer
 
 
 class SourceChanged(Exception):
@@ -253,11 +255,22 @@ class ForgetfulWriter(PackWriter):
 
 
 def sync_folder(path: str) -> None:
+    """Makes the names in a folder durable."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(fd)
+        sync_open_folder(fd)
     finally:
         os.close(fd)
+
+
+def sync_open_folder(fd: int) -> None:
+    """Some network file systems cannot sync a folder. There everything is synced, which takes longer."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+        os.sync()
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -20,13 +20,13 @@ visible until the old ones are gone: no `git repack` takes it away in between.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
 
 from snapstore.errors import Busy, Failed, Unsafe
 from snapstore.git.housekeeping import WORK, is_kept, is_linked, must_have_room
+from snapstore.git.locking import try_lock
 from snapstore.git.missing import between
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import new_name, sync_folder, write_keep
@@ -102,11 +102,14 @@ class Repack:
         except NotADirectoryError:
             raise Unsafe(f"{self.folder} is no folder", "It is not of our making: remove it.") from None
         try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(self.lock), os.lstat(self.folder)):  # else it went while we waited
+            # Else it went while we waited.
+            if try_lock(self.lock) and os.path.samestat(os.fstat(self.lock), os.lstat(self.folder)):
                 return True
-        except (BlockingIOError, FileNotFoundError):
+        except FileNotFoundError:
             pass
+        except BaseException:
+            os.close(self.lock)
+            raise
         os.close(self.lock)
         return False
 

@@ -16,6 +16,7 @@ import stat
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import CHUNK, EXECUTABLE, LINK
 from snapstore.git.odb import LARGE
+from snapstore.git.packwriter import sync_open_folder
 from snapstore.worktree import exchange
 from snapstore.worktree.descent import Descent, InTheWay
 from snapstore.worktree.moves import above
@@ -246,7 +247,7 @@ def sync_all(folders: Iterable[int], number: int) -> None:
         _sync_devices(sync, folders)
         return
     for fd in folders:
-        os.fsync(fd)
+        sync_open_folder(fd)
 
 
 def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:

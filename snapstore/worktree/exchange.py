@@ -1,8 +1,9 @@
 """Changing places: a new file and the one in its place are swapped in one step, and what came out is looked at before
 it goes. A rename alone would destroy whatever was saved since the last look, and so would an unlink.
 
-Linux and macOS have a call for it, which Python lacks; not every file system does. Where there is none, a plain rename
-is as near as one can get.
+Linux and macOS have a call for it, which Python lacks; not every file system does. Where there is none, a new file is
+put in place by a hard link, which replaces nothing; for the replacement of a file a plain rename right after the last
+look is as near as one can get (test_poor_file_systems.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 # By the name of the call: the flags for "swap" and for "only where nothing is".
 _CALLS = {"renameat2": (2, 1), "renameatx_np": (2, 4)}
 _NOT_HERE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV)
+_NO_LINKS = (*_NOT_HERE, errno.EPERM, errno.EMLINK)
 _TRIES = 100  # of somebody who saves again and again in the very moment
 
 _found: tuple[_Call, int, int] | bool | None = None
@@ -57,7 +59,31 @@ def place(source: int, temporary: bytes, target: int, name: bytes) -> bool:
         except OSError as error:
             if error.errno not in _NOT_HERE:
                 raise
-    os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
+    return _place_by_link(source, temporary, target, name)
+
+
+def _place_by_link(source: int, temporary: bytes, target: int, name: bytes) -> bool:
+    """A link never replaces what is there, as a rename would. Where there are no links either, a last look must do."""
+    try:
+        os.link(temporary, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if _is_there(target, name):
+            return False
+        os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
+        return True
+    os.unlink(temporary, dir_fd=source)
+    return True
+
+
+def _is_there(folder: int, name: bytes) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
     return True
 
 
@@ -96,7 +122,9 @@ def give_back(source: int, temporary: bytes, target: int, name: bytes, there: os
     for _ in range(_TRIES):
         going = os.stat(temporary, dir_fd=source, follow_symlinks=False)
         try:
-            swap(source, temporary, target, name)
+            if not swap(source, temporary, target, name):
+                os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
+                return
             out = os.stat(temporary, dir_fd=source, follow_symlinks=False)
         except FileNotFoundError:  # what had its place was removed meanwhile
             place(source, temporary, target, name)
