@@ -441,6 +441,7 @@ def test_loose_objects_of_the_users_are_stored_where_a_git_may_prune(
     with Store.open(root, create=True) as store:
         turn(store.session("s"), root, "one", b="1")
         without_refs(store, "s")
+        without_refs(store, "shell")
         git(store.shadow.git_dir, "reflog", "expire", "--all", "--expire=now")
         store.cache.drop()
         carry_out = store.journal.carry_out
