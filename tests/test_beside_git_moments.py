@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from helpers import all_refs, assert_equal, assert_whole, git, in_commit, on_disk, tip, turn, write
+from helpers import all_refs, assert_equal, assert_whole, git, git_in, in_commit, on_disk, tip, turn, write
 from machines import Machine, bare
 from pausedgit import LISTED, PACKED, PausedGit
 from test_cli import snap
@@ -19,6 +20,8 @@ from snapstore.git import packing, packwriter
 from snapstore.git import repack as git_repack
 from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.odb import LARGE, Objects
+from snapstore.git.packs import Pack
+from snapstore.git.receive import Incoming
 from snapstore.share import pull as pulling
 from snapstore.share.bundles import export
 from snapstore.share.remotes import Remote
@@ -395,6 +398,63 @@ def test_half_of_what_an_interrupted_pull_left_is_no_damage_of_the_other_side(ad
         garbage(store, COMMIT, commit)
     assert bob.pull().turns == 1
     bob.whole()
+
+
+def test_garbage_that_goes_while_it_is_compared_with_what_came_in_is_no_damage(
+    bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store's own gc removes what an interrupted pull left, while the next pull looks whether the two are equal."""
+    interrupted_pull(bob, monkeypatch)
+    contains = Objects.contains
+    forged = Incoming._refuse_forged
+    collected: list[int] = []
+
+    def looked(self: Objects, oid: bytes, *, fresh: bool = True) -> bool:
+        found = contains(self, oid, fresh=fresh)
+        if found and not collected:
+            collected.append(1)
+            with bob.open() as store:
+                gc.collect(store, grace=0)
+            self.close()  # as though it had not been opened yet
+        return found
+
+    def refused(self: Incoming, own: Pack) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(Objects, "contains", looked)
+            forged(self, own)
+
+    monkeypatch.setattr(Incoming, "_refuse_forged", refused)
+    assert bob.pull().turns == 1
+    assert collected
+    bob.whole()
+
+
+def test_loose_objects_of_the_users_are_stored_where_a_git_may_prune(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is there already, and whose cache is lost: a second session borrows."""
+    git_in(root, "init", "-q")
+    write(root / "a", "committed")
+    os.utime(root / "a", (1e9, 1e9))  # or it would be read, and not borrowed
+    git_in(root, "add", "-A")
+    git_in(root, "commit", "-q", "-m", "one")
+    with Store.open(root, create=True) as store:
+        turn(store.session("s"), root, "one", b="1")
+        without_refs(store, "s")
+        without_refs(store, "shell")
+        git(store.shadow.git_dir, "reflog", "expire", "--all", "--expire=now")
+        store.cache.drop()
+        carry_out = store.journal.carry_out
+
+        def pruned(*arguments: Any, **named: Any) -> object:
+            git(store.shadow.git_dir, "prune", "--expire=now")  # no ref leads to any of it yet
+            return carry_out(*arguments, **named)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store.journal, "carry_out", pruned)
+            commit = turn(store.session("t"), root, "two", c="2")
+        assert_equal(store, commit, on_disk(root))
+        assert_whole(store)
 
 
 def test_a_bundle_that_builds_on_garbage_is_refused(tmp_path: Path, ada: Machine, bob: Machine) -> None:

@@ -343,13 +343,15 @@ class Incoming:
         """Two different objects of one id would be a forgery of sha1; ours must not be replaced by it."""
         for oid in self.ids:
             if self._objects.contains(oid, fresh=False):
+                try:
+                    # Only blobs stream: what else is stored as a delta is small, and read whole.
+                    is_blob = self._objects.header(oid)[0] == BLOB
+                    ours = _digest(self._objects.stream(oid) if is_blob else iter((self._objects.read(oid)[1],)))
+                except Missing:
+                    continue  # garbage that a gc has just removed: it is not replaced by anything
                 offset = own.find(oid)
                 assert offset is not None
-                theirs = own.stream(offset) or iter((own.read(offset)[1],))
-                # Only blobs stream: what else is stored as a delta is small, and read whole.
-                is_blob = self._objects.header(oid)[0] == BLOB
-                ours = self._objects.stream(oid) if is_blob else iter((self._objects.read(oid)[1],))
-                if _digest(theirs) != _digest(ours):
+                if _digest(own.stream(offset) or iter((own.read(offset)[1],))) != ours:
                     raise Unsafe(f"object {oid.hex()} came in with other contents than ours")
 
 

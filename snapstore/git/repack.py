@@ -5,7 +5,7 @@ A turn must not wait for it, so most of it happens without the store's lock. Why
 1. `survey`, under the lock: which packs and loose objects there are, and what refers to objects (the roots).
 2. `build`, without it: a new pack of all that the roots reach, beside the others and not yet visible. Turns go on
    meanwhile. Each writes a pack of its own, which was not there at the survey and is not touched here. It may also
-   count on an object that it finds stored, and that nothing referred to at the survey.
+   count on an object of a borrowed pack that nothing referred to at the survey (see timeline/held.py).
 3. `install`, under the lock again, so no writer of ours is half-way: its objects are either referred to by now, or it
    will look anew what is stored when its turn comes (`Objects.refresh`). What the roots reach now and did not then is
    looked for in what is about to go; a pack or a loose object that holds any of it stays. Then the new pack is made

@@ -6,6 +6,7 @@ import os
 import time
 
 from snapstore.git.objects import FOLDER, Entry, Missing
+from snapstore.git.odb import store_again
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.timeline.held import Held
 from snapstore.worktree.blobs import NEVER, OTHERS, SPECIAL, UNREADABLE, Blobs, LeftOut
@@ -132,6 +133,9 @@ class Capture:
             else:
                 changes.update({path: row[5:7] for path, row in self.found.hinted.items()})
             borrow.link(store.shadow.objects, self.found.hinted)
+            if store.shadow.refs.list("refs/"):  # else the store is new, and nobody's git knows of it
+                for oid in borrow.linked_loose():
+                    store_again(store.shadow.objects, self.writer, oid)
         self.disk = self._trees.rewrite(self.writer, base, changes) if changes else base
         return self.disk
 

@@ -200,6 +200,10 @@ class Borrow:
             objects.reload()
             self.close()
 
+    def linked_loose(self) -> set[bytes]:
+        """The linked objects that no `.keep` protects: until a ref leads to them, a `git prune` may remove them."""
+        return {oid for source in self._sources for oid in source.linked}
+
     def close(self) -> None:
         for source in self._sources:
             source.close()
@@ -232,6 +236,7 @@ class _Source:
         self._packs: list[Pack] = []
         self._tables: list[_Table] = []
         self.loose = any(self._objects.loose_ids())
+        self.linked: set[bytes] = set()  # loose objects that are in the store as links
         self.checked = False  # every byte of it
 
     def check(self) -> None:
@@ -292,7 +297,7 @@ class _Source:
             if len(missing) < len(wanted):
                 self._link_pack(table.pack.base, objects, made)
             wanted = missing
-        loose = {oid for oid in wanted if self._loose(oid) is not None}
+        loose = self.linked = {oid for oid in wanted if self._loose(oid) is not None}
         for oid in loose:
             name = oid.hex()
             folder = f"{objects.folder}/{name[:2]}"
