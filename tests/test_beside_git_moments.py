@@ -110,8 +110,13 @@ def test_a_turn_whose_refs_cannot_move_takes_nothing_along(
             open_turn.end()
     assert_equal(store, first, files)
     assert_whole(store)
+    packs = len(list(Path(store.shadow.objects.pack_folder).glob("*.pack")))
     open_turn.end()
+    assert_equal(store, first, files)
     assert_whole(store)
+    folder = Path(store.shadow.objects.pack_folder)
+    assert len(list(folder.glob("*.pack"))) == packs, "the pack that came to nothing was not taken over"
+    assert not list(folder.glob("*.keep"))
 
 
 def test_a_sync_that_fails_takes_nothing_along(

@@ -36,7 +36,7 @@ def tidy(objects: Objects) -> bool:
     for limit in STEPS:
         small = [pack for pack in packs if below <= _size(pack) < limit and _ours(pack)]
         if len(small) >= FOLD_AT:
-            small = [pack for pack in small if not _has_deltas(pack)]
+            small = [pack for pack in small if not has_deltas(pack)]
         if len(small) >= FOLD_AT:
             _fold(objects, small)
             folded = True
@@ -103,24 +103,25 @@ def _fold(objects: Objects, packs: list[Pack]) -> None:
     writer = objects.writer()
     try:
         for pack in packs:
-            offsets = sorted((offset, oid) for oid, offset in pack.offsets().items())
-            ends = [offset for offset, _ in offsets[1:]] + [pack.size() - 20]
-            for (offset, oid), end in zip(offsets, ends, strict=True):
-                writer.add_packed(oid, pack.raw(offset, end))
+            writer.add_pack(pack)
         written = writer.finish(keep=True)  # or a git of somebody's could take it, before the old ones go
     except BaseException:
         writer.abandon()
         raise
     try:
-        # A list of somebody's `git multi-pack-index` names the packs that are about to go.
-        _remove(f"{objects.pack_folder}/multi-pack-index")
-        # The new pack is durable, and no git takes it away: it is kept, and no git has its name on a list. It holds
-        # every object of the old ones, so nobody needs those any more; readers that have one open go on reading.
-        for pack in packs:
-            for suffix in (".idx", ".rev", ".pack"):  # without its index a pack does not count, so that goes first
-                _remove(pack.base + suffix)
+        remove_packs(objects, packs)
     finally:
         _remove(f"{written}.keep")
+
+
+def remove_packs(objects: Objects, packs: list[Pack]) -> None:
+    """Removes packs whose objects are all in a new pack that is durable and kept. No git takes that one away, for no
+    git has its name on a list, so nobody needs the old ones any more; readers that have one open go on reading."""
+    # A list of somebody's `git multi-pack-index` names the packs that are about to go.
+    _remove(f"{objects.pack_folder}/multi-pack-index")
+    for pack in packs:
+        for suffix in (".idx", ".rev", ".pack", ".keep"):  # without its index a pack does not count, so that goes first
+            _remove(pack.base + suffix)
 
 
 def _size(pack: Pack) -> int:
@@ -138,7 +139,7 @@ def _ours(pack: Pack) -> bool:
         return False
 
 
-def _has_deltas(pack: Pack) -> bool:
+def has_deltas(pack: Pack) -> bool:
     """Their bases are given by distance: such entries cannot be copied one by one."""
     return any(pack.is_delta(offset) for offset in pack.offsets().values())
 

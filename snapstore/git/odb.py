@@ -6,10 +6,10 @@ import os
 import zlib
 
 from snapstore.errors import Corrupt
-from snapstore.git.housekeeping import BORROWED, what_it_says
+from snapstore.git.housekeeping import BORROWED, has_deltas, remove_packs, what_it_says
 from snapstore.git.objects import BLOB, CHUNK, Missing, object_id
 from snapstore.git.packs import Pack
-from snapstore.git.packwriter import PackWriter
+from snapstore.git.packwriter import GIVEN_UP, PackWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _RETRIES = 10  # for an object that a repacking git moves about
+_TAKEN_OVER = 1 << 20  # bytes of a pack that came to nothing; a larger one is left to gc
 # Above this a blob is streamed, not held.
 LARGE = 8 * CHUNK
 
@@ -135,8 +136,14 @@ class Objects:
     def finish(self, writer: PackWriter) -> str | None:
         """Makes a writer's pack visible, kept from any gc until `release`; looks there first from now on."""
         unchanged = self._packs is not None and self._stamp() == self._seen
+        given_up = self._given_up() if len(writer) else []
+        for pack in given_up:
+            writer.add_pack(pack)
         base = writer.finish(keep=True)
-        if base is not None and unchanged:
+        if given_up:
+            remove_packs(self, given_up)
+            self.reload()
+        elif base is not None and unchanged:
             self.packs().insert(0, Pack(base))
             self._seen = self._stamp()
         return base
@@ -150,14 +157,29 @@ class Objects:
             if unchanged:
                 self._seen = self._stamp()
 
-    def give_up(self, base: str | None) -> None:
+    def give_up(self, base: str | None, *, retried: bool = False) -> None:
         """What the pack was written for came to nothing. The pack stays: since it was visible with `.keep`, a git may
-        have left its objects out of a new pack and deleted every other copy (see packwriter). Without `.keep` it is
-        ordinary garbage, and a later gc collects what nothing refers to. Fails silently, so as not to hide why."""
+        have left its objects out of a new pack and deleted every other copy (see packwriter). What will be `retried`
+        may find the disk full again, so the next pack takes this one over. Fails silently, so as not to hide why."""
         try:
-            self.release(base)
+            if base is None or not retried or os.stat(f"{base}.pack").st_size > _TAKEN_OVER:
+                self.release(base)
+                return
+            with open(f"{base}.keep", "r+b") as file:
+                file.write(GIVEN_UP)
+                file.truncate()
+            self._kept.add(base)
         except OSError:
             pass  # the next sweep removes it, when this process is gone
+
+    def _given_up(self) -> list[Pack]:
+        """Small packs that the next one takes over."""
+        packs = [pack for pack in self.packs() if pack.base in self._kept]
+        try:
+            return [pack for pack in packs if what_it_says(f"{pack.base}.keep") == GIVEN_UP and not has_deltas(pack)]
+        except FileNotFoundError:  # somebody has taken one away
+            self.reload()
+            return []
 
     def _stamp(self) -> tuple[int, int]:
         st = os.stat(self.pack_folder)

@@ -7,7 +7,9 @@ Anybody may run `git repack` or `git gc` on the repository at the same time. Thr
 
 - A pack with `.keep` counts for git as soon as its index is in place: git leaves out of its own new pack whatever a
   kept pack holds, and deletes the other copies. So a pack that was visible with `.keep` is never deleted when its
-  writer gives up. Only the `.keep` goes: then the pack is ordinary garbage, which a later gc collects.
+  writer gives up. A small one is marked, and the next pack takes its objects over: a full disk on which a turn is
+  tried again and again does not get fuller. Of a large one the `.keep` goes: then the pack is ordinary garbage, which a
+  later gc collects.
 - `.keep` must be there before the `.pack` is. git lists the packs without `.keep` first, packs later what is not in a
   kept pack, and deletes its list in the end, `.keep` or not. A pack that gets its `.keep` in between is lost.
 - For the same reason every visible pack gets a name that was never used before: git may have the name of an older pack
@@ -31,9 +33,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from snapstore.git.packs import Pack
+
 # Not git's own `tmp_`: `git gc --prune=now` removes those from under a living writer.
 TEMPORARY = "snapstore_"
 KEPT_BY = b"snapstore "  # what a `.keep` file of ours says, before the number of the process
+GIVEN_UP = KEPT_BY + b"given up\n"  # or this, when what the pack was written for came to nothing
 FLUSH_AT = 4 * CHUNK
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # what a sync of a folder may answer
 
@@ -78,6 +83,13 @@ class PackWriter:
         if oid not in self._entries:
             self._entries[oid] = (self._position, crc32(body))
             self._append(body)
+
+    def add_pack(self, pack: Pack) -> None:
+        """Takes over all of a pack, entry by entry. It must hold no deltas: their bases are given by distance."""
+        offsets = sorted((offset, oid) for oid, offset in pack.offsets().items())
+        ends = [offset for offset, _ in offsets[1:]] + [pack.size() - 20]
+        for (offset, oid), end in zip(offsets, ends, strict=True):
+            self.add_packed(oid, pack.raw(offset, end))
 
     def add_delta(self, oid: bytes, base: bytes, delta: bytes) -> None:
         """An object as what makes it of another one that is in this pack already."""

@@ -152,7 +152,7 @@ class Mover:
         except (OSError, SnapstoreError):
             needed = True
         if not needed:
-            self._shadow.objects.give_up(self._saved.pack)
+            self._shadow.objects.give_up(self._saved.pack, retried=True)
 
     def preview(self) -> dict[str, Any]:
         """What the move would do. Every path and object is checked; conflicts are part of the answer."""

@@ -207,7 +207,7 @@ class Recorder:
         except (OSError, SnapstoreError):
             needed = True
         if not needed:
-            self._store.shadow.objects.give_up(pack)
+            self._store.shadow.objects.give_up(pack, retried=True)
 
     def _afterwards(self, work: Callable[[], object]) -> None:
         """What only saves time later must not make a recorded turn look failed: a full disk is met here first."""
