@@ -174,10 +174,12 @@ def what_it_says(keep: str) -> bytes | None:
 
 
 def _is_left(keep: str) -> bool:
-    """Whether a `.keep` file is one of ours whose process has died. A person's, or what was borrowed, is not."""
+    """Whether a `.keep` file is one of ours whose process has died. A person's, or what was borrowed, is not. Ours are
+    not synced: after a power cut one may be empty, or have its size and hold zeros."""
     said = what_it_says(keep)
     if said is None:
         return False
+    said = said.strip(b"\0")
     return not said or (said.startswith(KEPT_BY) and not lives(said[len(KEPT_BY) :].decode("latin-1").strip()))
 
 

@@ -29,6 +29,7 @@ from snapstore.timeline.meant import Meant
 from snapstore.timeline.remapping import Remapping
 from snapstore.timeline.scrubbing import scrub_of
 from snapstore.timeline.without import WithoutPaths, WithoutTurn
+from snapstore.worktree import durable
 from snapstore.worktree.statcache import YOUNG
 
 TYPE_CHECKING = False
@@ -338,6 +339,7 @@ def follow_up(store: Store, what: str) -> None:
         path = f"{git_dir}/{name}"
         is_folder = os.path.isdir(path) and not os.path.islink(path)
         shutil.rmtree(path, ignore_errors=True) if is_folder else _remove(path)
+    durable.sync_folder(git_dir)  # a reflog that comes back after a power cut would name objects that are gone
     _sweep(store)
     refs = store.shadow.refs
     roots = set(refs.list("refs/").values())
@@ -361,11 +363,15 @@ def _packing(store: Store) -> Packing:
 def _sweep(store: Store) -> None:
     """Half-written files of processes that were killed, which nobody reads but which hold what they hold."""
     for folder, folders, names in os.walk(store.state):
-        for name in names:
-            if name.endswith(".new") or (name.startswith("graph-") and folder == store.state):
-                _remove(f"{folder}/{name}")
-        for name in [name for name in folders if name.startswith("snapstore-merge-")]:
+        top = folder == store.state
+        files = [name for name in names if name.endswith(".new") or (top and name.startswith("graph-"))]
+        for name in files:
+            _remove(f"{folder}/{name}")
+        merges = [name for name in folders if name.startswith("snapstore-merge-")]
+        for name in merges:
             shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+        if files or merges:
+            durable.sync_folder(folder)  # what is forgotten does not come back after a power cut either
 
 
 def _remove(path: str) -> None:

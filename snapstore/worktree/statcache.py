@@ -39,6 +39,7 @@ FOLD_LOG_AT = 1 << 18
 YOUNG = -1
 # The row of a folder that is not listed for new names; its key ends in a slash, beside the row of a listed one.
 UNLISTED: FolderStat = (-2, 0, 0)
+_UNKNOWN: FolderStat = (-1, 0, 0)  # no folder has inode 0: it is listed at the next scan
 
 
 class StatCache:
@@ -143,6 +144,18 @@ class StatCache:
         self.tree, self.files, self.folders, self.coverage = tree, files, folders, coverage
         self._write_base()
         self._seen = self._signature()
+
+    def list_again(self) -> None:
+        """Has the next scan list every folder. After a power cut a folder may have new names and its old stat: btrfs
+        brings back a file that was synced, and leaves the times of its folder as they were."""
+        self.load()
+        if self.coverage is None:
+            return
+        unknown = {folder: _UNKNOWN for folder, row in self.folders.items() if row != UNLISTED}
+        try:
+            self.change(self.tree, {}, unknown, None)
+        except OSError:  # a full disk
+            self.drop()
 
     def drop(self) -> None:
         """Forgets everything, on disk too: the next scan reads the whole tree."""
