@@ -461,6 +461,7 @@ def test_a_pull_whose_former_records_went_away_meanwhile_is_done_again(
     bob: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A turn ended while it fetched, and somebody emptied the reflogs."""
+    bob.turn("Before", other="0")  # its records are nobody else's
     take_in = pulling._take_in
     tries: list[int] = []
 
