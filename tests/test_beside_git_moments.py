@@ -462,6 +462,28 @@ def test_loose_objects_of_the_users_are_stored_where_a_git_may_prune(
         assert_whole(store)
 
 
+def test_a_pull_whose_former_records_went_away_meanwhile_is_done_again(
+    bob: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn ended while it fetched, and somebody emptied the reflogs."""
+    bob.turn("Before", other="0")  # its records are nobody else's
+    take_in = pulling._take_in
+    tries: list[int] = []
+
+    def overtaken(store: Store, *arguments: Any) -> object:
+        tries.append(1)
+        if len(tries) == 1:
+            bob.turn("Meanwhile", other="1")
+            git(store.shadow.git_dir, "reflog", "expire", "--all", "--expire=now", "--expire-unreachable=now")
+            git(store.shadow.git_dir, "gc", "-q", "--prune=now")
+        return take_in(store, *arguments)
+
+    monkeypatch.setattr(pulling, "_take_in", overtaken)
+    assert bob.pull().turns == 1
+    assert len(tries) == 2
+    bob.whole()
+
+
 def test_a_bundle_that_builds_on_garbage_is_refused(tmp_path: Path, ada: Machine, bob: Machine) -> None:
     first, second = str(tmp_path / "first.bundle"), str(tmp_path / "second.bundle")
     with ada.open() as store:

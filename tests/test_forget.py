@@ -849,7 +849,7 @@ def test_an_object_that_is_damaged_stops_it_before_anything_is_changed(
         monkeypatch.setattr(forgetting, "_packing", lambda _: packing.by_ourselves)
     _forgettable(root, store)
     rotten = git(store.shadow.git_dir, "hash-object", "-w", "--stdin", feed=b"rotten").decode().strip()
-    turn(store.session("s1"), root, "Rotten", file="rotten")
+    git(store.shadow.git_dir, "update-ref", "refs/tags/s1/rotten", rotten)  # a turn would store it again
     loose = Path(store.shadow.objects.loose_path(bytes.fromhex(rotten)))
     loose.chmod(0o600)
     loose.write_bytes(zlib.compress(b"blob 6\0rotten")[:-6])

@@ -59,6 +59,12 @@ class Purge:
         self.lock = -1
         self._packing = packing
 
+    def must_be_possible(self) -> None:
+        """Raises what `prepare` would, as far as that can be told before anything is written."""
+        refuse_links(self.objects)
+        _refuse_orphan(self.objects)
+        must_have_room(self.objects.folder, self._size())
+
     def prepare(self, roots: Iterable[bytes]) -> list[str]:
         """Makes packs of all that the roots reach. Where that fails nothing is left of it."""
         wanted = sorted(set(roots))

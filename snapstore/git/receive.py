@@ -202,13 +202,13 @@ class Incoming:
 
     def discard(self) -> None:
         """Leaves no trace; a second call does nothing."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1  # forgotten first: an interrupt may come at any point
+        if fd >= 0:
+            os.close(fd)
         if self._lock >= 0:
             _remove(self._folder)
-            os.close(self._lock)
-            self._lock = -1
+            lock, self._lock = self._lock, -1
+            os.close(lock)
 
     def __enter__(self) -> Incoming:
         return self

@@ -11,7 +11,7 @@ from snapstore.errors import Unsafe
 from snapstore.git import bundle, notes
 from snapstore.git.bundle import is_bundle, read_header
 from snapstore.git.missing import reached
-from snapstore.git.objects import COMMIT, EMPTY_TREE
+from snapstore.git.objects import COMMIT, EMPTY_TREE, Missing
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
     check_told,
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from snapstore.worktree.journal import RefMove
 
     Progress = Callable[[str, int, int], None]
+
+
+class _Overtaken(RemoteError):
+    """Refs of ours went away while a pull was at work."""
 
 
 class Pulled:
@@ -111,13 +115,15 @@ def pull(
             try:
                 wanted = _wanted(store, without_let_go(store, remote, refs))
                 incoming = connection.fetch(*wanted, store.shadow.objects)
+                with incoming:
+                    return _take_in(store, remote, refs, incoming, joining or {})
+            except (_Overtaken, Missing):  # former records, which a turn has replaced and somebody's git removed
+                if attempts >= ATTEMPTS:
+                    raise
             except RemoteError:  # over http, what was asked for may have moved on while we asked
                 if attempts >= ATTEMPTS or connection.refs() == refs:
                     raise
-                wait(attempts)
-                continue
-            with incoming:
-                return _take_in(store, remote, refs, incoming, joining or {})
+            wait(attempts)
 
 
 def _wanted(store: Store, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
@@ -171,9 +177,7 @@ def _must_be_held(store: Store, incoming: Incoming) -> None:
         tips |= {oid for rows in refs.logged().values() for _, old, new in rows for oid in (old, new)}
     held = reached(store.shadow.objects, tips, builds_on)
     if any(oid not in held for oid in builds_on):
-        raise RemoteError(
-            "branches of this store went away while it was pulled into", "Nothing was changed; try again."
-        )
+        raise _Overtaken("branches of this store went away while it was pulled into", "Nothing was changed; try again.")
 
 
 class _Taking:

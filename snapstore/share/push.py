@@ -11,7 +11,7 @@ import time
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.git import missing, notes
-from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, Missing
 from snapstore.share import parts
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
@@ -103,8 +103,10 @@ def push(
                 if not refused:
                     logbook.settle(f"{store.folder}/log", f"push-{remote.name}")
                     return pushed
-                error = _refused(connection.shown, refused)
-            except RemoteError as found:  # what was asked for may have moved on while we asked
+                error: RemoteError | Missing = _refused(connection.shown, refused)
+            except (RemoteError, Missing) as found:
+                # What was asked for may have moved on while we asked. Or former records were looked at, without the
+                # lock, which a turn has replaced since and somebody's git removed.
                 error = found
                 if not attempt.refs:
                     raise

@@ -224,6 +224,7 @@ class Forgetting:
             files |= self._settings(forgotten.never, keep=dry_run)
         if dry_run:
             return
+        _purge(self._store).must_be_possible()  # a pack that was visible stays, though nothing else comes of it
         pack = self._shadow.objects.finish(writer)
         try:
             self._prepare(self._roots(moves))
