@@ -15,11 +15,18 @@ from snapstore.worktree.platform import READ_FLAGS, file_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from snapstore.git.odb import Objects
     from snapstore.git.packwriter import PackWriter
 
+    T = TypeVar("T")
+
 TRIES = 3
 _FILE_ERRORS = (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL)
+
+_OTHER_KIND = (errno.ELOOP, errno.EINVAL, errno.ENXIO)  # of a link opened, a file read as a link, a socket opened
 
 SPECIAL = "not a file, link or folder"
 UNREADABLE = "cannot be read"
@@ -79,7 +86,7 @@ class Blobs:
         """Mode, content (or for a large file the blob it was streamed into) and stat; None for a folder."""
         st = os.lstat(full)
         if stat.S_ISLNK(st.st_mode):
-            target = os.readlink(full)
+            target = _if_same_kind(os.readlink, full, st)
             if not _same(st, os.lstat(full)):
                 raise SourceChanged
             return LINK, target, st
@@ -89,7 +96,7 @@ class Blobs:
             raise LeftOut(SPECIAL)
         if limit and st.st_size > limit:
             raise LeftOut(TOO_LARGE, (st.st_size, st.st_mtime_ns, st.st_ino))
-        fd = os.open(full, READ_FLAGS)
+        fd = _if_same_kind(lambda path: os.open(path, READ_FLAGS), full, st)
         try:
             st = os.fstat(fd)
             if not stat.S_ISREG(st.st_mode):
@@ -127,6 +134,16 @@ class Blobs:
             return self._objects.contains(oid, fresh=False)
         except OSError as error:
             raise Failed(f"the store cannot be read: {error.strerror}") from error
+
+
+def _if_same_kind(work: Callable[[bytes], T], full: bytes, st: os.stat_result) -> T:
+    """What fails because a file became a link since its stat, or the other way around, is to be tried again."""
+    try:
+        return work(full)
+    except OSError as error:
+        if error.errno in _OTHER_KIND and stat.S_IFMT(os.lstat(full).st_mode) != stat.S_IFMT(st.st_mode):
+            raise SourceChanged from None
+        raise
 
 
 def _read_all(fd: int, size: int) -> bytes:
