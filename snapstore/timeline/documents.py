@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 FORMAT = 1
+_FIRST_SECOND = -62_135_596_800  # of the year 1; some file systems keep stamps of before
 _LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
 LONGEST_NAME = 200
 _UNITS = ("s", "m", "h", "d")
@@ -269,8 +270,10 @@ def reads_as_address(name: str) -> bool:
 
 def timestamp(seconds: float) -> str:
     """UTC, to the millisecond."""
-    whole = min(int(seconds // 1), _LAST_SECOND)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((seconds - whole) * 1000):03d}Z"
+    seconds = min(max(seconds, _FIRST_SECOND), _LAST_SECOND)
+    whole = int(seconds // 1)
+    year, *rest = time.gmtime(whole)[:6]
+    return "{:04d}-{:02d}-{:02d}T{:02d}:{:02d}:{:02d}".format(year, *rest) + f".{int((seconds - whole) * 1000):03d}Z"
 
 
 def readable(text: str) -> str:

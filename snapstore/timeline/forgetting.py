@@ -238,8 +238,8 @@ class Forgetting:
         if cache is not None:
             try:
                 self._store.cache.replace(*cache)
-            except OSError as error:  # the next scan reads everything once
-                self._store.log(f"after forgetting: {error}")
+            except Exception as error:  # the next scan reads everything once
+                self._store.log(f"after forgetting: {type(error).__name__}: {error}")
 
     def _prepare(self, roots: set[bytes]) -> None:
         """Makes the new packs. Where that takes its time nobody is to wait for it."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from itertools import islice
 
-from snapstore.git.objects import LINK
+from snapstore.git.objects import BLOB, LINK, object_id
 from snapstore.timeline.addresses import resolve
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.nodes import FileChange, Node, file_changes, read_node
+from snapstore.timeline.recorder import letter
 from snapstore.worktree.statcache import first_seen_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from snapstore.git.objects import Entry
     from snapstore.timeline.session import Session
     from snapstore.timeline.store import Store
 
@@ -78,39 +79,56 @@ class History:
 
     def patch(self, changes: list[FileChange]) -> Iterator[bytes]:
         """The changes as a patch that git can apply."""
-        from snapstore.git import linediff
-
         for change in changes:
-            yield from linediff.patch(
-                change.path,
-                change.old,
-                change.new,
-                self._data(change, change.old),
-                self._data(change, change.new),
-            )
+            sides = self.sides(change)
+            if sides is not None:
+                yield from sides.patch()
 
-    def _data(self, change: FileChange, entry: tuple[bytes, bytes] | None) -> bytes:
+    def sides(self, change: FileChange) -> Sides | None:
+        """A change with the content of both its sides. What is on disk only may have changed since it was looked at:
+        then this tells of what is there now, and a file that is gone is a deleted one. None where nothing is left."""
+        old, a, large_a = self._content(change, change.old)
+        new, b, large_b = self._content(change, change.new)
+        if (old, new) != (change.old, change.new):
+            if old == new:
+                return None
+            change = FileChange(change.path, letter((change.path, old, new)), old, new)
+        return Sides(change, a, b, large_a or large_b)
+
+    def _content(self, change: FileChange, entry: Entry | None) -> tuple[Entry | None, bytes, bool]:
+        """What one side is, its bytes, and whether it is too large to be compared line by line."""
         from snapstore.git import linediff
 
+        objects = self._shadow.objects
         if entry is None:
-            return b""
-        if self._size(change, entry) > linediff.LARGEST:
-            return b"\0"  # in a patch as if it were binary
-        if self._shadow.objects.contains(entry[1], fresh=False):
-            return self._shadow.objects.read(entry[1])[1]
-        full = os.path.join(self.store.root, change.path)  # on disk only
-        if entry[0] == LINK:
-            return os.readlink(full)
-        with open(full, "rb") as file:
-            return file.read()
+            return None, b"", False
+        if objects.contains(entry[1], fresh=False):
+            large = objects.header(entry[1])[1] > linediff.LARGEST
+            data = objects.read(entry[1])[1] if not large else None
+        else:  # on disk only
+            disk = self.store.restorer("look", [])
+            found = disk.read(change.path, linediff.LARGEST + 1, link=entry[0] == LINK)
+            if found is None:
+                return None, b"", False
+            large = len(found) > linediff.LARGEST
+            data = found if not large else None
+            if data is not None:
+                entry = (entry[0], object_id(BLOB, data))
+        return entry, b"\0" if data is None else data, large  # a large one stands in a patch as if it were binary
 
-    def is_large(self, change: FileChange) -> bool:
-        """Whether one of its sides is too large to be compared line by line."""
+
+class Sides:
+    """One file's change, and what it holds before and after."""
+
+    __slots__ = ("change", "large", "new", "old")
+
+    def __init__(self, change: FileChange, old: bytes, new: bytes, large: bool) -> None:
+        self.change = change
+        self.old = old
+        self.new = new
+        self.large = large
+
+    def patch(self) -> Iterator[bytes]:
         from snapstore.git import linediff
 
-        return any(entry and self._size(change, entry) > linediff.LARGEST for entry in (change.old, change.new))
-
-    def _size(self, change: FileChange, entry: tuple[bytes, bytes]) -> int:
-        if self._shadow.objects.contains(entry[1], fresh=False):
-            return self._shadow.objects.header(entry[1])[1]
-        return os.lstat(os.path.join(self.store.root, change.path)).st_size  # on disk only
+        return linediff.patch(self.change.path, self.change.old, self.change.new, self.old, self.new)

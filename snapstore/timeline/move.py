@@ -126,8 +126,8 @@ class Mover:
             try:
                 self._shadow.objects.release(self._saved.pack)
                 self._remember(stats)
-            except (OSError, SnapstoreError) as error:  # what only saves space or time makes no move look failed
-                self._store.log(f"after a move: {error}")
+            except Exception as error:  # what only saves space or time makes no move look failed, whatever it is
+                self._store.log(f"after a move: {type(error).__name__}: {error}")
         if plan.new_node is not None:
             start_push(self._store)
         return self._moved

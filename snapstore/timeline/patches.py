@@ -18,7 +18,10 @@ def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChang
     for change in changes:
         added = removed = 0
         binary = inside = False
-        for line in history.patch([change]):
+        sides = history.sides(change)
+        if sides is None:
+            continue  # on disk only, and gone since
+        for line in sides.patch():
             lines.append(line)
             if line.startswith((b"@@", b"diff ")):
                 inside = line.startswith(b"@@")
@@ -27,9 +30,10 @@ def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChang
             elif inside:
                 added += line.startswith(b"+")
                 removed += line.startswith(b"-")
-        large = binary and history.is_large(change)
+        large = binary and sides.large
         counts = (None, None, not large, large) if binary else (added, removed)
-        counted.append(FileChange(change.path, change.change, change.old, change.new, *counts))
+        found = sides.change
+        counted.append(FileChange(found.path, found.change, found.old, found.new, *counts))
     return counted, lines
 
 

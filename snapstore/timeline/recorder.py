@@ -213,8 +213,8 @@ class Recorder:
         """What only saves time later must not make a recorded turn look failed: a full disk is met here first."""
         try:
             work()
-        except (OSError, SnapstoreError) as error:
-            self._store.log(f"after recording: {error}")
+        except Exception as error:  # of whatever kind: the turn is recorded
+            self._store.log(f"after recording: {type(error).__name__}: {error}")
 
     def branch(self) -> str:
         """The ref of the branch that the line goes on: the one stood on, or a new one."""

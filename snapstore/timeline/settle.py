@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from snapstore.git.objects import BLOB, LINK, object_id
 from snapstore.timeline.plan import (
     CONFLICT,
@@ -16,6 +18,7 @@ from snapstore.timeline.plan import (
     PathMove,
     Plan,
 )
+from snapstore.timeline.saving import stale
 from snapstore.worktree.descent import FILE_IN_THE_WAY, FOLDER_THERE, LINK_IN_THE_WAY, OTHER_CASE_THERE
 from snapstore.worktree.folding import folded
 from snapstore.worktree.moves import folders_above, way_up
@@ -169,7 +172,10 @@ class Settler:
             return made
         objects = self._store.shadow.objects
         if not objects.contains(state[1], fresh=False):  # on disk only
-            return self._restore.read(move.path, LARGEST + 1)
+            data = self._restore.read(move.path, LARGEST + 1)
+            if data is None or (len(data) <= LARGEST and object_id(BLOB, data) != state[1]):
+                raise stale(f"{os.fsdecode(move.path)} changed while the plan was made")
+            return data
         return objects.read(state[1])[1] if objects.header(state[1])[1] <= LARGEST else b"\0"
 
     # Whose change it is.

@@ -44,7 +44,7 @@ def _data(session: Session, move: PathMove, state: Found) -> bytes | None:
         return None
     objects = session.store.shadow.objects
     if not objects.contains(state[1], fresh=False):  # on disk only
-        return session.store.restorer("look", []).read(move.path, LARGEST + 1)
+        return session.store.restorer("look", []).read(move.path, LARGEST + 1, link=state[0] == LINK)
     return objects.read(state[1])[1] if objects.header(state[1])[1] <= LARGEST else b"\0"
 
 

@@ -63,7 +63,7 @@ class FileWriting:
             what = found if isinstance(found, str) else "a link"
             raise Unsafe(f"{self._name!r} is no plain file: {what} is there", "Only plain files are edited here.")
         data = self._session.store.restorer("look", []).read(self._path, LARGEST + 1)
-        if len(data) > LARGEST:
+        if data is not None and len(data) > LARGEST:
             raise Unsafe(f"{self._name!r} is larger than {LARGEST >> 20} MiB", "Edit it with a program of your own.")
         return data
 

@@ -106,12 +106,15 @@ def _one(history: History, path: bytes, trees: list[bytes]) -> dict[str, Any]:
     change = FileChange(path, letter((path, old, new)), old, new)
     lines: list[bytes] = []
     if old != new:
-        (change,), lines = patched(history, [change])
+        found, lines = patched(history, [change])
+        if not found:
+            raise Unknown("this file is gone by now", "Look at the list of files.", **path_json(path))
+        change = found[0]
     return {
         **change.as_json(),
         **patch_json(lines),
-        "old": _side(history, path, old),
-        "new": _side(history, path, new),
+        "old": _side(history, path, change.old),
+        "new": _side(history, path, change.new),
     }
 
 
@@ -120,10 +123,11 @@ def planned(history: History, move: PathMove) -> dict[str, Any]:
     old, new = (state if isinstance(state, tuple) else None for state in (move.found, move.result))
     change = FileChange(move.path, letter((move.path, old, new)), old, new)
     if move.merged is None or new is None:
-        (change,), lines = patched(history, [change]) if old != new else ([change], [])
+        found, lines = patched(history, [change]) if old != new else ([change], [])
+        change = found[0] if found else change
         after = _side(history, move.path, new)
     else:
-        before = history.store.restorer("look", []).read(move.path, LARGEST + 1)
+        before = history.store.restorer("look", []).read(move.path, LARGEST + 1) or b""
         lines = list(patch(move.path, old, new, before, move.merged))
         after = {"oid": new[1].hex(), "size": len(move.merged), "type": _TEXT, "stored": False}
     return {**change.as_json(), **patch_json(lines), "old": _side(history, move.path, old), "new": after}
@@ -138,8 +142,10 @@ def _side(history: History, path: bytes, entry: Entry | None) -> dict[str, Any] 
         size = objects.header(entry[1])[1]
         data = objects.read(entry[1])[1] if size <= LARGEST_IMAGE else b"\0"
     else:  # on disk only
-        data = history.store.restorer("look", []).read(path, LARGEST + 1)
-        size = len(data)
+        there = history.store.restorer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
+        if there is None:
+            return None  # gone since it was looked at
+        data, size = there, len(there)
     kind = _LINK if entry[0] == LINK else image_type(data) or (_BINARY if no_text(data) else _TEXT)
     return {"oid": entry[1].hex(), "size": size, "type": kind, "stored": stored}
 

@@ -15,9 +15,12 @@ from snapstore.worktree.platform import READ_FLAGS, file_mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Callable
+    from typing import Protocol, TypeVar
 
     from snapstore.git.packwriter import PackWriter
+
+    T = TypeVar("T")
 
     class Held(Protocol):
         """Knows which blobs need not be stored again (timeline/held.py)."""
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 TRIES = 3
 _FILE_ERRORS = (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL)
+
+_OTHER_KIND = (errno.ELOOP, errno.EINVAL, errno.ENXIO)  # of a link opened, a file read as a link, a socket opened
 
 SPECIAL = "not a file, link or folder"
 UNREADABLE = "cannot be read"
@@ -87,7 +92,7 @@ class Blobs:
         full = self._prefix + path
         st = os.lstat(full)
         if stat.S_ISLNK(st.st_mode):
-            target = os.readlink(full)
+            target = _if_same_kind(os.readlink, full, st)
             if not _same(st, os.lstat(full)):
                 raise SourceChanged
             return LINK, target, st
@@ -97,7 +102,7 @@ class Blobs:
             raise LeftOut(SPECIAL)
         if limit and st.st_size > limit:
             raise LeftOut(TOO_LARGE, (st.st_size, st.st_mtime_ns, st.st_ino))
-        fd = os.open(full, READ_FLAGS)
+        fd = _if_same_kind(lambda path: os.open(path, READ_FLAGS), full, st)
         try:
             st = os.fstat(fd)
             if not stat.S_ISREG(st.st_mode):
@@ -135,6 +140,16 @@ class Blobs:
             return self._held is not None and self._held.has(path, oid, large=True)
         except OSError as error:
             raise Failed(f"the store cannot be read: {error.strerror}") from error
+
+
+def _if_same_kind(work: Callable[[bytes], T], full: bytes, st: os.stat_result) -> T:
+    """What fails because a file became a link since its stat, or the other way around, is to be tried again."""
+    try:
+        return work(full)
+    except OSError as error:
+        if error.errno in _OTHER_KIND and stat.S_IFMT(os.lstat(full).st_mode) != stat.S_IFMT(st.st_mode):
+            raise SourceChanged from None
+        raise
 
 
 def _read_all(fd: int, size: int) -> bytes:

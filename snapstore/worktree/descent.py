@@ -245,13 +245,26 @@ class Descent:
         except _Changed:
             return False
 
-    def read(self, path: bytes, limit: int) -> bytes:
-        """The first bytes of a file, or what a link says."""
-        folder, name = self._split(path)
-        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            return os.readlink(name, dir_fd=folder)
-        with open(os.open(name, READ_FLAGS, dir_fd=folder), "rb") as file:
-            return file.read(limit)
+    def read(self, path: bytes, limit: int, *, link: bool) -> bytes | None:
+        """The first bytes of a file, or what a link says; None where it is gone, or something else by now."""
+        try:
+            folder, name = self._split(path)
+            if link:
+                return os.readlink(name, dir_fd=folder)
+            fd = os.open(name, READ_FLAGS, dir_fd=folder)
+            try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    return None
+                with open(fd, "rb", closefd=False) as file:
+                    return file.read(limit)
+            finally:
+                os.close(fd)
+        except InTheWay:
+            return None
+        except OSError as error:
+            if error.errno in (*_CANNOT_BE_THERE, *_OTHER_KIND_NOW):
+                return None
+            raise
 
     def glance(self, path: bytes) -> str | None:
         """The same without reading: an odd state, or None for a file, a link or nothing."""
@@ -282,6 +295,8 @@ class Descent:
         else:
             fd = os.open(name, READ_FLAGS, dir_fd=folder)
             try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    raise _Changed  # replaced since its stat: a folder or a fifo cannot be read
                 entry = file_mode(st.st_mode), _hash(fd, st.st_size)
                 after = os.fstat(fd)
             finally:

@@ -162,6 +162,12 @@ def out_of_line(path: bytes, state: State) -> Conflict | Unsafe:
     return Conflict(f"{name} changed during the move: there is {found} now", path=name)
 
 
+def went_away(error: OSError) -> Conflict:
+    """The refusal of a move under which a folder or a file was taken away."""
+    where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+    return Conflict(f"a file or folder went away during the move{where}", "Nothing was written. Run it again.")
+
+
 def _damaged(oid: bytes) -> Corrupt:
     return Corrupt(f"object {oid.hex()} does not match its id", object=oid.hex())
 

@@ -38,6 +38,7 @@ from snapstore.worktree.moves import (
     others_in,
     out_of_line,
     way_up,
+    went_away,
 )
 
 TYPE_CHECKING = False
@@ -117,9 +118,9 @@ class Restore:
                 found[folder] = mode
         return found
 
-    def read(self, path: bytes, limit: int) -> bytes:
-        """A file's first bytes."""
-        return self._targets.read(path, limit)
+    def read(self, path: bytes, limit: int, *, link: bool = False) -> bytes | None:
+        """A file's first bytes, or what a link says; None where it is gone, or something else by now."""
+        return self._targets.read(path, limit, link=link)
 
     def standing(self, moves: Iterable[FileMove]) -> set[bytes]:
         """The folders that new files will go into and that are there already, perhaps empty: a recovery that takes the
@@ -170,6 +171,8 @@ class Restore:
                 ) from error
             if isinstance(error, InTheWay):
                 raise out_of_line(moves[0].path, error.state) from None
+            if isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise went_away(error) from error
             raise
         finally:
             self.close()
@@ -342,9 +345,14 @@ class Restore:
         if state != present:
             _stray(path, state, astray)
             return  # its temporary is swept away at the end
-        st = os.stat(name, dir_fd=target, follow_symlinks=False)
+        self._after[path] = written
+        try:
+            st = os.stat(name, dir_fd=target, follow_symlinks=False)
+        except FileNotFoundError:
+            return  # removed by somebody right after it was put there
         # Edited already? Then not this stat, which would vouch for what we wrote.
-        self._after[path] = st if exchange.same_content(st, written) else written
+        if exchange.same_content(st, written):
+            self._after[path] = st
 
     def _sync_folders(self, touched: set[bytes], astray: list[bytes] | None) -> None:
         self._targets.close()

@@ -6,7 +6,9 @@ read anew. The cache is only ever a shortcut: `tree` is the tree these entries a
 lost tail of the log is merely an older truth about an older tree.
 
 An entry too young to trust (its file could be rewritten within the same clock tick and look the same) is kept with a
-size of -1: no stat matches it, so the next scan compares its content (git smudges its index entries likewise).
+size of -1: no stat matches it, so the next scan compares its content (git smudges its index entries likewise). So is
+one whose numbers the columns cannot hold: tmpfs and btrfs keep time stamps of any year, 64 bits of nanoseconds end in
+1677 and in 2262.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ FolderStat = tuple[int, int, int]
 _MAGIC = b"snapstore stat 1 " + f"{sys.implementation.cache_tag}\n".encode()
 FOLD_LOG_AT = 1 << 18
 YOUNG = -1
+# What a signed column of 64 bits holds.
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 # The row of a folder that is not listed for new names; its key ends in a slash, beside the row of a listed one.
 UNLISTED: FolderStat = (-2, 0, 0)
 _UNKNOWN: FolderStat = (-1, 0, 0)  # no folder has inode 0: it is listed at the next scan
@@ -229,8 +233,13 @@ class StatCache:
         columns: list[bytes] = []
         if rows:
             size, mtime, ctime, inode, st_mode, mode, oid = zip(*rows, strict=True)
-            for kind, column in (("q", size), ("q", mtime), ("q", ctime), ("Q", inode), ("I", st_mode)):
-                columns.append(array(kind, column).tobytes())
+            numbers = (("q", size), ("q", mtime), ("q", ctime), ("Q", inode), ("I", st_mode))
+            try:
+                columns = [array(kind, column).tobytes() for kind, column in numbers]
+            except OverflowError:  # a stamp or a number of some odd file system: looked for only when there is one
+                for path, row in self.files.items():
+                    self.files[path] = _storable(row)
+                return self._pack()
             modes = sorted(set(mode))
             places = {value: place for place, value in enumerate(modes)}
             columns += [bytes([places[value] for value in mode]), b"".join(oid)]
@@ -309,6 +318,15 @@ def _merge(into: dict[bytes, T], changes: Mapping[bytes, T | None]) -> None:
             into.pop(path, None)
         else:
             into[path] = value
+
+
+def _storable(row: FileStat) -> FileStat:
+    """The row as it is; or one that no stat matches, where the columns cannot hold its numbers."""
+    size, mtime, ctime, inode, st_mode = row[:5]
+    fits = _LEAST <= mtime <= _MOST and _LEAST <= ctime <= _MOST and size <= _MOST
+    if fits and 0 <= inode < 1 << 64 and 0 <= st_mode < 1 << 32:
+        return row
+    return (YOUNG, 0, 0, 0, st_mode & 0xFFFFFFFF, row[5], row[6])
 
 
 def _private(path: str, flags: int) -> int:

@@ -99,8 +99,9 @@ class Walk:
                     continue
                 listing.left_out[folder] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
                 continue
-            mtime = YOUNG if is_young(st, now) else st.st_mtime_ns
-            listing.folders[folder] = (mtime, st.st_ctime_ns, st.st_ino)
+            # No folder has a negative inode; a negative time stamp is an ordinary one, of 1969 and before.
+            inode = YOUNG if is_young(st, now) else st.st_ino
+            listing.folders[folder] = (st.st_mtime_ns, st.st_ctime_ns, inode)
             if whole or folder not in known_folders:
                 listed = [entry.name for entry in entries]
                 if IGNORE_FILES[0] in listed or IGNORE_FILES[1] in listed:
