@@ -30,12 +30,15 @@ import struct
 import subprocess
 import tempfile
 import traceback
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import faults
 from helpers import CHANGING_CALLS, quick_folder
+
+from snapstore.worktree import platform
 
 # How each is made and mounted. The numbers are seconds before the file system flushes by itself.
 _EXT4 = "mkfs.ext4 -q -F -J size=4 -O ^resize_inode -E lazy_itable_init=1,lazy_journal_init=1,nodiscard -m 0"
@@ -74,6 +77,7 @@ class Disk:
     def __init__(self, kind: str, folder: Path, name: str) -> None:
         make, self._type, self._options, size = KINDS[kind]
         self.place = folder / name
+        self._boot = folder / "boot_id"
         self._image, self._base = folder / f"{name}.img", folder / f"{name}.base"
         self.place.mkdir()
         with open(self._image, "wb") as file:
@@ -111,6 +115,7 @@ class Disk:
                 os.close(fd)
             self.umount()
         self.mount()
+        start_machine(self._boot)
 
     def fill(self, spare: int) -> None:
         """Takes all space but so many bytes."""
@@ -199,6 +204,9 @@ def _live_alone(work: Callable[[Path], object], folder: Path, say: int) -> None:
         if _libc.unshare(_NEW_MOUNTS) != 0:
             raise OSError(ctypes.get_errno(), "unshare")
         _run("mount", "--make-rprivate", "/")
+        boot = folder / "boot_id"
+        start_machine(boot)
+        _run("mount", "--bind", boot, platform.BOOT_ID)
         answer = True, work(folder)
     except BaseException:
         answer = False, traceback.format_exc()
@@ -209,6 +217,11 @@ def _live_alone(work: Callable[[Path], object], folder: Path, say: int) -> None:
                 file.write(pickle.dumps(answer))
         finally:
             os._exit(0)
+
+
+def start_machine(boot: Path) -> None:
+    """Every start of a machine has an id of its own; a power cut is followed by one."""
+    boot.write_text(f"{uuid.uuid4()}\n")
 
 
 def forked(work: Callable[[], object]) -> str | None:

@@ -13,6 +13,7 @@ from helpers import (
     assert_cache_adds_up,
     assert_equal,
     assert_whole,
+    difference,
     git_in,
     on_disk,
     tip,
@@ -72,7 +73,7 @@ class Project(Scenario):
             assert_equal(store, session.begin("goes on").end(), on_disk(self.root))
             for commit, files in self.saved.items():
                 session.move(session.plan_goto(commit, exact=True))
-                assert on_disk(self.root) == files, commit
+                assert on_disk(self.root) == files, f"{commit}: {difference(files, on_disk(self.root))}"
             assert_whole(store)
 
 

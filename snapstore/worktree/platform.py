@@ -33,6 +33,19 @@ _ACL = "system.posix_acl_access"
 _NOT_OURS_TO_SET = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENODATA, errno.EINVAL)
 
 
+# Linux gives each start of the machine an id of its own.
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def boot_id() -> str:
+    """Tells one start of the machine from another; empty where the system does not say."""
+    try:
+        with open(BOOT_ID, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def file_mode(st_mode: int) -> bytes:
     return EXECUTABLE if st_mode & stat.S_IXUSR else FILE
 

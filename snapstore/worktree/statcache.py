@@ -9,6 +9,10 @@ An entry too young to trust (its file could be rewritten within the same clock t
 size of -1: no stat matches it, so the next scan compares its content (git smudges its index entries likewise). So is
 one whose numbers the columns cannot hold: tmpfs and btrfs keep time stamps of any year, 64 bits of nanoseconds end in
 1677 and in 2262.
+
+A power cut can change a file without changing its stat: the bytes of a file that nobody synced are lost on some file
+systems while its size and times are kept. So the cache notes in which boot it was written. After another boot every
+folder is listed once, and files that changed shortly before the cache's newest entry are compared by content.
 """
 
 from __future__ import annotations
@@ -16,11 +20,13 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+import time
 from array import array
 
 from xxhash import xxh3_64_digest
 
 from snapstore.git.objects import EMPTY_TREE
+from snapstore.worktree import platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +42,7 @@ FileStat = tuple[int, int, int, int, int, bytes, bytes]
 # mtime_ns, ctime_ns, inode
 FolderStat = tuple[int, int, int]
 
-_MAGIC = b"snapstore stat 1 " + f"{sys.implementation.cache_tag}\n".encode()
+_MAGIC = b"snapstore stat 2 " + f"{sys.implementation.cache_tag}\n".encode()
 FOLD_LOG_AT = 1 << 18
 YOUNG = -1
 # What a signed column of 64 bits holds.
@@ -44,6 +50,8 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 # The row of a folder that is not listed for new names; its key ends in a slash, beside the row of a listed one.
 UNLISTED: FolderStat = (-2, 0, 0)
 _UNKNOWN: FolderStat = (-1, 0, 0)  # no folder has inode 0: it is listed at the next scan
+# A kernel writes changed bytes to disk within a minute, if nothing holds it up.
+_UNWRITTEN_NS = 600_000_000_000
 
 
 class StatCache:
@@ -63,6 +71,7 @@ class StatCache:
         self.coverage: dict[str, object] | None = None
         self._whole = False
         self._generation = b""
+        self._boot = ""
 
     def load(self) -> None:
         """Brings everything into memory, unless what is there is still what is on disk."""
@@ -82,6 +91,24 @@ class StatCache:
             if coverage is not None:
                 self.coverage = coverage
         self._seen = self._signature()
+        if self._boot != platform.boot_id():
+            self._distrust()
+
+    def _distrust(self) -> None:
+        """Has the next scan look at what a power cut may have changed without a trace. The machine was started again
+        since the cache was written, and nobody knows whether it had been shut down in order."""
+        now = time.time_ns()
+        newest = max((row[2] for row in self.files.values() if row[2] <= now), default=now)
+        for path, row in self.files.items():
+            if row[2] > newest - _UNWRITTEN_NS:
+                self.files[path] = (YOUNG, *row[1:])
+        self.folders.update({folder: _UNKNOWN for folder, row in self.folders.items() if row != UNLISTED})
+        written = self._generation, self._boot
+        try:
+            self._write_base()
+            self._seen = self._signature()
+        except OSError:  # a full disk: it is done again at the next load
+            self._generation, self._boot = written
 
     def load_tree(self) -> bytes | None:
         """Only the tree: what a turn of named files needs. None when there is no valid cache."""
@@ -102,7 +129,8 @@ class StatCache:
         folders: Mapping[bytes, FolderStat | None],
         coverage: dict[str, object] | None,
     ) -> None:
-        """Takes in what a scan or a turn found and writes it down. Not synced: losing it costs time, not truth."""
+        """Takes in what a scan or a turn found and writes it down. What is appended is not synced: without it the cache
+        is an older truth about an older tree, and costs time."""
         whole = self._whole
         self.tree = tree
         if whole:
@@ -215,6 +243,7 @@ class StatCache:
 
     def _write_base(self) -> None:
         self._generation = os.urandom(8)
+        self._boot = platform.boot_id()
         body = self._pack()
         head = _MAGIC + self._generation + self.tree + len(body).to_bytes(8, "big") + xxh3_64_digest(body)
         temporary = f"{self._base_path}.new"
@@ -222,6 +251,10 @@ class StatCache:
             file.write(head)
             file.write(xxh3_64_digest(head))
             file.write(body)
+            # A lost cache costs more than time: nobody would know any more that a file is new, and undo leaves a file
+            # alone that may have been there before.
+            file.flush()
+            os.fsync(file.fileno())
         os.rename(temporary, self._base_path)
         try:
             os.unlink(self._log_path)
@@ -246,10 +279,10 @@ class StatCache:
         else:
             modes = []
         # The paths hold no NUL, so they need no lengths.
-        return marshal.dumps((b"\0".join(self.files), columns, modes, self.folders, self.coverage))
+        return marshal.dumps((b"\0".join(self.files), columns, modes, self.folders, self.coverage, self._boot))
 
     def _unpack(self, body: bytes) -> None:
-        names, columns, modes, self.folders, self.coverage = marshal.loads(body)
+        names, columns, modes, self.folders, self.coverage, self._boot = marshal.loads(body)
         if not columns:
             return
         paths = names.split(b"\0")
