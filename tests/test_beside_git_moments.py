@@ -25,7 +25,7 @@ from snapstore.git.receive import Incoming
 from snapstore.share import pull as pulling
 from snapstore.share.bundles import export
 from snapstore.share.remotes import Remote
-from snapstore.timeline import gc
+from snapstore.timeline import byhand, gc
 from snapstore.timeline.held import Held
 from snapstore.worktree import borrow
 
@@ -579,4 +579,25 @@ def test_a_ref_that_gets_another_name_is_held_by_the_reflog_meanwhile(
     assert len(seen) == 1 and {first, commit} <= seen[0]
     gc.collect(store)
     assert commit not in git(store.shadow.git_dir, "rev-list", "--reflog").decode()
+    assert_whole(store)
+
+
+def test_a_gc_goes_on_when_a_work_tree_is_removed_while_it_looks(
+    tmp_path: Path, root: Path, store: Store, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = turn(session, root, "one", a="1")
+    place = str(tmp_path / "tree")
+    work_trees = byhand.work_trees
+    for looked in (byhand.heads, byhand.staged):
+        git(store.shadow.git_dir, "worktree", "add", "-q", "--detach", place, commit)
+
+        def removed(git_dir: str) -> list[str]:
+            found = work_trees(git_dir)
+            git(git_dir, "worktree", "remove", "--force", place, may_fail=True)
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(byhand, "work_trees", removed)
+            looked(store.shadow.git_dir)
+    gc.collect(store)
     assert_whole(store)
