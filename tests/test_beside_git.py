@@ -70,6 +70,8 @@ def _run(folder: Path, seconds: float, seed: int) -> dict[str, int]:
     assert not wrong, f"seed {seed}: {wrong[:5]}"
     for machine, kinds in ((ada, ("turns1", "turns2", "moves1")), (bob, ("bob1",))):
         with machine.open() as store:
+            # One that a `git gc` by hand wrote names commits that a later `git prune` by hand removed: fsck minds.
+            Path(store.shadow.objects.folder, "info", "commit-graph").unlink(missing_ok=True)
             assert_whole(store)
             for kind in kinds:
                 _compare(store.shadow.git_dir, kind, [row for row in said[kind] if row["what"] == "turn"])

@@ -17,6 +17,7 @@ from test_cli import snap
 from snapstore import Session, Store
 from snapstore.errors import Failed
 from snapstore.git import packing, packwriter
+from snapstore.git import refs as git_refs
 from snapstore.git import repack as git_repack
 from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.odb import LARGE, Objects
@@ -25,7 +26,7 @@ from snapstore.git.receive import Incoming
 from snapstore.share import pull as pulling
 from snapstore.share.bundles import export
 from snapstore.share.remotes import Remote
-from snapstore.timeline import gc
+from snapstore.timeline import byhand, gc
 from snapstore.timeline.held import Held
 from snapstore.worktree import borrow
 
@@ -579,4 +580,46 @@ def test_a_ref_that_gets_another_name_is_held_by_the_reflog_meanwhile(
     assert len(seen) == 1 and {first, commit} <= seen[0]
     gc.collect(store)
     assert commit not in git(store.shadow.git_dir, "rev-list", "--reflog").decode()
+    assert_whole(store)
+
+
+def test_a_ref_that_git_packs_the_moment_it_has_moved_has_moved(
+    root: Path, store: Store, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git removes the folder that is empty then, before ours has synced it."""
+    commit = turn(session, root, "one", a="1")
+    sync = git_refs.sync_folder
+    packed: list[str] = []
+
+    def packed_first(path: str) -> None:
+        if path.endswith("refs/heads/new") and not packed:
+            packed.append(path)
+            git(store.shadow.git_dir, "pack-refs", "--all", "--prune")
+        sync(path)
+
+    refs = store.shadow.refs
+    monkeypatch.setattr(git_refs, "sync_folder", packed_first)
+    refs.update("refs/heads/new/main", None, bytes.fromhex(commit))
+    assert refs.read("refs/heads/new/main") == bytes.fromhex(commit)
+    assert packed and not os.path.exists(packed[0])
+
+
+def test_a_gc_goes_on_when_a_work_tree_is_removed_while_it_looks(
+    tmp_path: Path, root: Path, store: Store, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = turn(session, root, "one", a="1")
+    place = str(tmp_path / "tree")
+    work_trees = byhand.work_trees
+    for looked in (byhand.heads, byhand.staged):
+        git(store.shadow.git_dir, "worktree", "add", "-q", "--detach", place, commit)
+
+        def removed(git_dir: str) -> list[str]:
+            found = work_trees(git_dir)
+            git(git_dir, "worktree", "remove", "--force", place, may_fail=True)
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(byhand, "work_trees", removed)
+            looked(store.shadow.git_dir)
+    gc.collect(store)
     assert_whole(store)

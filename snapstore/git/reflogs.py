@@ -26,8 +26,7 @@ def read(git_dir: str) -> dict[str, Rows]:
     found: dict[str, Rows] = {}
     top = f"{git_dir}/logs"
     for path in files_below(top):
-        with open(path, "rb") as file:
-            rows = [_row(line) for line in file if not _is_of_renaming(line)]
+        rows = [_row(line) for line in _lines(path) if not _is_of_renaming(line)]
         found[path[len(top) + 1 :]] = [row for row in rows if row is not None]
     return found
 
@@ -36,13 +35,20 @@ def forget(git_dir: str, before: int) -> None:
     """Drops the lines from before a moment, and those that only helped while a ref got another name. Whoever reads the
     file meanwhile has the old or the new one."""
     for path in files_below(f"{git_dir}/logs"):
-        with open(path, "rb") as log:
-            lines = log.readlines()
+        lines = _lines(path)
         kept = [line for line in lines if not _is_over(line, before)]
         if len(kept) < len(lines):
             with open(f"{path}.lock", "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
                 file.writelines(kept)
             os.rename(f"{path}.lock", path)
+
+
+def _lines(path: str) -> list[bytes]:
+    try:
+        with open(path, "rb") as file:
+            return file.readlines()
+    except FileNotFoundError:
+        return []  # a lock of somebody's git, which is done with it
 
 
 def _is_over(line: bytes, before: int) -> bool:

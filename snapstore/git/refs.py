@@ -104,7 +104,10 @@ class Refs:
         except BaseException:
             _discard(lock)
             raise
-        sync_folder(os.path.dirname(path))  # by now the lock may be another's
+        try:
+            sync_folder(os.path.dirname(path))  # by now the lock may be another's
+        except FileNotFoundError:  # a git has packed it already, and removed the folder, which was empty then
+            sync_folder(self._git_dir)
 
     def update_all(self, moves: Sequence[tuple[str, RefValue, RefValue]]) -> None:
         """Moves several. Very many that are made, or that only packed-refs has and that go, take one write of it: each

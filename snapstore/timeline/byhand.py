@@ -32,11 +32,13 @@ def heads(git_dir: str) -> set[bytes]:
     """What HEAD and its like say, of work trees too."""
     found: set[bytes] = set()
     for folder in (git_dir, *work_trees(git_dir)):
-        for name in os.listdir(folder):
-            # Whatever else is called so is none of git's, and nobody waits at it.
-            if name.endswith("HEAD") and stat.S_ISREG(os.lstat(f"{folder}/{name}").st_mode):
-                with open(f"{folder}/{name}", "rb") as file:
-                    found.update(_ids(file.read(_LARGEST).splitlines()))
+        try:
+            names = os.listdir(folder)
+        except FileNotFoundError:
+            continue  # a work tree that was removed just now
+        for name in names:
+            if name.endswith("HEAD"):
+                found.update(_ids_in(f"{folder}/{name}"))
     return found
 
 
@@ -48,14 +50,24 @@ def staged(git_dir: str) -> set[bytes]:
         if os.path.isfile(path):
             try:
                 found.update(head[40:60] for head in read_index(os.fsencode(path)).entries.values())
-            except IndexUnreadable:
-                continue  # nor can git go on with it
+            except (IndexUnreadable, FileNotFoundError):
+                continue  # nor can git go on with it; or it was removed just now
     for folder in work_trees(git_dir):
         for path in files_below(f"{folder}/refs"):
-            if os.path.isfile(path):
-                with open(path, "rb") as file:
-                    found.update(_ids(file.read(_LARGEST).splitlines()))
+            found.update(_ids_in(path))
     return found
+
+
+def _ids_in(path: str) -> list[bytes]:
+    """The ids in a small file. None where it went away just now: somebody removed a work tree, and with it what this
+    held. Whatever else is called so is none of git's, and nobody waits at it."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return []
+        with open(path, "rb") as file:
+            return list(_ids(file.read(_LARGEST).splitlines()))
+    except FileNotFoundError:
+        return []
 
 
 def _ids(lines: Iterable[bytes]) -> Iterable[bytes]:
