@@ -118,6 +118,31 @@ def long_history(bench: Bench, median: Median, tree: Path, files: list[Path]) ->
         _turns(session, files, MANY - FEW)
         many = _undo(session, median, 25)
         bench.note("undo after 10,000 turns", len(files), many, few, many / few, "<= 1.5", many / few <= 1.5)
+    far(bench, median, tree, len(files))
+
+
+def far(bench: Bench, median: Median, tree: Path, size: int) -> None:
+    """`goto` across all those turns against `undo` of one, and the first lines of `log`: each as a process."""
+    command = [str(Path(sys.executable).with_name("snapstore"))]
+
+    def run(*words: str) -> None:
+        subprocess.run([*command, *words, "--session", "bench"], cwd=tree, check=True, capture_output=True)
+
+    def first_line() -> None:
+        log = subprocess.Popen([*command, "log", "--session", "bench"], cwd=tree, stdout=subprocess.PIPE)
+        assert log.stdout is not None
+        with log.stdout:
+            assert log.stdout.readline()
+        log.wait()
+
+    last = str(MANY)
+    one = median(lambda: run("undo", "-y"), lambda: run("goto", last, "-y"), 9)
+    all_of_them = median(lambda: run("goto", str(FEW), "-y"), lambda: run("goto", last, "-y"), 5)
+    bench.note(
+        "`goto` across 10,000, in undos", size, all_of_them, one, all_of_them / one, "<= 10", all_of_them <= 10 * one
+    )
+    status, line = median(lambda: run("status"), runs=9), median(first_line, runs=9)
+    bench.note("first line of `log`, in statuses", size, line, status, line / status, "<= 3", line <= 3 * status)
 
 
 def tree_of_many(bench: Bench, median: Median) -> None:

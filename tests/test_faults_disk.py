@@ -251,8 +251,8 @@ else:
 os.write(1, b"success")
 """
 
-# Losing these costs time, not truth: the cache is checked and rebuilt, the lock is the kernel's, a reflog is for gc.
-NOT_SYNCED = re.compile(r"/state/(lock|stat|stat\.new|stat\.log)$|/logs/|\.keep$")
+# Losing these costs time, not truth: the caches are checked and rebuilt, the lock is the kernel's, a reflog is for gc.
+NOT_SYNCED = re.compile(r"/state/(lock|stat|stat\.new|stat\.log|graph-[^/]*)$|/logs/|\.keep$")
 
 
 class Trace:

@@ -8,7 +8,10 @@ from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, file_rows
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.cli.context import Context
+    from snapstore.timeline.history import History
     from snapstore.timeline.nodes import Node
+
+_AT_ONCE = 50  # rows
 
 
 def log(context: Context, *, number: int | None, stat: bool) -> int:
@@ -21,27 +24,54 @@ def log(context: Context, *, number: int | None, stat: bool) -> int:
         limit = number or None
         if number is None and out.terminal and not context.json:
             limit = max(10, out.size()[1] - 4)  # newest first: what does not fit would push the newest out of sight
-        nodes = history.nodes(limit, counts=stat)
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.nodes import LogRecord
-
-            document = {"session": session.name, "branch": history.branch, "nodes": [node.as_json() for node in nodes]}
-            context.document(dump(LogRecord, document))
+            _document(context, history, limit, counts=stat)
             return 0
         at = history.cursor.hex() if history.cursor else ""
         now = store.clock()
         width = out.size()[0] if out.terminal else 0
-        for node in reversed(nodes):
+        shown = 0
+        for node in history.newest_first(limit, counts=stat):
             out.line(_row(out, node, now, width, here=node.commit == at))
             if stat:
                 for row in file_rows(out, node.files, " " * 8):
                     out.line(row)
-        if nodes[0].parent is not None:
+            shown += 1
+            if shown <= _AT_ONCE:  # whoever reads the first lines need not wait for a buffer to fill
+                out.flush()
+        if node.parent is not None:
             out.line("… more with `snapstore log -n 0`", DIM)
-        elif len(nodes) == 1:
+        elif shown == 1:
             out.line("No turns yet. Record one: `snapstore run -- CMD…`", DIM)
     return 0
+
+
+def _document(context: Context, history: History, limit: int | None, *, counts: bool) -> None:
+    """The document as `dump` of a LogRecord would make it. Node by node, by way of a file: a long history does not fit
+    into memory, the oldest comes first, and what cannot be read must be known before anything is printed."""
+    import json
+    from tempfile import TemporaryFile
+
+    from snapstore.records.base import dump
+    from snapstore.records.nodes import LogRecord, NodeRecord
+
+    indent = 2 if context.out.terminal else None
+    ends = [0]
+    with TemporaryFile() as file:
+        for node in history.newest_first(limit, counts=counts):
+            text = json.dumps(dump(NodeRecord, node.as_json()), indent=indent)
+            ends.append(ends[-1] + file.write(text.replace("\n", "\n    ").encode()))
+        whole = dump(LogRecord, {"session": history.session.name, "branch": history.branch, "nodes": []})
+        head, tail = json.dumps(whole, indent=indent).rsplit("[]", 1)
+        between = "\n    " if indent else ""
+        context.out.raw(f"{head}[{between}".encode())
+        for start, end in zip(ends[-2::-1], ends[:0:-1], strict=True):
+            file.seek(start)
+            context.out.raw(file.read(end - start))
+            if start:
+                context.out.raw(f",{between or ' '}".encode())
+        closing = "\n  " if indent else ""
+        context.out.raw(f"{closing}]{tail}\n".encode())
 
 
 def _row(out: Output, node: Node, now: float, width: int, *, here: bool) -> str:

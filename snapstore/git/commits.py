@@ -84,7 +84,11 @@ def encode(
 
 
 def read(objects: Objects, oid: bytes) -> Commit:
-    head, _, message = objects.read_kind(oid, COMMIT).decode("utf-8", "replace").partition("\n\n")
+    return parse(objects.read_kind(oid, COMMIT), oid)
+
+
+def parse(data: bytes, oid: bytes) -> Commit:
+    head, _, message = data.decode("utf-8", "replace").partition("\n\n")
     tree, parents, author, seconds = b"", [], "", 0
     try:
         for line in head.split("\n"):

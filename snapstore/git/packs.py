@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OFFSET_DELTA, REF_DELTA = 6, 7
-SMALL_INDEX = 1 << 20
+SMALL_INDEX = 1 << 16
 _NEAR = 64  # ids: among so few a plain search is quicker than halving on
 BASES_HELD = 1 << 24  # bytes of resolved deltas at hand, for each pack
 

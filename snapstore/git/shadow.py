@@ -47,7 +47,7 @@ _CONFIG = """\
 # Ordinary git on the shadow must not change a byte either.
 _ATTRIBUTES = "* -text -crlf -ident -filter -working-tree-encoding !eol\n"
 
-_CACHED_COMMITS = 4096
+_CACHED_COMMITS = 512
 
 SNAPSTORE = commits.Identity("snapstore", "snapstore@localhost")
 
@@ -68,7 +68,7 @@ class Shadow:
         found = self._commits.get(oid)
         if found is None:
             if len(self._commits) >= _CACHED_COMMITS:
-                self._commits.clear()
+                del self._commits[next(iter(self._commits))]
             found = self._commits[oid] = commits.read(self.objects, oid)
         return found
 

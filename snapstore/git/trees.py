@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # One pass of the regular expression engine over a tree of thousands of entries, no Python step for each.
 _ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
-_CACHED_TREES = 4096
+_CACHED_ENTRIES = 1 << 15  # of all trees together: folders of one name and of thousands are both common
 
 Change = tuple[bytes, Entry | None, Entry | None]
 
@@ -27,6 +27,7 @@ class Trees:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._cache: dict[bytes, dict[bytes, Entry]] = {}
+        self._held = 0  # entries in the cache, and one for each tree
         self._written: dict[bytes, dict[bytes, Entry]] = {}  # not in the store before their pack is finished
 
     def start(self) -> None:
@@ -160,9 +161,12 @@ class Trees:
         return [(prefix + name, before.get(name), after.get(name)) for name in sorted(names)]
 
     def _remember(self, oid: bytes, entries: dict[bytes, Entry]) -> None:
-        if len(self._cache) >= _CACHED_TREES:
-            self._cache.clear()
+        if oid in self._cache:
+            return
+        self._held += len(entries) + 1
         self._cache[oid] = entries
+        while self._held > _CACHED_ENTRIES and len(self._cache) > 1:
+            self._held -= len(self._cache.pop(next(iter(self._cache)))) + 1
 
 
 def _draft(old: dict[bytes, Entry], changes: Mapping[bytes, Entry | None]) -> tuple[dict[bytes, Entry], bool]:

@@ -36,16 +36,23 @@ def read(path: str, what: str) -> Any:
 def write(path: str, what: str, found: Any) -> None:
     """Where it cannot be written, a full or read-only disk, it is worked out again next time."""
     body = marshal.dumps(found)
+    replace(path, _mark(what) + xxh3_64_digest(body) + body)
+
+
+def replace(path: str, data: bytes) -> bool:
+    """Puts a file in the place of another, if that can be done."""
     temporary = f"{path}.{os.getpid()}.{get_ident()}"  # a server reads on several threads
     try:
         with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(_mark(what) + xxh3_64_digest(body) + body)
+            file.write(data)
         os.rename(temporary, path)
     except OSError:
         try:
             os.unlink(temporary)
         except OSError:
             pass
+        return False
+    return True
 
 
 def _mark(what: str) -> bytes:

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from snapstore.git.commits import Commit
+
 # The fields of a GraphNode, in its order; no parent is b"", and a number that the commit does not have is -1.
 Row = tuple[bytes, bytes, bytes, int, int, str, int, str, str]
 
@@ -19,12 +21,30 @@ _WHAT = "graph 1"
 MANY = 200  # commits to read one by one before the file is worth opening, or writing again
 
 
+def row_of(oid: bytes, commit: Commit) -> Row:
+    return (
+        oid,
+        commit.parents[0] if commit.parents else b"",
+        commit.tree,
+        _or_none(commit.number("Seq")),
+        _or_none(commit.number("Turn")),
+        commit.kind,
+        commit.seconds,
+        commit.subject,
+        commit.trailers.get("Agent", ""),
+    )
+
+
+def _or_none(number: int | None) -> int:
+    return -1 if number is None else number
+
+
 class CommitCache:
     """One session's file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._opened = False
+        self.opened = False
         self._fresh: dict[bytes, Row] = {}
         self.rows: dict[bytes, Row] = {}
 
@@ -32,9 +52,9 @@ class CommitCache:
         self._fresh[row[0]] = row
 
     def open(self) -> None:
-        if self._opened:
+        if self.opened:
             return
-        self._opened = True
+        self.opened = True
         self.rows = {row[0]: row for row in cachefile.read(self._path, _WHAT) or ()}
 
     def save(self, oids: Iterable[bytes]) -> None:

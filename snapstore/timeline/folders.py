@@ -6,7 +6,8 @@ import os
 from stat import S_IRUSR
 
 from snapstore.errors import Failed
-from snapstore.timeline.nodes import is_path, parent_tree, paths_in, read_node
+from snapstore.git.objects import EMPTY_TREE
+from snapstore.timeline.nodes import is_path, paths_in, read_node
 from snapstore.timeline.plan import REMOVE, WRITE
 from snapstore.worktree.descent import FOLDER_THERE, UNREADABLE_THERE
 from snapstore.worktree.moves import folders_above
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from snapstore.git.shadow import Shadow
+    from snapstore.timeline.graph import Graph
     from snapstore.timeline.ops import Operation
     from snapstore.timeline.plan import Plan
     from snapstore.worktree.restore import Restore
@@ -33,7 +35,7 @@ def private_modes(shadow: Shadow, passed: Iterable[bytes]) -> dict[bytes, int]:
     return found
 
 
-def folders_to_keep(shadow: Shadow, plan: Plan, last: Operation | None) -> list[bytes]:
+def folders_to_keep(graph: Graph, plan: Plan, last: Operation | None) -> list[bytes]:
     """Of the folders that files are removed from, those that no turn of this move made or took away: they stay, even if
     they are empty then. So do those that a person had made when the last move put the turn's files back into them."""
     left, entered = list(plan.undone), list(plan.redone)
@@ -44,22 +46,25 @@ def folders_to_keep(shadow: Shadow, plan: Plan, last: Operation | None) -> list[
     removed = plan.of(REMOVE)
     ours: set[bytes] = set()
     if removed:
-        ours.update(*(_made(shadow, oid, "empty_folders") for oid in left))
-        ours.update(*(_made(shadow, oid, "left_folders", backwards=True) for oid in entered))
+        shadow = graph.store.shadow
+        ours.update(*(_made(shadow, graph, oid, "empty_folders") for oid in left))
+        ours.update(*(_made(shadow, graph, oid, "left_folders", backwards=True) for oid in entered))
         if last is not None and last.to is not None and last.to.get("commit") == plan.start.hex():
             ours -= {os.fsencode(folder) for folder in last.standing if is_path(folder)}
     return sorted(folders_above(removed) - ours)
 
 
-def _made(shadow: Shadow, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
+def _made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
     """The folders that a turn made (`backwards`: took away), without those of which its record says that they were
     (are) there, empty."""
-    trees, commit = shadow.trees, shadow.commit(oid)
-    old, new = parent_tree(shadow, commit.parents), commit.tree
-    if backwards:
-        old, new = new, old
-    found = {folder for path, was, _ in trees.diff(old, new) if was is None for folder in trees.missing(old, path)}
-    return found - paths_in(read_node(shadow, oid, files=False).record, besides)
+    added = [path for path, old, new in graph.turns.touched(oid) if (new if backwards else old) is None]
+    if not added:
+        return set()
+    node = graph.node(oid)
+    before = graph.node(node.parent).tree if node.parent is not None else EMPTY_TREE
+    tree = node.tree if backwards else before
+    found = {folder for path in added for folder in shadow.trees.missing(tree, path)}
+    return found - paths_in(read_node(shadow, oid, files=False).record, besides) if found else found
 
 
 def standing_folders(shadow: Shadow, plan: Plan, restore: Restore, tree: bytes) -> list[str]:

@@ -10,8 +10,10 @@ from functools import cached_property
 
 from snapstore.errors import Corrupt, Unknown
 from snapstore.git.objects import COMMIT
-from snapstore.timeline.commitcache import MANY, CommitCache
+from snapstore.timeline.commitcache import MANY, CommitCache, row_of
 from snapstore.timeline.recorder import MAIN
+from snapstore.timeline.turncache import turns_file
+from snapstore.timeline.turnfacts import TurnFacts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Graph:
         self._shadow = store.shadow
         refs = store.shadow.refs
         self._cache = CommitCache(f"{store.state}/graph-{session}")
+        self.turns = TurnFacts(self, turns_file(store.state, session))
         self._read: dict[bytes, GraphNode] = {}
         name = f"refs/snapstore/cursor/{session}"
         self.cursor_value: RefValue = refs.value(name)
@@ -184,27 +187,23 @@ class Graph:
         return found
 
     def _look(self, oid: bytes) -> GraphNode:
-        if len(self._read) >= MANY:
-            self._cache.open()
+        if len(self._read) >= MANY and not self._cache.opened:
+            self.open()
         found = self._read[oid] = _node(self._cache.rows.get(oid) or self._row(oid))
         return found
 
     def _row(self, oid: bytes) -> Row:
-        commit = self._shadow.commit(oid)
-        trailers = commit.trailers
-        row = (
-            oid,
-            commit.parents[0] if commit.parents else b"",
-            commit.tree,
-            _or_none(commit.number("Seq")),
-            _or_none(commit.number("Turn")),
-            commit.kind,
-            commit.seconds,
-            commit.subject,
-            trailers.get("Agent", ""),
-        )
+        row = self.turns.cache.rows.get(oid)
+        if row is None:
+            row = row_of(oid, self._shadow.commit(oid))
+            self.turns.cache.add(rows={oid: row})
         self._cache.add(row)
         return row
+
+    def open(self) -> None:
+        """Brings what is filed of all nodes into memory: for who is going to ask for very many."""
+        self._cache.open()
+        self.turns.cache.open()
 
     def upwards(self, oid: bytes) -> Iterator[GraphNode]:
         """A node and all before it, newest first."""
@@ -282,13 +281,13 @@ class Graph:
         self._cache.open()
         ends = (self.branches, self.archived, self.checkpoints)
         for tip in (self.cursor, *(oid for refs in ends for oid in refs.values())):
-            chain = []
+            line = []
             at: bytes | None = tip
             while at is not None and at not in found:
                 node = self.node(at)
-                chain.append(node)
+                line.append(node)
                 at = node.parent
-            for node in reversed(chain):
+            for node in reversed(line):
                 found[node.oid] = node
         self._cache.save(list(found))
         return found
@@ -385,10 +384,6 @@ class Graph:
 def _node(row: Row) -> GraphNode:
     oid, parent, tree, seq, turn, kind, seconds, subject, agent = row
     return GraphNode(oid, parent or None, tree, seq, turn if turn >= 0 else None, kind, seconds, subject, agent)
-
-
-def _or_none(number: int | None) -> int:
-    return -1 if number is None else number
 
 
 def is_made(branch: str) -> bool:

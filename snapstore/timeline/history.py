@@ -34,18 +34,33 @@ class History:
 
     def line(self, limit: int | None = None) -> list[bytes]:
         """Commits of the current line, oldest first; with `limit` only the newest."""
-        return [node.oid for node in islice(self.graph.upwards(self.tip), limit)][::-1]
+        return list(islice(self._upwards(), limit))[::-1]
 
     def nodes(self, limit: int | None = None, *, counts: bool = False) -> list[Node]:
-        return [self._node(oid, self.branch, counts) for oid in self.line(limit)]
+        return list(self.newest_first(limit, counts=counts))[::-1]
+
+    def newest_first(self, limit: int | None = None, *, counts: bool = False) -> Iterator[Node]:
+        """The nodes of the current line, each read when it is asked for: there may be very many."""
+        undone = self.cursor != self.tip and any(oid == self.cursor for oid in self._upwards())
+        for oid in islice(self._upwards(), limit):
+            undone = undone and oid != self.cursor
+            yield self._node(oid, self.branch, counts, undone)
+
+    def _upwards(self) -> Iterator[bytes]:
+        """From the tip to the first. Not the graph's way: that one keeps what it has read."""
+        at: bytes | None = self.tip
+        while at is not None:
+            yield at
+            parents = self._shadow.commit(at).parents
+            at = parents[0] if parents else None
 
     def node(self, oid: bytes, *, counts: bool = False) -> Node:
         branch = self.branch if oid in (self.cursor, self.tip) else self.graph.branch_of(oid)
-        return self._node(oid, branch or "", counts)
+        return self._node(oid, branch or "", counts, oid in self._undone)
 
-    def _node(self, oid: bytes, branch: str, counts: bool) -> Node:
+    def _node(self, oid: bytes, branch: str, counts: bool, undone: bool) -> Node:
         node = read_node(self._shadow, oid, branch=branch, counts=counts)
-        node.undone = oid in self._undone
+        node.undone = undone
         node.checkpoints = list(self.graph.pinned.get(oid, ()))
         return node
 

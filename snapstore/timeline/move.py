@@ -8,6 +8,7 @@ import time
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.timeline.afterturn import start_push
 from snapstore.timeline.capture import Capture
+from snapstore.timeline.commitcache import MANY
 from snapstore.timeline.conversation import Conversations, last_turn
 from snapstore.timeline.documents import SessionState, encode, timestamp
 from snapstore.timeline.folders import folders_to_keep, standing_folders
@@ -137,7 +138,10 @@ class Mover:
         if self._plan.of(REMOVE):
             log = Operations(self._store).newest_first()
             last = next((operation for operation in log if operation.session == self._plan.session), None)
-        return folders_to_keep(self._shadow, self._plan, last)
+        graph = Graph(self._store, self._plan.session)
+        if len(self._plan.undone) + len(self._plan.redone) >= MANY:
+            graph.open()
+        return folders_to_keep(graph, self._plan, last)
 
     def _as_found(self, restore: Restore, move: PathMove) -> bool:
         found = restore.observe(move.path)

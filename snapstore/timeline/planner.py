@@ -7,6 +7,7 @@ import os
 from snapstore.errors import Corrupt, Unknown, Usage
 from snapstore.git.objects import LINK
 from snapstore.timeline.addresses import locate, resolve
+from snapstore.timeline.commitcache import MANY
 from snapstore.timeline.describing import git_parts
 from snapstore.timeline.folders import private_modes
 from snapstore.timeline.graph import Graph
@@ -28,6 +29,7 @@ from snapstore.timeline.plan import (
     fold,
 )
 from snapstore.timeline.settle import Settler
+from snapstore.timeline.turncache import ODD
 from snapstore.timeline.unrecorded import unrecorded
 
 TYPE_CHECKING = False
@@ -185,6 +187,8 @@ class Planner:
         if extend and not how.exact:
             target = self._past_edits(target, branch)
         left, entered = graph.path(graph.cursor, target)
+        if len(left) + len(entered) >= MANY:
+            graph.open()
         plan = self._plan(kind, target, branch, arguments)
         plan.undone = [oid for oid in left if graph.node(oid).turn is not None]
         plan.redone = [oid for oid in entered if graph.node(oid).turn is not None]
@@ -265,7 +269,8 @@ class Planner:
         plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
         wanted = [move for move in plan.paths if move.wanted is not None]
         if wanted:
-            plan.modes = private_modes(self._shadow, self._passed(plan))
+            telling = self._graph.turns.replies(self._passed(plan)).items()
+            plan.modes = private_modes(self._shadow, [oid for oid, replies in telling if replies == ODD])
         Settler(self._session, self._graph, plan).run()
         # A file that is there keeps the bits it has: only for the others is it worth a look at former operations.
         gone = [move.path for move in wanted if not isinstance(move.found, tuple) or move.found[0] == LINK]
@@ -300,25 +305,33 @@ class Planner:
     def _steps(self, left: Iterable[bytes], entered: Iterable[bytes]) -> Iterator[PathStep]:
         """What each turn did, backwards for those left."""
         for oid in left:
-            for path, old, new in self._trees.diff(self._tree_before(oid), self._tree(oid)):
+            for path, old, new in self._graph.turns.touched(oid):
                 yield path, new, old
         for oid in entered:
-            yield from self._trees.diff(self._tree_before(oid), self._tree(oid))
+            yield from self._graph.turns.touched(oid)
 
     def _note(self, plan: Plan, turns: list[bytes]) -> Plan:
         """What the records of the turns add: their messages, and what cannot be moved back."""
         changing, told = set(plan.of(WRITE, REMOVE)), set[bytes]()
-        for oid in turns:
+        first: bytes | None = None
+        for oid, replies in self._graph.turns.replies(turns).items():
+            prompted = bool(plan.undone) and self._graph.node(oid).kind == "turn"
+            first = oid if prompted else first
+            if replies != ODD:
+                plan.messages_removed += 1 + replies if prompted else 0
+                continue
             node = read_node(self._shadow, oid, files=False)
             name = f"turn {node.turn}"
-            if plan.undone and node.kind == "turn":
+            if prompted:
                 plan.messages_removed += 1 + len(node.record.get("replies", []))
-                plan.prompt = node.prompt
             if moved := git_parts(node):
                 plan.notes.append(f"In {name} your own git repository moved ({moved}); that was not moved back.")
             plan.notes += unrecorded(node, changing, told)
+        if first is not None:
+            plan.prompt = read_node(self._shadow, first, files=False).prompt
         if plan.scope == FILES:
             plan.messages_removed, plan.prompt = 0, None
+        self._graph.turns.keep()
         return plan
 
     def _turn(self, address: str) -> GraphNode:
@@ -364,11 +377,6 @@ class Planner:
 
     def _tree(self, oid: bytes) -> bytes:
         return self._graph.node(oid).tree
-
-    def _tree_before(self, oid: bytes) -> bytes:
-        parent = self._graph.node(oid).parent
-        assert parent is not None
-        return self._tree(parent)
 
 
 def _check_count(count: int | None) -> None:

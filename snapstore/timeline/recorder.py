@@ -7,10 +7,12 @@ import os
 
 from snapstore.errors import Corrupt, SnapstoreError
 from snapstore.git import commits, housekeeping, notes
-from snapstore.git.objects import COMMIT, EMPTY_TREE, TREE
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, TREE, object_id
 from snapstore.git.shadow import SNAPSTORE
+from snapstore.timeline.commitcache import row_of
 from snapstore.timeline.documents import SessionState, encode
 from snapstore.timeline.held import DISK_REF
+from snapstore.timeline.turncache import LONGEST_RECORD, MOST_TOUCHED, TurnCache, replies_in, turns_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Recorder:
         self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # the part that is ours, and the rest
         self._turn: int | None = None
         self._now = store.clock()
+        self._turns = TurnCache(turns_file(store.state, session))
 
     def add(
         self,
@@ -90,15 +93,18 @@ class Recorder:
         trailers["Seq"] = self._seq
         if agent:
             trailers["Agent"] = agent
-        changes = list(changes)
+        found = list(changes)
         # What came from another tree, of another session or branch, may be held by nothing that stays.
-        self._capture.held.keep(self._writer, ((path, new) for path, _, new in changes))
-        listed = [(letter(change), change[0]) for change in changes]
+        self._capture.held.keep(self._writer, ((path, new) for path, _, new in found))
+        listed = [(letter(change), change[0]) for change in found]
         text = commits.message(subject, listed, trailers)
         parents = [self.cursor] if self.cursor else []
         seconds = max(0, int(self._now))
         data = commits.encode(tree, parents, author, SNAPSTORE, seconds, text)
-        self.cursor = self._writer.add(COMMIT, data)
+        parent, self.cursor = self.cursor, self._writer.add(COMMIT, data)
+        row = {self.cursor: row_of(self.cursor, commits.parse(data, self.cursor))}
+        known = parent is not None and len(found) <= MOST_TOUCHED
+        self._turns.add(row, {self.cursor: tuple(found)} if known else None)
         self.tree = tree
         if record is not None:
             head = {"format": 1, "kind": kind, "session": self.session, "turn": turn, "seq": self._seq}
@@ -174,6 +180,7 @@ class Recorder:
             store.say(text)
         self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)
+        self._afterwards(self._turns.keep)
         self._afterwards(self._tidy)
         return stats
 
@@ -188,7 +195,10 @@ class Recorder:
         scrub = self._scrub()
         for oid, (head, record) in self._records.items():
             whole = {**head, **(record() if callable(record) else record)}
-            yield oid, json.dumps(scrub.record(whole) if scrub is not None else whole).encode()
+            note = json.dumps(scrub.record(whole) if scrub is not None else whole).encode()
+            if len(note) <= LONGEST_RECORD:
+                self._turns.add(replies={object_id(BLOB, note): replies_in(note)})
+            yield oid, note
 
     def _scrub(self) -> Scrub | None:
         """What files hold that are never captured is not to be remembered from a conversation either."""

@@ -171,12 +171,18 @@ class Restore:
                 ) from error
             if isinstance(error, InTheWay):
                 raise out_of_line(moves[0].path, error.state) from None
-            if isinstance(error, FileNotFoundError | NotADirectoryError):
+            if isinstance(error, FileNotFoundError | NotADirectoryError) and self._lost_a_folder(moves):
                 raise went_away(error) from error
             raise
         finally:
             self.close()
         return self._after
+
+    def _lost_a_folder(self, moves: Sequence[FileMove]) -> bool:
+        """Whether a folder that files were in is not there: we have removed none, all is taken back."""
+        self.close()
+        folders = {above(move.path) for move in moves if move.old is not None}
+        return any(self._targets.nearest(folder) != folder for folder in folders)
 
     def take_back(self, moves: Sequence[FileMove]) -> list[bytes]:
         """After a kill: back to old wherever the disk shows new. What shows neither is left alone and given back."""
