@@ -333,7 +333,8 @@ def test_an_edit_in_the_middle_is_a_conflict_and_not_lost(here: Here, monkeypatc
 
     def meanwhile(fd: int) -> None:
         real(fd)
-        path.write_text('{"model": "sonnet"}')
+        if stat.S_ISREG(os.fstat(fd).st_mode):  # the new file, not a folder made for it
+            path.write_text('{"model": "sonnet"}')
 
     monkeypatch.setattr(os, "fsync", meanwhile)
     with pytest.raises(Conflict, match="changed by another program"):

@@ -590,7 +590,7 @@ def test_kills_leave_nothing_behind_in_the_root_or_in_the_store_G_16(root: Path,
     write(root / "a", "mine")
     mine = on_disk(root)
     ends = set()
-    for nth in range(2, 120, 6):
+    for nth in range(2, 240, 6):
         plan = session.plan_undo(policy=Policy(FORCE))
         killed = killed_at(nth, partial(session.move, plan))
         store.close()

@@ -55,13 +55,13 @@ def sync_data(fd: int) -> None:
 
 def make_folders(path: str, mode: int = 0o700) -> None:
     """Makes a folder and those above it that are missing, each with its name on disk before anything is put into it."""
+    if os.path.isdir(path):
+        return
     parent = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(parent):
-        make_folders(parent, mode)
+    make_folders(parent, mode)
     try:
         os.mkdir(path, mode)
-    except FileExistsError:
+    except FileExistsError:  # another process was quicker
         if not os.path.isdir(path):
             raise
-        return
     sync_folder(parent)
