@@ -54,10 +54,15 @@ class Struck:
             os.close(opener)
 
     def _attached(self) -> None:
-        end = time.monotonic() + 20
-        while f"TracerPid:\t{self._strace.pid}\n" not in Path(f"/proc/{self.pid}/status").read_text():
-            assert self._strace.poll() is None and time.monotonic() < end, "strace could not attach"
-            time.sleep(0.001)
+        """Waits until strace says so. It has the process's tracer set a moment earlier, and calls made between the two
+        would be neither counted nor struck."""
+        assert self._strace.stderr is not None
+        heard, pipe, end = b"", self._strace.stderr.fileno(), time.monotonic() + 20
+        while b" attached" not in heard:
+            ready, _, _ = select.select([pipe], [], [], max(0.0, end - time.monotonic()))
+            piece = os.read(pipe, 4096) if ready else b""
+            assert piece, f"strace could not attach: {heard.decode(errors='replace')}"
+            heard += piece
 
     def state(self) -> str:
         """The kernel's letter for what the process does."""
