@@ -161,11 +161,13 @@ def left_by_a_kill(request: pytest.FixtureRequest, place: Place) -> Iterator[tup
     yield OLD, new
 
 
+@pytest.mark.parametrize("unknown", [False, True], ids=["staged", "begun by an older version"])
 @pytest.mark.parametrize("recover", [Restore.finish, Restore.take_back])
 def test_after_a_kill_it_goes_back_to_its_place(
-    place: Place, left_by_a_kill: tuple[Files, Files], recover: Callable[..., list[bytes]]
+    place: Place, left_by_a_kill: tuple[Files, Files], recover: Callable[..., list[bytes]], unknown: bool
 ) -> None:
     old, new = left_by_a_kill
+    place.stage.unknown = unknown
     assert recover(place.restore(), place.moves(old, new)) == [b"d/f"]
     rest = {path: entry for path, entry in (new if recover is Restore.finish else old).items() if path != b"d/f"}
     assert on_disk(place.root) == {**rest, b"d/f": (FILE, b"theirs")}
@@ -183,9 +185,11 @@ def test_after_a_kill_what_was_saved_later_still_stays(
     assert no_temporary(place)
 
 
-@pytest.mark.parametrize("data", [b"", b"f, n", b"f, new", b"f, old"])
-def test_after_a_kill_what_is_ours_goes_whole_or_not(place: Place, data: bytes) -> None:
+@pytest.mark.parametrize("unknown", [False, True], ids=["unstaged", "begun by an older version"])
+@pytest.mark.parametrize("data", [b"", b"f, n", b"f, new", b"f, old", bytes(6), b"f, n\0\0"])
+def test_after_a_kill_what_is_ours_goes_whole_or_not(place: Place, data: bytes, unknown: bool) -> None:
     place.lay_out(OLD)
+    place.stage.unknown = unknown
     (place.root / f"d/.snapstore-{TAG}-1").write_bytes(data)
     assert place.restore().finish(place.moves(OLD, NEW)) == []
     place.assert_is(NEW)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers import all_refs, child, git, git_in, living_child, plain_environment, write
+from helpers import all_refs, child, git, git_in, killed_at, living_child, plain_environment, turn, write
 
 from snapstore import Conflict, Corrupt, Store, Unsafe
+from snapstore.git.housekeeping import lives
+from snapstore.git.locking import process_started
 from snapstore.git.refs import Refs, RefValue, bad_part, spell
+from snapstore.timeline.branches import Branches
 
 
 @pytest.fixture
@@ -295,3 +300,37 @@ def test_a_ref_that_another_program_moved_stops_the_turn_and_nothing_is_lost(roo
 def test_values_are_spelled_as_git_spells_them() -> None:
     assert spell(bytes(20)) == "0" * 40
     assert spell("refs/heads/x") == "ref: refs/heads/x"
+
+
+def test_a_recovery_leaves_no_lock_behind(root: Path, store: Store) -> None:
+    """A kill may leave the lock of a ref that has moved already, and of packed-refs, and then git refuses to work."""
+    session = store.session("s")
+    turn(session, root, "one", a="1")
+    session.move(session.plan_undo())
+    turn(session, root, "two", a="2")
+    git_dir = Path(store.shadow.git_dir)
+    seen = set()
+    for nth in itertools.count(1, 2):
+        git(git_dir, "pack-refs", "--all")
+        killed = killed_at(nth, partial(Branches(session).archive, "main"))
+        seen |= {path.name for path in git_dir.rglob("*.lock")}
+        store.close()
+        with Store.open(root) as store:
+            session = store.session("s")
+            pending = store.recovered is not None
+            assert not pending or not list(git_dir.rglob("*.lock")), nth
+            if not list(git_dir.rglob("archive/s/main")):
+                for lock in git_dir.rglob("*.lock"):
+                    lock.unlink()
+                continue
+            Branches(session).unarchive("main")
+        if not killed:
+            break
+    assert {"packed-refs.lock", "main.lock"} <= seen
+
+
+def test_a_process_is_known_by_its_number_and_when_it_began() -> None:
+    """After a restart of the machine the number of a dead process soon belongs to another."""
+    began = process_started(os.getpid())
+    assert lives(str(os.getpid())) and lives(f"{os.getpid()} {began}")
+    assert not lives(f"{os.getpid()} 1") and not lives("given up") and not lives("")

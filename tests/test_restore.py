@@ -39,11 +39,13 @@ class StageFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.unknown = False  # as in a journal of an older version
 
-    def is_staged(self) -> bool:
-        return self._path.exists()
+    def is_staged(self) -> bool | None:
+        return None if self.unknown else self._path.exists()
 
     def mark_staged(self, staged: bool) -> None:
+        self.unknown = False
         if staged:
             self._path.touch()
         else:

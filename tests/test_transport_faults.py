@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -185,8 +186,11 @@ def test_locks_of_a_killed_push_are_cleared_before_git_waits_for_them(tmp_path: 
         server = bare(quick / "server.git")
         push(str(server), history)
         history.turn()
+        shutil.copytree(server, quick / "before")
         nth = 1
         while not list((server / "refs").rglob("*.lock")):
+            shutil.rmtree(server)  # packs of killed pushes would come together, and git be asked to take the push
+            shutil.copytree(quick / "before", server)
             assert killed_at(nth, lambda: push(str(server), history)), "it never held a lock"
             nth += 1
         git(str(server), "config", "receive.denyNonFastForwards", "true")  # from now on it is git's to write it

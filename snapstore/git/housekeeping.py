@@ -10,6 +10,7 @@ import os
 import stat
 
 from snapstore.errors import Failed, Unsafe
+from snapstore.git.locking import process_started
 from snapstore.git.packwriter import KEPT_BY, TEMPORARY
 
 TYPE_CHECKING = False
@@ -184,16 +185,12 @@ def _is_left(keep: str) -> bool:
 
 
 def lives(process: str) -> bool:
-    """Whether a process, by its number as a file says it, is there."""
-    if not (process.isascii() and process.isdecimal() and len(process) < 10):
+    """Whether a process is there: by its number as a file says it, and where it says that too, by when it began."""
+    number, _, began = process.partition(" ")
+    if not (number.isascii() and number.isdecimal() and len(number) < 10):
         return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # somebody else's
-        pass
-    return True
+    started = process_started(int(number))
+    return started is not None and began in ("", started)
 
 
 def sweep(objects: Objects, now: float) -> int:

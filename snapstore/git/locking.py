@@ -1,9 +1,10 @@
-"""The kernel's locks on files and folders: given back when their holder dies, however it dies."""
+"""Who is at work: the kernel's locks, given back when their holder dies, and whether a process is still the same."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import os
 
 from snapstore.errors import Failed
 
@@ -25,3 +26,20 @@ def try_lock(fd: int) -> bool:
             "Nothing was recorded and no file was changed. Put the stores on another file system: set SNAPSTORE_HOME.",
         ) from error
     return True
+
+
+def process_started(pid: int) -> str | None:
+    """A mark that tells this process from a later one with the same number; None when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return None if fields[0] == b"Z" else fields[19].decode()
+    except OSError:
+        pass
+    try:  # no /proc: know at least whether it lives
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return "?" if not os.path.exists("/proc/self/stat") else None

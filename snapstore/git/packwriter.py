@@ -26,6 +26,7 @@ from zlib import crc32
 
 from snapstore.errors import Failed
 from snapstore.git.deflate import compress, compressor
+from snapstore.git.locking import process_started
 from snapstore.git.objects import BLOB, CHUNK, KIND_NUMBERS, object_id
 from snapstore.git.packs import OFFSET_DELTA
 
@@ -304,13 +305,18 @@ def write_keep(base: str, text: bytes | None = None) -> None:
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         try:
-            write_all(fd, b"%s%d\n" % (KEPT_BY, os.getpid()) if text is None else text)
+            write_all(fd, _by_this_process() if text is None else text)
         finally:
             os.close(fd)
         os.rename(temporary, f"{base}.keep")
     except BaseException:
         remove_quietly(temporary)
         raise
+
+
+def _by_this_process() -> bytes:
+    """Its number, and when it began: after a restart of the machine another one soon has the number."""
+    return KEPT_BY + f"{os.getpid()} {process_started(os.getpid()) or ''}".rstrip().encode() + b"\n"
 
 
 def remove_quietly(path: str) -> None:

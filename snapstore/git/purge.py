@@ -177,7 +177,7 @@ def refuse_writers(objects: Objects) -> None:
     for name in os.listdir(objects.pack_folder):
         if name.endswith(".keep"):
             process = _writer(f"{objects.pack_folder}/{name}")
-            if process != str(os.getpid()) and lives(process):
+            if process.partition(" ")[0] != str(os.getpid()) and lives(process):
                 raise Busy("a push or a pull is at work on this store", "Nothing was forgotten. Wait for its end.")
 
 

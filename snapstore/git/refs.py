@@ -256,6 +256,15 @@ class Refs:
         finally:
             _discard(lock)
 
+    def clear_locks(self, names: Iterable[str]) -> None:
+        """Removes locks that a killed process of ours left: also of refs that had moved by then, which nobody would
+        lock again for a while. A git by hand refuses to work where one lies."""
+        for path in (*map(self._path, names), f"{self._git_dir}/packed-refs"):
+            lock = f"{path}.lock"
+            if os.path.lexists(lock):
+                os.close(self._lock(lock))
+                _discard(lock)
+
     def _lock(self, path: str) -> int:
         """Makes a lock file, waiting while another process holds it. One that nobody gives up is a dead process's."""
         held: tuple[int, int] | None = None

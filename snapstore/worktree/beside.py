@@ -69,9 +69,10 @@ class Beside:
         """Of a path's temporary in this round."""
         return b"%s%d" % (self.prefix, self._rounds * len(self._order) + self._numbers[path])
 
-    def sweep(self, folders: Iterable[bytes], *, staged: bool) -> bool:
+    def sweep(self, folders: Iterable[bytes], *, staged: bool | None) -> bool:
         """Removes the temporaries that a kill or a failure has left; says whether there were any. In a move that was
-        staged, one that holds what somebody saved in the very moment of the move goes back to its place."""
+        staged, one that holds what somebody saved in the very moment of the move goes back to its place. Where nobody
+        knows whether it was, one that holds the beginning of what it should is a write of ours that was cut short."""
         found = False
         for folder in sorted(folders):
             try:
@@ -85,12 +86,13 @@ class Beside:
                 found = True
         return found
 
-    def _sweep(self, number: int, folder: bytes, fd: int, staged: bool) -> None:
+    def _sweep(self, number: int, folder: bytes, fd: int, staged: bool | None) -> None:
         name = b"%s%d" % (self.prefix, number)
         rounds, at = divmod(number, max(len(self._order), 1))
         self._rounds = max(self._rounds, rounds)  # what cannot be removed is in nobody's way
         path = self._order[at] if self._order else b""
-        if staged and path and above(path) == folder and not self._is_known(name, fd, path):
+        theirs = staged is not False and path and above(path) == folder and not self._is_known(name, fd, path)
+        if theirs and not (staged is None and self._is_known(name, fd, path, torn=True)):
             self._give_back(name, fd, path)
         try:
             if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
@@ -108,25 +110,31 @@ class Beside:
         if self._is_known(target, fd, path):  # else it was saved once more
             exchange.give_back(fd, name, fd, target, there)
 
-    def _is_known(self, name: bytes, fd: int, path: bytes) -> bool:
-        """Whether a file holds exactly what the move has for its path, before or after it."""
+    def _is_known(self, name: bytes, fd: int, path: bytes, *, torn: bool = False) -> bool:
+        """Whether a file holds exactly what the move has for its path, before or after it; or (`torn`) the beginning of
+        that, and zeros."""
         try:
             st = os.stat(name, dir_fd=fd, follow_symlinks=False)
             return any(
-                self._holds(name, fd, st, entry[1])
+                self._holds(name, fd, st, entry[1], torn=torn)
                 for entry in self._entries[path]
                 if entry is not None and (entry[0] == LINK) == stat.S_ISLNK(st.st_mode)
             )
         except SnapstoreError:
             return True  # the store is damaged: no time to give anything back
 
-    def _holds(self, name: bytes, fd: int, st: os.stat_result, oid: bytes) -> bool:
+    def _holds(self, name: bytes, fd: int, st: os.stat_result, oid: bytes, *, torn: bool) -> bool:
         if stat.S_ISLNK(st.st_mode):
             return os.readlink(name, dir_fd=fd) == b"".join(self._contents.pieces(oid))
-        if not stat.S_ISREG(st.st_mode) or st.st_size != self._contents.size(oid):
+        size = self._contents.size(oid)
+        if not stat.S_ISREG(st.st_mode) or st.st_size > size or (st.st_size < size and not torn):
             return False
         with open(os.open(name, READ_FLAGS, dir_fd=fd), "rb") as file:
-            return all(file.read(len(piece)) == piece for piece in self._contents.pieces(oid))
+            for piece in self._contents.pieces(oid):
+                data = file.read(len(piece))
+                if data != piece and not (torn and piece.startswith(data.rstrip(b"\0"))):
+                    return False
+        return True
 
     def _number(self, name: bytes) -> int | None:
         number = name[len(self.prefix) :]
@@ -151,7 +159,11 @@ class Beside:
                 folder = self._folders.enter(beside)
                 # Where its folder is to come back, another file of that name may lie where the temporary does.
                 replaced = path.rpartition(b"/")[2] if beside == above(path) else None
-                st = self._write(temporary, folder, wanted, replaced, was.get(path), modes.get(path), waiting)
+                try:
+                    st = self._write(temporary, folder, wanted, replaced, was.get(path), modes.get(path), waiting)
+                except OSError as error:
+                    error.filename = path  # the temporary's name would tell nobody anything
+                    raise
                 ready.append((path, present, beside, temporary, st))
                 _sync_some(waiting)
             if waiting is not None:

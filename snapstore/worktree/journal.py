@@ -8,10 +8,12 @@ state; any time after it, the next command finishes the job from the journal, or
 The file is written in place, over the one before, and synced: no name changes, so that is one sync instead of two and
 a rename. What a torn write leaves does not match its checksum, and then nothing had been moved yet.
 
-The first word is the state. `open`: no file of the user has been touched; only temporaries may lie beside them. `safe`:
-all temporaries are on disk, so files may have swapped places (beside.py). `done` and `void`: it is over. Every change
-of the word is synced. An undo whose `done` was lost in a power cut would be carried out a second time, over what the
-user saved since (test_powercut.py).
+The first word is the state: `open`, then `done`, or `void` where it was taken back. The header's last byte tells how
+far an open change has come. Unstaged: no file of the user has been touched; only temporaries may lie beside them.
+Staged: all temporaries are on disk, so files may have swapped places (beside.py). It is white space, which an older
+version passes over and writes as a blank: such a version still finishes our change, and of its own changes we know that
+the stage is not known. Every change of these marks is synced. An undo whose `done` was lost in a power cut would be
+carried out a second time, over what the user saved since (test_powercut.py).
 """
 
 from __future__ import annotations
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
 
 RefMove = tuple[str, RefValue, RefValue]
 
-_OPEN, _STAGED, _DONE, _VOID = b"open", b"safe", b"done", b"void"  # of one length: each is written over the other
-_HEADER = 64  # state, length and checksum of the body, one line
+_OPEN, _DONE, _VOID = b"open", b"done", b"void"  # of one length: each is written over the other
+_UNSTAGED, _STAGED = b"\v", b"\t"
+_HEADER = 64  # state, length and checksum of the body, stage, one line
+_STAGE_AT = _HEADER - 2
 _PAGE = 4096
 _GIT_AT_WORK = 0.5  # seconds; it holds a ref's lock for milliseconds
 
@@ -116,17 +120,18 @@ class Journal:
     def _back(self, plan: dict[str, Any]) -> list[bytes]:
         moves = [(name, unspell(new), unspell(old)) for name, old, new in reversed(plan["refs"])]
         self._refs.update_all([move for move in moves if self._refs.value(move[0]) == move[1]])
+        self._refs.clear_locks(name for name, _, _ in plan["refs"])
         kept = self._files_of(plan).take_back(_moves(plan)) if plan.get("tree") else []
         if self.pending():
             self._mark(_VOID)
         return kept
 
-    def is_staged(self) -> bool:
-        """Whether all temporaries of the unfinished change were on disk."""
-        return self._head()[:1] == [_STAGED]
+    def is_staged(self) -> bool | None:
+        """Whether all temporaries of the unfinished change were on disk; None where an older version wrote it."""
+        return {_STAGED: True, _UNSTAGED: False}.get(self._head()[_STAGE_AT : _STAGE_AT + 1])
 
     def mark_staged(self, staged: bool) -> None:
-        self._mark(_STAGED if staged else _OPEN)
+        self._mark(_STAGED if staged else _UNSTAGED, _STAGE_AT)
 
     def recover(self, *, back: bool = False) -> Recovery | None:
         """Finishes what a killed process had begun, or with `back` undoes it; says what that was. What cannot be
@@ -166,6 +171,7 @@ class Journal:
                 )
         kept = self._files_of(plan).finish(_moves(plan)) if plan.get("tree") else []
         self._refs.update_all([move for move in moves if self._refs.value(move[0]) != move[2]])
+        self._refs.clear_locks(name for name, _, _ in moves)
         self._finish(plan)
         self._log(plan)
         return kept
@@ -194,17 +200,17 @@ class Journal:
             os.truncate(self._path, _HEADER)  # former, longer plans have left their ends in it
         self._mark(_DONE)
 
-    def _mark(self, state: bytes) -> None:
+    def _mark(self, state: bytes, at: int = 0) -> None:
         fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            former = os.pread(fd, len(state), 0)
-            os.pwrite(fd, state, 0)
+            former = os.pread(fd, len(state), at)
+            os.pwrite(fd, state, at)
             try:
                 durable.sync_data(fd)
             except OSError:
                 # The mark may never reach the disk, though every program would read it, and a later sync would not
                 # write it (test_fsync_fails.py). So it is taken back: the next command finds the change unfinished.
-                os.pwrite(fd, former, 0)
+                os.pwrite(fd, former, at)
                 raise
         finally:
             os.close(fd)
@@ -222,7 +228,7 @@ class Journal:
 
     def _write(self, fd: int, body: bytes) -> None:
         header = b"%s %d %s" % (_OPEN, len(body), _checksum(body))
-        data = header.ljust(_HEADER - 1) + b"\n" + body
+        data = header.ljust(_STAGE_AT) + _UNSTAGED + b"\n" + body
         data += b"\n" * (-len(data) % _PAGE)  # whole pages: a shorter one leaves the file's size alone
         try:
             view, at = memoryview(data), 0
@@ -234,22 +240,22 @@ class Journal:
 
     def _read(self) -> bytes | None:
         """What an unfinished journal says."""
-        fields = self._head()
-        if len(fields) != 3 or fields[0] not in (_OPEN, _STAGED) or not fields[1].isdigit():
+        fields = self._head().split()
+        if len(fields) != 3 or fields[0] != _OPEN or not fields[1].isdigit():
             return None
         with open(self._path, "rb") as file:
             file.seek(_HEADER)
             body = file.read(int(fields[1]))
         return body if _checksum(body) == fields[2] else None
 
-    def _head(self) -> list[bytes]:
-        """State, length and checksum; nothing where there is no journal."""
+    def _head(self) -> bytes:
+        """State, length, checksum and stage; nothing where there is no journal."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return []
+            return b""
         try:
-            return os.pread(fd, _HEADER, 0).split()
+            return os.pread(fd, _HEADER, 0)
         finally:
             os.close(fd)
 

@@ -8,6 +8,7 @@ import os
 import stat
 from contextlib import contextmanager
 
+from snapstore.git.locking import process_started as process_started
 from snapstore.git.locking import try_lock as try_lock
 from snapstore.git.objects import EXECUTABLE, FILE
 
@@ -55,23 +56,6 @@ def is_young(st: os.stat_result, now_ns: int) -> bool:
     newest = max(st.st_mtime_ns, st.st_ctime_ns)
     grain = COARSE_NS if st.st_mtime_ns % 1_000_000_000 == 0 and st.st_ctime_ns % 1_000_000_000 == 0 else TICK_NS
     return newest > now_ns - grain
-
-
-def process_started(pid: int) -> str | None:
-    """A mark that tells this process from a later one with the same number; None when there is no such process."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        return None if fields[0] == b"Z" else fields[19].decode()
-    except OSError:
-        pass
-    try:  # no /proc: know at least whether it lives
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
-    return "?" if not os.path.exists("/proc/self/stat") else None
 
 
 def was_written_lately(st: os.stat_result, now_ns: int) -> bool:

@@ -71,7 +71,7 @@ class Restore:
     ) -> None:
         self.tag = tag
         self._stage = stage
-        self._staged = False
+        self._staged: bool | None = False  # None: an older version began the move, and did not say
         self._own = own  # a folder below the root that is the store's
         self.keep_folders = frozenset(keep_folders)
         self._contents = Contents(objects)
@@ -187,7 +187,7 @@ class Restore:
     def take_back(self, moves: Sequence[FileMove]) -> list[bytes]:
         """After a kill: back to old wherever the disk shows new. What shows neither is left alone and given back."""
         self._take_in(moves)
-        self._staged = self._stage is not None and self._stage.is_staged()
+        self._staged = self._stage.is_staged() if self._stage is not None else False
         # In the process that applied the move it is known which folders it made.
         keep = self._folders - self._made if self._applied else frozenset()
         return self._recover([(move.path, move.new, move.old) for move in moves], self.keep_folders | keep)
@@ -195,7 +195,7 @@ class Restore:
     def finish(self, moves: Sequence[FileMove]) -> list[bytes]:
         """After a kill: on to new wherever the disk shows old. What shows neither is left alone and given back."""
         self._take_in(moves)
-        self._staged = self._stage is not None and self._stage.is_staged()
+        self._staged = self._stage.is_staged() if self._stage is not None else False
         return self._recover([(move.path, move.old, move.new) for move in moves], self.keep_folders)
 
     def _recover(self, steps: list[Step], keep: Collection[bytes]) -> list[bytes]:

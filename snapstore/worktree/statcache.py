@@ -42,7 +42,7 @@ FileStat = tuple[int, int, int, int, int, bytes, bytes]
 # mtime_ns, ctime_ns, inode
 FolderStat = tuple[int, int, int]
 
-_MAGIC = b"snapstore stat 2 " + f"{sys.implementation.cache_tag}\n".encode()
+_MAGIC = b"snapstore stat 1 " + f"{sys.implementation.cache_tag}\n".encode()
 FOLD_LOG_AT = 1 << 18
 YOUNG = -1
 # What a signed column of 64 bits holds.
@@ -52,6 +52,7 @@ UNLISTED: FolderStat = (-2, 0, 0)
 _UNKNOWN: FolderStat = (-1, 0, 0)  # no folder has inode 0: it is listed at the next scan
 # A kernel writes changed bytes to disk within a minute, if nothing holds it up.
 _UNWRITTEN_NS = 600_000_000_000
+_BOOT = "boot"  # in the coverage: the boot in which the cache was written
 
 
 class StatCache:
@@ -71,7 +72,6 @@ class StatCache:
         self.coverage: dict[str, object] | None = None
         self._whole = False
         self._generation = b""
-        self._boot = ""
 
     def load(self) -> None:
         """Brings everything into memory, unless what is there is still what is on disk."""
@@ -91,7 +91,7 @@ class StatCache:
             if coverage is not None:
                 self.coverage = coverage
         self._seen = self._signature()
-        if self._boot != platform.boot_id():
+        if self.coverage is not None and self.coverage.get(_BOOT) != platform.boot_id():
             self._distrust()
 
     def _distrust(self) -> None:
@@ -103,12 +103,12 @@ class StatCache:
             if row[2] > newest - _UNWRITTEN_NS:
                 self.files[path] = (YOUNG, *row[1:])
         self.folders.update({folder: _UNKNOWN for folder, row in self.folders.items() if row != UNLISTED})
-        written = self._generation, self._boot
+        generation = self._generation
         try:
             self._write_base()
             self._seen = self._signature()
         except OSError:  # a full disk: it is done again at the next load
-            self._generation, self._boot = written
+            self._generation = generation
 
     def load_tree(self) -> bytes | None:
         """Only the tree: what a turn of named files needs. None when there is no valid cache."""
@@ -133,6 +133,8 @@ class StatCache:
         is an older truth about an older tree, and costs time."""
         whole = self._whole
         self.tree = tree
+        if coverage is not None:
+            coverage[_BOOT] = platform.boot_id()
         if whole:
             _merge(self.files, files)
             _merge(self.folders, folders)
@@ -243,7 +245,8 @@ class StatCache:
 
     def _write_base(self) -> None:
         self._generation = os.urandom(8)
-        self._boot = platform.boot_id()
+        if self.coverage is not None:
+            self.coverage[_BOOT] = platform.boot_id()
         body = self._pack()
         head = _MAGIC + self._generation + self.tree + len(body).to_bytes(8, "big") + xxh3_64_digest(body)
         temporary = f"{self._base_path}.new"
@@ -279,10 +282,10 @@ class StatCache:
         else:
             modes = []
         # The paths hold no NUL, so they need no lengths.
-        return marshal.dumps((b"\0".join(self.files), columns, modes, self.folders, self.coverage, self._boot))
+        return marshal.dumps((b"\0".join(self.files), columns, modes, self.folders, self.coverage))
 
     def _unpack(self, body: bytes) -> None:
-        names, columns, modes, self.folders, self.coverage, self._boot = marshal.loads(body)
+        names, columns, modes, self.folders, self.coverage = marshal.loads(body)
         if not columns:
             return
         paths = names.split(b"\0")
