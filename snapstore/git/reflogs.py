@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from snapstore.git.packwriter import sync_folder
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,14 +35,18 @@ def read(git_dir: str) -> dict[str, Rows]:
 
 def forget(git_dir: str, before: int) -> None:
     """Drops the lines from before a moment, and those that only helped while a ref got another name. Whoever reads the
-    file meanwhile has the old or the new one."""
+    file meanwhile has the old or the new one. Synced: a gc then removes the objects, and a line that comes back after a
+    power cut would name what is gone (test_powercut.py)."""
     for path in files_below(f"{git_dir}/logs"):
         lines = _lines(path)
         kept = [line for line in lines if not _is_over(line, before)]
         if len(kept) < len(lines):
             with open(f"{path}.lock", "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
                 file.writelines(kept)
+                file.flush()
+                os.fsync(file.fileno())
             os.rename(f"{path}.lock", path)
+            sync_folder(os.path.dirname(path))
 
 
 def _lines(path: str) -> list[bytes]:

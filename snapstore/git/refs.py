@@ -183,7 +183,7 @@ class Refs:
         return reflogs.read(self._git_dir)
 
     def forget_logged(self, before: int) -> None:
-        """Drops the lines of reflogs from before a moment. Call under the store's lock. Not synced, see `log`."""
+        """Drops the lines of reflogs from before a moment. Call under the store's lock."""
         reflogs.forget(self._git_dir, before)
 
     def _path(self, name: str) -> str:
