@@ -203,7 +203,6 @@ class Store:
             return None
         with self.lock:
             self.shadow.objects.refresh()
-            self.cache.list_again()
             recovery = self.journal.recover(back=back)
             if recovery is not None:
                 self.header = self.documents.header()  # it may have changed with the rest

@@ -95,8 +95,9 @@ class StatCache:
             self._distrust()
 
     def _distrust(self) -> None:
-        """Has the next scan look at what a power cut may have changed without a trace. The machine was started again
-        since the cache was written, and nobody knows whether it had been shut down in order."""
+        """Have the next scan look at what a power cut may have changed without a trace. The machine was started again
+        since the cache was written, and nobody knows whether it had been shut down in order. A folder may have new
+        names and its old stat: btrfs brings back a file that was synced, and leaves the times of its folder."""
         now = time.time_ns()
         newest = max((row[2] for row in self.files.values() if row[2] <= now), default=now)
         for path, row in self.files.items():
@@ -178,18 +179,6 @@ class StatCache:
         self.tree, self.files, self.folders, self.coverage = tree, files, folders, coverage
         self._write_base()
         self._seen = self._signature()
-
-    def list_again(self) -> None:
-        """Has the next scan list every folder. After a power cut a folder may have new names and its old stat: btrfs
-        brings back a file that was synced, and leaves the times of its folder as they were."""
-        self.load()
-        if self.coverage is None:
-            return
-        unknown = {folder: _UNKNOWN for folder, row in self.folders.items() if row != UNLISTED}
-        try:
-            self.change(self.tree, {}, unknown, None)
-        except OSError:  # a full disk
-            self.drop()
 
     def drop(self) -> None:
         """Forgets everything, on disk too: the next scan reads the whole tree."""
