@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -38,7 +39,7 @@ from helpers import (
 )
 from test_cli import snap, snap_json
 
-from snapstore import Conflict, Session, Store, Unknown
+from snapstore import Conflict, Failed, Session, Store, Unknown
 from snapstore.git import refs as git_refs
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
@@ -46,6 +47,8 @@ from snapstore.timeline.history import History
 from snapstore.timeline.nodes import read_node
 from snapstore.timeline.plan import CONVERSATION, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
 from snapstore.timeline.status import read_status
+from snapstore.worktree import platform
+from snapstore.worktree.restore import Restore
 
 
 @pytest.fixture(autouse=True)
@@ -458,6 +461,52 @@ def test_the_users_gc_prunes_borrowed_objects_and_every_turn_still_restores(root
         assert texts(root) == {f"f{number}": f"{number} as committed" for number in range(20)}
         redo(session)
         assert_whole(store)
+
+
+@pytest.mark.parametrize("cut", ["undone", "taken back"])
+def test_a_temporary_that_a_power_cut_brings_back_goes_after_the_next_boot(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: str
+) -> None:
+    """Only what the store has goes; btrfs brings names back that were removed and synced (test_powercut.py)."""
+    boot = tmp_path / "boot_id"
+    boot.write_text("aaaaaaaa-1111\n")
+    monkeypatch.setattr(platform, "BOOT_ID", str(boot))
+    write(root / "d/a", "0")
+    write(root / "d/b", "0")
+    with Store.open(root, create=True) as store:
+        session = store.session("s")
+        with session.turn("change"):
+            write(root / "d/a", "1")
+            write(root / "d/b", "1")
+        if cut == "taken back":
+            with monkeypatch.context() as patched, pytest.raises(Failed, match="out of luck"):
+                patched.setattr(Restore, "apply", _out_of_luck)
+                undo(session)
+        else:
+            undo(session)
+        found = re.search(rb'"tag": "([^"]+)"', Path(store.state, "journal").read_bytes())
+    assert found is not None
+    ours, other = (root / "d" / f".snapstore-{found[1].decode()}-{number}" for number in (2, 3))
+    was = texts(root)
+    write(ours, "1")
+    write(other, "saved by somebody")
+    with Store.open(root):
+        assert ours.exists(), "the same boot: it may be of a move under way"
+    boot.write_text("bbbbbbbb-2222\n")
+    with Store.open(root) as store:
+        assert not ours.exists()
+        assert other.read_text() == "saved by somebody"
+        write(ours, "1")
+        assert not store.journal.is_of_another_boot()
+    with Store.open(root):
+        assert ours.exists(), "looked for once in each boot"
+    ours.unlink()
+    other.unlink()
+    assert texts(root) == was
+
+
+def _out_of_luck(*_: object) -> None:
+    raise OSError("out of luck")
 
 
 @pytest.mark.parametrize("state", ["rebase", "merge", "stash", "staged", "cherry-pick", "bisect"])

@@ -74,6 +74,7 @@ ONCE_LOST: dict[str, tuple[str, str, bool, list[Cut]]] = {
     "pushed refs were gone": ("push", "ext4", True, [DONE]),
     "a pack stayed apart for ever": ("gc with git", "ext4-nodelalloc-writeback", False, [DONE]),
     "a file was not seen": ("undo beside an open turn", "btrfs", False, [Cut("mkdirat", 1, "unrelated")]),
+    "a temporary came back": ("undo beside an open turn", "btrfs", False, [replace(DONE, saved=FORMER)]),
     "a push left locks behind": ("push", "ext4", True, [Cut("fsync", number, "nothing") for number in (9, 11, 13)]),
 }
 

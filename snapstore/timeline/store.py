@@ -199,6 +199,8 @@ class Store:
     def recover(self, *, back: bool = False) -> Recovery | None:
         """Finishes a change that a killed process left half done (with `back`: undoes it). Every command does this
         first."""
+        if self.journal.is_of_another_boot():
+            self._sweep_after_boot()
         if not self.journal.pending():
             return None
         with self.lock:
@@ -213,6 +215,13 @@ class Store:
                 for path in recovery.kept:
                     self.say(f"kept your edit of {os.fsdecode(path)}, made after the interruption")
             return recovery
+
+    def _sweep_after_boot(self) -> None:
+        try:
+            with self.lock:
+                self.journal.sweep_after_boot()
+        except (OSError, SnapstoreError) as error:  # a file more beside the user's; the next command tries again
+            self.log(f"temporaries of the last change were not looked for: {error}")
 
     def _follow_up(self, what: str) -> None:
         """The last part of a change that has one."""

@@ -69,10 +69,11 @@ class Beside:
         """Of a path's temporary in this round."""
         return b"%s%d" % (self.prefix, self._rounds * len(self._order) + self._numbers[path])
 
-    def sweep(self, folders: Iterable[bytes], *, staged: bool | None) -> bool:
+    def sweep(self, folders: Iterable[bytes], *, staged: bool | None, known_only: bool = False) -> bool:
         """Removes the temporaries that a kill or a failure has left; says whether there were any. In a move that was
         staged, one that holds what somebody saved in the very moment of the move goes back to its place. Where nobody
-        knows whether it was, one that holds the beginning of what it should is a write of ours that was cut short."""
+        knows whether it was, one that holds the beginning of what it should is a write of ours that was cut short.
+        With `known_only`, a temporary is removed if the store has its content, and else left where it is."""
         found = False
         for folder in sorted(folders):
             try:
@@ -82,7 +83,10 @@ class Beside:
             with os.scandir(fd) as entries:
                 numbers = [number for entry in entries if (number := self._number(os.fsencode(entry.name))) is not None]
             for number in numbers:
-                self._sweep(number, folder, fd, staged)
+                if known_only:
+                    self._remove_known(number, fd)
+                else:
+                    self._sweep(number, folder, fd, staged)
                 found = True
         return found
 
@@ -100,6 +104,15 @@ class Beside:
         except FileNotFoundError:
             pass  # it has its place again
 
+    def _remove_known(self, number: int, fd: int) -> None:
+        name = b"%s%d" % (self.prefix, number)
+        path = self._order[number % len(self._order)] if self._order else b""
+        try:
+            if path and self._is_known(name, fd, path, damaged=False):
+                os.unlink(name, dir_fd=fd)
+        except FileNotFoundError:
+            pass
+
     def _give_back(self, name: bytes, fd: int, path: bytes) -> None:
         target = path.rpartition(b"/")[2]
         try:
@@ -110,9 +123,9 @@ class Beside:
         if self._is_known(target, fd, path):  # else it was saved once more
             exchange.give_back(fd, name, fd, target, there)
 
-    def _is_known(self, name: bytes, fd: int, path: bytes, *, torn: bool = False) -> bool:
+    def _is_known(self, name: bytes, fd: int, path: bytes, *, torn: bool = False, damaged: bool = True) -> bool:
         """Whether a file holds exactly what the move has for its path, before or after it; or (`torn`) the beginning of
-        that, and zeros."""
+        that, and zeros. `damaged` is the answer where the store cannot say: no time to give anything back."""
         try:
             st = os.stat(name, dir_fd=fd, follow_symlinks=False)
             return any(
@@ -121,7 +134,7 @@ class Beside:
                 if entry is not None and (entry[0] == LINK) == stat.S_ISLNK(st.st_mode)
             )
         except SnapstoreError:
-            return True  # the store is damaged: no time to give anything back
+            return damaged
 
     def _holds(self, name: bytes, fd: int, st: os.stat_result, oid: bytes, *, torn: bool) -> bool:
         if stat.S_ISLNK(st.st_mode):

@@ -14,6 +14,10 @@ Staged: all temporaries are on disk, so files may have swapped places (beside.py
 version passes over and writes as a blank: such a version still finishes our change, and of its own changes we know that
 the stage is not known. Every change of these marks is synced. An undo whose `done` was lost in a power cut would be
 carried out a second time, over what the user saved since (test_powercut.py).
+
+A change that is over carries the first characters of the boot id before the stage. After another boot its temporaries
+are looked for once more: btrfs can bring one back that was removed and synced, when the file that it changed places
+with is synced again (test_powercut.py, "undo beside an open turn").
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from hashlib import sha1
 from snapstore.errors import Corrupt, Interrupted
 from snapstore.git.packwriter import sync_folder
 from snapstore.git.refs import RefValue, moved_meanwhile, spell, unspell
-from snapstore.worktree import durable
+from snapstore.worktree import durable, platform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +47,7 @@ _OPEN, _DONE, _VOID = b"open", b"done", b"void"  # of one length: each is writte
 _UNSTAGED, _STAGED = b"\v", b"\t"
 _HEADER = 64  # state, length and checksum of the body, stage, one line
 _STAGE_AT = _HEADER - 2
+_BOOT_AT = _STAGE_AT - 5  # room for the length of any body before it
 _PAGE = 4096
 _GIT_AT_WORK = 0.5  # seconds; it holds a ref's lock for milliseconds
 
@@ -123,7 +128,7 @@ class Journal:
         self._refs.clear_locks(name for name, _, _ in plan["refs"])
         kept = self._files_of(plan).take_back(_moves(plan)) if plan.get("tree") else []
         if self.pending():
-            self._mark(_VOID)
+            self._close(_VOID)
         return kept
 
     def is_staged(self) -> bool | None:
@@ -198,7 +203,28 @@ class Journal:
         if plan.get("then") and self._follow_up is not None:
             self._follow_up(plan["then"])
             os.truncate(self._path, _HEADER)  # former, longer plans have left their ends in it
-        self._mark(_DONE)
+        self._close(_DONE)
+
+    def is_of_another_boot(self) -> bool:
+        """Whether the machine was started again since the last change was over."""
+        head = self._head()
+        boot = head[_BOOT_AT:_STAGE_AT].strip()
+        return head.split(maxsplit=1)[:1] in ([_DONE], [_VOID]) and bool(boot) and boot != _boot().strip()
+
+    def sweep_after_boot(self) -> None:
+        """Removes what the last change left beside the user's files, where its content is in the store. Call under the
+        lock."""
+        if not self.is_of_another_boot():
+            return
+        head = self._head()
+        body = self._body(head.split())
+        plan = {} if body is None else json.loads(body)
+        if plan.get("tree"):
+            self._files_of(plan).sweep_known(_moves(plan))
+        self._close(head[: len(_DONE)])
+
+    def _close(self, state: bytes) -> None:
+        self._mark(state + self._head()[len(state) : _BOOT_AT] + _boot())
 
     def _mark(self, state: bytes, at: int = 0) -> None:
         fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
@@ -241,7 +267,11 @@ class Journal:
     def _read(self) -> bytes | None:
         """What an unfinished journal says."""
         fields = self._head().split()
-        if len(fields) != 3 or fields[0] != _OPEN or not fields[1].isdigit():
+        return self._body(fields) if len(fields) == 3 and fields[0] == _OPEN else None
+
+    def _body(self, fields: list[bytes]) -> bytes | None:
+        """The plan, if it is whole. `fields` are those of the header."""
+        if len(fields) < 3 or not fields[1].isdigit():
             return None
         with open(self._path, "rb") as file:
             file.seek(_HEADER)
@@ -305,6 +335,10 @@ def _unfinished(what: str, error: BaseException) -> Interrupted:
         f"the change ({what}) is written down, but could not be finished: {why}",
         "Mend the cause; the next command of any kind finishes it by itself.",
     )
+
+
+def _boot() -> bytes:
+    return platform.boot_id()[: _STAGE_AT - _BOOT_AT].encode().ljust(_STAGE_AT - _BOOT_AT)
 
 
 def _checksum(body: bytes) -> bytes:

@@ -198,6 +198,16 @@ class Restore:
         self._staged = self._stage.is_staged() if self._stage is not None else False
         return self._recover([(move.path, move.old, move.new) for move in moves], self.keep_folders)
 
+    def sweep_known(self, moves: Sequence[FileMove]) -> None:
+        """After another boot: removes temporaries of a move that was over, where the store has their content."""
+        self._take_in(moves)
+        self.close()
+        try:
+            if self._beside.sweep(self._folders, staged=True, known_only=True):
+                self._sync_folders(set(self._folders), [])
+        finally:
+            self.close()
+
     def _recover(self, steps: list[Step], keep: Collection[bytes]) -> list[bytes]:
         self.close()
         astray: list[bytes] = []
