@@ -1,9 +1,29 @@
-"""`python -m snapstore`."""
+"""The entry point of every `snapstore` process: the warm process first, else the command in this process."""
 
 from __future__ import annotations
 
+import os
 import sys
 
-from snapstore.cli import main
+from snapstore.daemon import client
 
-sys.exit(main())
+
+def main() -> int:
+    """Run a command line and return its exit status."""
+    arguments = sys.argv[1:]
+    status = client.ask(arguments)
+    if status is not None:
+        os._exit(status)  # this process has nothing to flush, and nothing to clean up
+    from snapstore.cli import main as run
+
+    status = run()
+    if client.may_leave_one(arguments):
+        from snapstore.cli.warm import load
+        from snapstore.daemon.server import leave_behind
+
+        leave_behind(run, load)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
+from warm import serving
 
 from snapstore import Store
 
@@ -60,7 +61,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(autouse=True)
-def nobodys_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def nobodys_home(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, warm_process: str | None
+) -> Path:
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
         if name.startswith(("GIT_", "XDG_", "SNAPSTORE_")):
@@ -68,7 +71,21 @@ def nobodys_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("SNAPSTORE_HOME", str(home / "stores"))
+    if warm_process is None:
+        monkeypatch.setenv("SNAPSTORE_DAEMON", "0")
+    else:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", warm_process)
     return home
+
+
+@pytest.fixture(scope="session")
+def warm_process() -> Iterator[str | None]:
+    """The runtime folder of a warm process that serves the commands of all tests, where WARM=1 asks for that."""
+    if os.environ.get("WARM") != "1":
+        yield None
+        return
+    with serving() as place:
+        yield str(place.runtime)
 
 
 @pytest.fixture

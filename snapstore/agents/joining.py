@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from snapstore.agents.events import BEFORE, SHELL
 from snapstore.errors import SnapstoreError
 from snapstore.timeline.conversation import AgentSession, Conversations, last_turn
@@ -159,7 +157,7 @@ def agent_process() -> list[object] | None:
     """The agent that runs this hook: the parent, past shells in between. None where the system does not tell."""
     from snapstore.worktree import platform
 
-    pid = os.getppid()
+    pid = platform.parent_pid()
     for _ in range(3):
         found = _process(pid)
         if found is None:

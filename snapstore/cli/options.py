@@ -180,6 +180,7 @@ PLACES = {
     "shell-init": "snapstore.cli.shell_init",
     "mcp": "snapstore.cli.mcp",
     "hook": "snapstore.cli.hook",
+    "daemon": "snapstore.cli.daemon",
     "git": "snapstore.cli.git",
     "completion": "snapstore.cli.completion",
     "tui": "snapstore.cli.tui",

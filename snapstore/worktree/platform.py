@@ -47,6 +47,21 @@ def boot_id() -> str:
         return ""
 
 
+_callers_parent = 0
+
+
+def serve_caller(parent: int) -> None:
+    """Note that this process works for another one, which was started by `parent`."""
+    global _callers_parent
+    _callers_parent = parent
+
+
+def parent_pid() -> int:
+    """Return the process that started this command: an agent, or the shell in front of it. Where the warm process runs
+    the command, that is the parent of the caller."""
+    return _callers_parent or os.getppid()
+
+
 def file_mode(st_mode: int) -> bytes:
     return EXECUTABLE if st_mode & stat.S_IXUSR else FILE
 

@@ -1,0 +1,20 @@
+"""What the warm process loads before it serves: every command, and what the commands need."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from snapstore.agents import AGENTS
+from snapstore.cli.options import PLACES
+
+_WITH_A_SCREEN = ("tui", "ui", "mcp")  # they run in a process of their own, on large libraries
+
+
+def load() -> None:
+    for name, place in PLACES.items():
+        if name not in _WITH_A_SCREEN:
+            import_module(place)
+    for agent in (*AGENTS, "shell"):
+        import_module(f"snapstore.agents.{agent}")
+    for module in ("cli.app", "agents.turns", "timeline.history", "timeline.step"):
+        import_module(f"snapstore.{module}")

@@ -1,0 +1,216 @@
+"""Run one request in a process forked from the warm one.
+
+The child reads the request, checks who asks, takes over the caller's streams, directory, environment, umask, limits
+and signal settings, says that it is ready, and waits for the word to go. Then it runs the ordinary command. What goes
+wrong before that word ends the child, and the caller runs the command itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
+from typing import NoReturn
+
+from snapstore.daemon import client
+from snapstore.worktree import platform
+
+try:
+    import resource
+except ImportError:  # not on every platform
+    resource = None  # type: ignore[assignment]
+
+Run = Callable[[list[str]], int]
+
+_PATIENCE = 2.0  # seconds for a request to arrive: the caller has long gone its own way by then
+_LARGEST = 64 << 20  # bytes of a request; arguments and environment of a process are far below
+_DESCRIPTORS = 4  # three streams and the directory
+_UNFLUSHED = 120  # what the interpreter exits with when standard output cannot be flushed
+
+
+@dataclass
+class Facts:
+    """What the server knows of itself, as a forked child finds it."""
+
+    pid: int
+    identity: bytes
+    installation: bytes
+    started_at: float
+    served: int = 0
+    ended: dict[int, int] = field(default_factory=dict)  # process id -> signal, of children that were killed
+
+
+class Refused(Exception):
+    """The request cannot be served as well here as by the caller itself."""
+
+
+def serve(connection: socket.socket, facts: Facts, run: Run) -> NoReturn:
+    """Carry out the request of a connection in this process, and end it."""
+    status = 1
+    try:
+        connection.settimeout(_PATIENCE)
+        pid, _ = client.peer(connection)
+        connection.sendall(client.HELLO + os.getpid().to_bytes(4, "little"))
+        parts, descriptors = _receive(connection)
+        if parts[0] == client.RUN:
+            _check(pid, parts, facts)
+            arguments = _take_over(parts, descriptors, pid)
+            connection.sendall(client.READY)
+            connection.settimeout(None)
+            if connection.recv(1) == client.GO:
+                _end_with_the_caller(connection)
+                status = _carry_out(run, arguments)
+                connection.sendall(client.DONE + bytes([status & 0xFF]))
+        else:
+            connection.sendall(_answer(parts, facts))
+    except (OSError, Refused, ValueError, EOFError):
+        pass  # nobody listens any more, or nobody should
+    finally:
+        os._exit(status)
+
+
+def _receive(connection: socket.socket) -> tuple[list[bytes], list[int]]:
+    """Read a whole request."""
+    data, descriptors, _, _ = socket.recv_fds(connection, 65536, _DESCRIPTORS)
+    while len(data) < client.HEADER:
+        data += _more(connection)
+    length = int.from_bytes(data[: client.HEADER], "little")
+    if length > _LARGEST:
+        raise Refused("too long")
+    pieces = [data[client.HEADER :]]
+    missing = length - len(pieces[0])
+    while missing > 0:
+        pieces.append(_more(connection))
+        missing -= len(pieces[-1])
+    return b"".join(pieces).split(b"\0"), descriptors
+
+
+def _more(connection: socket.socket) -> bytes:
+    data = connection.recv(1 << 20)
+    if not data:
+        raise EOFError
+    return data
+
+
+def _check(pid: int, parts: list[bytes], facts: Facts) -> None:
+    """Refuse a caller of another program, and one that may do more or less than this process: it is in a sandbox, or
+    we are."""
+    if len(parts) < 2 or parts[1] != facts.installation:
+        raise Refused("another installation")
+    if sys.platform == "linux" and client.identity(pid) != facts.identity:
+        raise Refused("another user, namespace or sandbox")
+
+
+def _take_over(parts: list[bytes], descriptors: list[int], pid: int) -> list[str]:
+    """Become the caller in all that a command can see. Returns the command's arguments."""
+    _, _, parent, umask, ignored, encodings, count, *rest = parts
+    if len(descriptors) != _DESCRIPTORS:
+        raise Refused("no streams")
+    arguments = [os.fsdecode(word) for word in rest[: int(count)]]
+    _take_limits(pid)
+    for number, descriptor in enumerate(descriptors[:3]):
+        os.dup2(descriptor, number)
+    os.fchdir(descriptors[3])
+    for descriptor in descriptors:
+        os.close(descriptor)
+    os.umask(int(umask))
+    os.environb.clear()
+    for entry in rest[int(count) :]:
+        name, _, value = entry.partition(b"=")
+        os.environb[name] = value
+    time.tzset()
+    _open_streams(encodings.decode().split(" "))
+    _reset_signals(ignored.decode().split())
+    os.setpgid(0, 0)
+    platform.serve_caller(int(parent))
+    sys.argv[1:] = arguments
+    return arguments
+
+
+def _take_limits(pid: int) -> None:
+    """Take over the caller's resource limits and priority. Refused where that would need more rights."""
+    try:
+        if resource is not None and hasattr(resource, "prlimit"):
+            for name in filter(lambda name: name.startswith("RLIMIT_"), dir(resource)):
+                number = getattr(resource, name)
+                theirs = resource.prlimit(pid, number)
+                if theirs != resource.getrlimit(number):
+                    resource.setrlimit(number, theirs)
+        theirs_nice = os.getpriority(os.PRIO_PROCESS, pid)
+        if theirs_nice != os.getpriority(os.PRIO_PROCESS, 0):
+            os.setpriority(os.PRIO_PROCESS, 0, theirs_nice)
+    except (OSError, ValueError) as error:
+        raise Refused("other limits") from error
+
+
+def _open_streams(encodings: list[str]) -> None:
+    """Open the standard streams as an interpreter does at its start, in the caller's encodings."""
+    for number, (name, text) in enumerate(zip(("stdin", "stdout", "stderr"), encodings, strict=True)):
+        encoding, _, errors = text.partition(":")
+        raw = FileIO(number, "r" if number == 0 else "w", closefd=False)
+        buffer = BufferedReader(raw) if number == 0 else BufferedWriter(raw)
+        lines = number == 2 or os.isatty(number)
+        stream = TextIOWrapper(buffer, encoding=encoding, errors=errors, line_buffering=lines)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _reset_signals(ignored: list[str]) -> None:
+    for name in client.MAY_BE_IGNORED:
+        number = getattr(signal, name)
+        normal = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN if name in ignored else normal)
+
+
+def _end_with_the_caller(connection: socket.socket) -> None:
+    """Hang up when the caller is killed while a person answers questions: nobody else shall read from that terminal.
+    Without a terminal the work is finished, as an agent that lost its patience with a hook would want."""
+    if not os.isatty(0):
+        return
+
+    def look(*_: object) -> None:
+        try:
+            gone = connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return
+        except OSError:
+            gone = True
+        if gone:
+            os.kill(os.getpid(), signal.SIGHUP)
+
+    signal.signal(signal.SIGIO, look)
+    fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)
+    look()
+
+
+def _carry_out(run: Run, arguments: list[str]) -> int:
+    """Run the command as the console script does, up to the flush at the interpreter's end."""
+    try:
+        status = run(arguments)
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            status = _UNFLUSHED
+    return status
+
+
+def _answer(parts: list[bytes], facts: Facts) -> bytes:
+    """Answer a question about the server."""
+    if parts[0] == client.ENDED:
+        return str(facts.ended.get(int(parts[2]), 0)).encode()
+    if parts[0] == client.STOP:
+        os.kill(facts.pid, signal.SIGTERM)
+    return f"{facts.pid} {facts.started_at} {facts.served}".encode()

@@ -1,0 +1,338 @@
+"""Hand a command to the warm process and wait for its exit status.
+
+This runs at the start of every command and hook, so it imports built-in modules only. `socket` and `signal` take a
+fifth of an interpreter's start because of the enumerations in them; `_socket` and `_signal` are the same functions
+without those (test_daemon.py, test_the_client_imports_built_in_modules_only).
+
+The steps: connect, wait for a child to say `hello` and its process id, send it the request with the descriptors of
+the standard streams and of the working directory, wait for `ready`, send `go`, wait for the status. Until `go` is sent
+nothing has been done, and the caller can still run the command itself. A child that never gets `go` ends without having
+done anything, so a request cannot be carried out twice. And no descriptor is sent before somebody is there to take it:
+the queue of a stopped server would hold an agent's pipe open.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import sys
+import time
+from binascii import crc32
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+else:
+    import _signal
+
+PATIENCE = 0.2  # seconds until a server that does not answer is given up
+HELLO, READY, GO, DONE = b"H", b"R", b"G", b"D"
+RUN, STATUS, STOP, ENDED = b"run", b"status", b"stop", b"ended"
+HEADER = 8  # bytes: the length of the request that follows
+
+# They run as long as a person works with them, or start programs that need the caller's terminal (an ssh that asks for
+# a passphrase, the user's own command).
+_ALONE = frozenset(("run", "tui", "ui", "mcp", "git", "push", "pull", "clone", "daemon"))
+_ALONE_WITH = frozenset(("--exec", "--from"))
+_STARTERS = frozenset(("hook", "turn"))  # they leave a warm process behind
+_VALUED = frozenset(("-C", "--session"))  # the options before the command that take a value
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_LINUX = sys.platform == "linux"
+_NAMESPACES = ("mnt", "pid", "net", "user")
+# Who a process is and what it may do. A sandboxed caller must not get out through us, nor be served by half.
+_RIGHTS = ("Uid:", "Gid:", "Groups:", "CapEff:", "NoNewPrivs:", "Seccomp:")
+_FORWARDED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
+MAY_BE_IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
+
+
+def is_off() -> bool:
+    return os.environ.get("SNAPSTORE_DAEMON", "").lower() in ("0", "false", "no", "off")
+
+
+def command_word(arguments: Sequence[str]) -> str:
+    """Return the command in a command line, or an empty text where there is none."""
+    words = iter(arguments)
+    for word in words:
+        if word in _VALUED:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word
+    return ""
+
+
+def can_be_served(arguments: Sequence[str]) -> bool:
+    """Tell whether the warm process can run this command as well as the caller."""
+    word = command_word(arguments)
+    if not word or word in _ALONE or sys.getfilesystemencoding() != "utf-8":
+        return False
+    return not any(
+        argument.partition("=")[0] in _ALONE_WITH or argument.startswith(("/dev/fd/", "/proc/self/"))
+        for argument in arguments
+    )
+
+
+def may_leave_one(arguments: Sequence[str]) -> bool:
+    """Tell whether this command leaves a warm process behind for the next one."""
+    return not is_off() and command_word(arguments) in _STARTERS
+
+
+def identity(pid: int | None = None) -> bytes:
+    """Describe what a process is and may do: its user, rights, namespaces and root directory. Without `pid`, the
+    calling process. A server serves only clients with an identity like its own."""
+    if not _LINUX:
+        return b"" if pid is not None else repr((os.getuid(), os.geteuid(), os.getgid(), os.getgroups())).encode()
+    process = f"/proc/{pid or 'self'}"
+    found = [line for line in _read(f"{process}/status").decode("ascii", "replace").splitlines() if _is_right(line)]
+    for name in _NAMESPACES:
+        try:
+            found.append(f"{name} {os.stat(f'{process}/ns/{name}').st_ino}")
+        except FileNotFoundError:  # a kernel without this kind
+            found.append(f"{name} none")
+    root = os.stat(f"{process}/root/" if pid else "/")
+    found.append(f"root {root.st_dev} {root.st_ino}")
+    try:
+        found.append(_read(f"{process}/attr/current").decode("utf-8", "replace"))
+    except OSError:  # a kernel without security modules
+        pass
+    return "\n".join(found).encode()
+
+
+def _is_right(line: str) -> bool:
+    return line.startswith(_RIGHTS)
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(fd, 65536)
+    finally:
+        os.close(fd)
+
+
+def installation() -> bytes:
+    """Name the program: where it is installed, and the interpreter that runs it."""
+    return os.fsencode(f"{_PACKAGE}\n{sys.executable}\n{sys.hexversion}")
+
+
+def runtime_folder() -> str:
+    """Return where the sockets of this user lie."""
+    given = os.environ.get("XDG_RUNTIME_DIR", "")
+    if given.startswith("/"):
+        try:
+            if os.stat(given).st_uid == os.geteuid():
+                return f"{given}/snapstore"
+        except OSError:
+            pass
+    return f"/tmp/snapstore-{os.geteuid()}"
+
+
+def is_private(folder: str) -> bool:
+    """Tell whether a folder is this user's, and nobody else can write to it."""
+    try:
+        st = os.lstat(folder)
+    except OSError:
+        return False
+    return st.st_uid == os.geteuid() and st.st_mode & 0o170077 == 0o040000
+
+
+def socket_path() -> str | None:
+    """Return the address of the server for this user and installation; None where nothing can be trusted there."""
+    folder = runtime_folder()
+    if not is_private(folder):
+        return None
+    return f"{folder}/{socket_name()}"
+
+
+def socket_name() -> str:
+    return f"{crc32(identity() + installation()):08x}.sock"
+
+
+def peer(connection: _socket.socket) -> tuple[int, int]:
+    """Return the process id and the user id of the other side of a connection."""
+    if _LINUX:
+        found = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        return int.from_bytes(found[:4], sys.byteorder), int.from_bytes(found[4:8], sys.byteorder)
+    level, credentials, process = 0, 1, 2  # SOL_LOCAL, LOCAL_PEERCRED, LOCAL_PEERPID of macOS
+    found = connection.getsockopt(level, credentials, 76)
+    pid = connection.getsockopt(level, process, 4)
+    return int.from_bytes(pid, sys.byteorder), int.from_bytes(found[4:8], sys.byteorder)
+
+
+def connect(path: str, patience: float = PATIENCE) -> _socket.socket:
+    """Connect to a server of this user."""
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection.settimeout(patience)
+        connection.connect(path)
+        if peer(connection)[1] != os.geteuid():
+            raise ConnectionRefusedError("the server belongs to another user")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def pack(parts: Iterable[bytes]) -> bytes:
+    """Make a request of its parts, none of which holds a NUL."""
+    body = b"\0".join(parts)
+    return len(body).to_bytes(HEADER, "little") + body
+
+
+def ask(arguments: Sequence[str]) -> int | None:
+    """Let the warm process run a command, and return its exit status. None: the caller has to run it."""
+    if is_off() or not can_be_served(arguments):
+        return None
+    try:
+        for number in (0, 1, 2):
+            os.fstat(number)  # one that is closed cannot be passed on
+        path = socket_path()
+        connection = None if path is None else connect(path)
+    except (OSError, ValueError):
+        return None
+    if path is None or connection is None:
+        return None
+    try:
+        pid = _hand_over(connection, arguments)
+        if pid is None:
+            return None
+        send = _signaller(pid)
+        before = _forward_signals(send)
+        try:
+            connection.settimeout(None)
+            connection.send(GO)
+        except OSError:  # the child is gone, and did nothing
+            _restore_signals(before)
+            return None
+        answer = _wait(connection)
+    except OSError:
+        return None
+    finally:
+        connection.close()
+    return answer if answer is not None else _die_like(pid, path)
+
+
+def _hand_over(connection: _socket.socket, arguments: Sequence[str]) -> int | None:
+    """Send the request to a child and wait until it is ready. Returns the child's process id."""
+    deadline = time.monotonic() + PATIENCE
+    hello = connection.recv(5)
+    if len(hello) != 5 or hello[:1] != HELLO:
+        return None
+    folder = os.open(".", os.O_DIRECTORY | (os.O_PATH if _LINUX else os.O_RDONLY))
+    try:
+        descriptors = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2, folder))
+        request = memoryview(pack(_parts(arguments)))
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptors)
+        sent = connection.sendmsg([request[:65536]], [rights])
+        while sent < len(request):
+            connection.settimeout(max(deadline - time.monotonic(), 0.001))
+            sent += connection.send(request[sent:])
+        connection.settimeout(max(deadline - time.monotonic(), 0.001))
+        if connection.recv(1) != READY:
+            return None
+    finally:
+        os.close(folder)
+    return int.from_bytes(hello[1:], "little")
+
+
+def _parts(arguments: Sequence[str]) -> list[bytes]:
+    umask = os.umask(0o077)
+    os.umask(umask)
+    ignored = [name for name in MAY_BE_IGNORED if _signal.getsignal(getattr(_signal, name)) is _signal.SIG_IGN]
+    streams = [sys.stdin, sys.stdout, sys.stderr]
+    environment = [name + b"=" + value for name, value in os.environb.items()]
+    return [
+        RUN,
+        installation(),
+        str(os.getppid()).encode(),
+        str(umask).encode(),
+        " ".join(ignored).encode(),
+        " ".join(f"{stream.encoding}:{stream.errors}" for stream in streams).encode(),
+        str(len(arguments)).encode(),
+        *map(os.fsencode, arguments),
+        *environment,
+    ]
+
+
+def _wait(connection: _socket.socket) -> int | None:
+    """Return the exit status; None where the child died before it could tell."""
+    try:
+        answer = connection.recv(2)
+    except ConnectionError:
+        return None
+    return answer[1] if len(answer) == 2 and answer[:1] == DONE else None
+
+
+def _signaller(pid: int) -> Callable[[int], None]:
+    """Return a function that sends a signal to the child. A descriptor of the process never means another one."""
+    descriptor = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+
+    def send(number: int) -> None:
+        try:
+            if descriptor is not None:
+                _signal.pidfd_send_signal(descriptor, number)
+            else:
+                os.kill(pid, number)
+        except ProcessLookupError:
+            pass  # it has ended by itself
+
+    return send
+
+
+def _forward_signals(send: Callable[[int], None]) -> dict[int, Any]:
+    """Pass on what this process is sent. Returns the handlers from before."""
+
+    def forward(number: int, frame: object) -> None:
+        send(number)
+
+    def stop(number: int, frame: object) -> None:
+        # The child's process group has no parent in its session, so the kernel would ignore SIGTSTP for it.
+        send(_signal.SIGSTOP)
+        os.kill(os.getpid(), _signal.SIGSTOP)
+
+    before: dict[int, Any] = {}
+    for name in _FORWARDED:
+        number = getattr(_signal, name)
+        if _signal.getsignal(number) is not _signal.SIG_IGN:
+            before[number] = _signal.signal(number, forward)
+    if _signal.getsignal(_signal.SIGTSTP) is not _signal.SIG_IGN:
+        before[_signal.SIGTSTP] = _signal.signal(_signal.SIGTSTP, stop)
+    return before
+
+
+def _restore_signals(before: dict[int, Any]) -> None:
+    for number, handler in before.items():
+        _signal.signal(number, handler)
+
+
+def _die_like(pid: int, path: str) -> int:
+    """End as the child did: it was killed. The server, which reaped it, knows the signal."""
+    deadline = time.monotonic() + PATIENCE
+    number = 0
+    while not number and time.monotonic() < deadline:
+        try:
+            number = int(question(path, ENDED, str(pid).encode()) or 0)
+        except (OSError, ValueError):
+            break
+    number = number or _signal.SIGKILL
+    if number != _signal.SIGKILL:
+        _signal.signal(number, _signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    return 128 + number  # a signal that does not end a process
+
+
+def question(path: str, *parts: bytes) -> bytes:
+    """Ask the server about itself and return its answer."""
+    connection = connect(path)
+    try:
+        if connection.recv(5)[:1] != HELLO:
+            return b""
+        connection.send(pack([parts[0], installation(), *parts[1:]]))
+        answer = b""
+        while data := connection.recv(65536):
+            answer += data
+        return answer
+    finally:
+        connection.close()

@@ -1,0 +1,329 @@
+"""Be the warm process: wait for requests and fork a child for each.
+
+The server is single-threaded and reads nothing of what its clients send: a child does that (child.py), so a client
+that is slow, cut short or hostile hurts nobody. It holds three descriptors: its socket, its lock, and a pipe that
+wakes it when a child has ended. It leaves after a quarter of an hour without work, when the program's files are
+replaced, or when it is told to.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from snapstore.daemon import client
+from snapstore.daemon.child import Facts, Run, serve
+
+IDLE = 15 * 60.0  # seconds without a request
+_MOST = 32  # children at once; further clients wait for as long as they have patience, then work alone
+_REMEMBERED = 64  # children of which the server still knows how they ended
+_BACKLOG = 64
+_LEAVING = 5.0  # seconds until a server that was told to leave is gone
+_BREATH = 0.05  # seconds until the next try, when descriptors or processes are used up
+
+
+class Taken(Exception):
+    """Another server has the place, or it cannot be had."""
+
+
+class Place:
+    """The socket's address, under a lock that says that its server lives."""
+
+    def __init__(self) -> None:
+        folder = client.runtime_folder()
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise Taken(str(error)) from error
+        if not client.is_private(folder):
+            raise Taken(f"{folder} is not a private folder of this user")
+        self.path = f"{folder}/{client.socket_name()}"
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self.lock = os.open(self.path.removesuffix(".sock") + ".lock", flags, 0o600)
+        except OSError as error:
+            raise Taken(str(error)) from error
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self.lock)
+            raise Taken("another warm process runs") from error
+
+    def listen(self) -> socket.socket:
+        """Listen at the address. What a dead server left there goes."""
+        try:
+            os.unlink(self.path)
+        except FileNotFoundError:
+            pass
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.bind(self.path)
+            listening.listen(_BACKLOG)
+            listening.setblocking(False)
+        except BaseException:
+            listening.close()
+            raise
+        return listening
+
+    def close(self) -> None:
+        os.close(self.lock)
+
+
+class Server:
+    """One warm process. `run` runs a command line in a child and returns its exit status."""
+
+    def __init__(self, place: Place, run: Run, *, idle: float = IDLE) -> None:
+        self._place = place
+        self._run = run
+        self._idle = idle
+        self._children: set[int] = set()
+        self._leaving = False
+        self._files = dict(_program_files())
+        self._facts = Facts(os.getpid(), client.identity(), client.installation(), time.time())
+        self._listening: socket.socket | None = place.listen()
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe()
+
+    def work(self) -> None:
+        """Serve until it is time to leave."""
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._leave)
+        gc.collect()
+        gc.freeze()  # the pages of what is loaded stay shared with the children
+        last = time.time()
+        while not self._leaving:
+            waiting = last + self._idle - time.time()
+            if waiting <= 0 and not self._children:
+                break
+            if self._poll(max(waiting, 1.0)):
+                last = time.time()
+        self._close()
+        while self._children:
+            self._poll(60.0)
+
+    def _leave(self, *_: object) -> None:
+        self._leaving = True
+
+    def _close(self) -> None:
+        """Stop listening. The lock goes first with the address, so that the next server finds both free."""
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
+            try:
+                os.unlink(self._place.path)
+            except OSError:
+                pass
+            self._place.close()
+
+    def _poll(self, seconds: float) -> bool:
+        """Wait for something to do, and do it. Returns whether it was a request."""
+        poll = select.poll()
+        poll.register(self._woken, select.POLLIN)
+        if self._listening is not None and len(self._children) < _MOST:
+            poll.register(self._listening, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(min(seconds, 3600.0) * 1000)}
+        if self._woken in ready:
+            _drain(self._woken)
+        self._reap()
+        if self._leaving or self._listening is None or self._listening.fileno() not in ready:
+            return False
+        if self._is_replaced():
+            self._leaving = True
+            return False
+        self._accept(self._listening)
+        return True
+
+    def _accept(self, listening: socket.socket) -> None:
+        try:
+            connection, _ = listening.accept()
+        except BlockingIOError:
+            return
+        except OSError:  # no descriptor is free
+            time.sleep(_BREATH)
+            return
+        try:
+            if client.peer(connection)[1] != os.geteuid():
+                return
+            self._facts.served += 1
+            pid = os.fork()
+        except OSError:  # no process is free: the client finds its connection closed
+            time.sleep(_BREATH)
+            return
+        else:
+            if pid == 0:
+                self._become_child(connection)
+            self._children.add(pid)
+        finally:
+            connection.close()
+
+    def _become_child(self, connection: socket.socket) -> None:
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            if self._listening is not None:
+                self._listening.close()
+            for descriptor in (self._place.lock, self._woken, self._wake):
+                os.close(descriptor)
+            serve(connection, self._facts, self._run)
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        while self._children:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self._children.clear()
+                return
+            if not pid:
+                return
+            self._children.discard(pid)
+            if os.WIFSIGNALED(status):
+                self._facts.ended[pid] = os.WTERMSIG(status)
+                while len(self._facts.ended) > _REMEMBERED:
+                    del self._facts.ended[next(iter(self._facts.ended))]
+
+    def _is_replaced(self) -> bool:
+        """Tell whether the program was upgraded or removed: a child would run a mixture of old and new."""
+        try:
+            return any(_stamp(path) != stamp for path, stamp in self._files.items())
+        except OSError:
+            return True
+
+
+def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """The files and folders by which an upgrade is noticed: the folders of the package and, where it does not lie
+    among the installed packages but is being worked on, each module."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    installed = f"{os.sep}site-packages{os.sep}" in package
+    for folder, folders, names in os.walk(package):
+        if "__pycache__" in folders:
+            folders.remove("__pycache__")
+        yield folder, _stamp(folder)
+        for name in names:
+            if name.endswith(".py") and (not installed or name == "__init__.py"):
+                path = os.path.join(folder, name)
+                yield path, _stamp(path)
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    """A folder's own time changes with each file that is made in it, __pycache__ aside."""
+    st = os.stat(path)
+    return st.st_ino, st.st_mtime_ns, st.st_size
+
+
+def _pipe() -> tuple[int, int]:
+    ends = os.pipe()
+    for end in ends:
+        os.set_blocking(end, False)
+    return ends
+
+
+def _drain(descriptor: int) -> None:
+    try:
+        while os.read(descriptor, 4096):
+            pass
+    except BlockingIOError:
+        pass
+
+
+def leave_behind(run: Run, load: Callable[[], None]) -> None:
+    """Fork a warm process for the commands to come. This process goes on and ends at once."""
+    if threading.active_count() > 1:  # a fork copies only one of them
+        return
+    try:
+        place = Place()
+    except Taken:
+        return
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        if os.fork():
+            place.close()
+            return
+    except OSError:
+        place.close()
+        return
+    try:
+        _detach(place.lock)
+        load()
+        Server(place, run).work()
+    finally:
+        os._exit(0)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server, as it describes itself."""
+
+    pid: int
+    socket: str
+    started_at: float
+    served: int
+    memory_bytes: int | None
+
+
+def running() -> Running | None:
+    """Describe the server of this user and installation."""
+    path = client.socket_path()
+    answer = _asked(path, client.STATUS)
+    if path is None or answer is None:
+        return None
+    pid, started_at, served = answer.split()
+    return Running(int(pid), path, float(started_at), int(served), _memory(int(pid)))
+
+
+def stop() -> bool:
+    """Tell the server to leave, and wait until its address is free. Returns whether there was one."""
+    path = client.socket_path()
+    answer = _asked(path, client.STOP)
+    if path is None or answer is None:
+        return False
+    deadline = time.monotonic() + _LEAVING
+    while os.path.exists(path) and time.monotonic() < deadline:
+        time.sleep(_BREATH / 10)
+    return True
+
+
+def _asked(path: str | None, question: bytes) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return client.question(path, question) or None
+    except OSError:
+        return None
+
+
+def _memory(pid: int) -> int | None:
+    """Return the bytes of memory that a process has to itself or shares, where the system tells."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _detach(keep: int) -> None:
+    """Let go of all that belongs to the caller: its streams first, for whoever reads them to the end."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    gc.collect()  # an object that closed its descriptor later would close another one of that number
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 65536)
+    os.setsid()
+    os.chdir("/")
+    os.umask(0o077)
