@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from snapstore.timeline.program import own_command
 from snapstore.transcripts import iter_turns
 
 ID = "3f2a9c1d-5b7e-4c11-9a55-0d6f1e2b3c4d"
@@ -21,7 +27,9 @@ BOUND = 200  # MB of memory that reading it may take
 class Bench(Protocol):
     work: Path
 
-    def note(self, work: str, size: int, ours: float, git: float, ratio: float, reach: str, ok: bool) -> None: ...
+    def note(
+        self, work: str, size: int, ours: float, git: float, ratio: float, reach: str, ok: bool | None
+    ) -> None: ...
     def forget(self) -> None: ...
 
 
@@ -29,27 +37,116 @@ Median = Callable[..., float]
 
 
 def hooks(bench: Bench, median: Median, tree: Path, size: int) -> None:
-    """One hook process, in bare interpreter starts."""
-    bench.forget()
-    command = [str(Path(sys.executable).with_name("snapstore")), "hook", "claude"]
-    files = iter(sorted(path for path in tree.rglob("*.*") if path.is_file()))
-
-    def say(event: str, **fields: Any) -> None:
-        payload = {"session_id": ID, "cwd": str(tree), "hook_event_name": event, "prompt_id": "p1", **fields}
-        subprocess.run(command, input=json.dumps(payload).encode(), cwd=tree, check=True, capture_output=True)
-
-    def touch(event: str, tool: str, path: Path) -> None:
-        say(event, tool_name=tool, tool_input={"file_path": str(path), "old_string": "a", "new_string": "b"})
-
+    """Hooks and commands as processes, in bare interpreter starts: with a warm process, and alone."""
     bare = median(lambda: subprocess.run([sys.executable, "-I", "-c", "pass"], check=True), runs=25)
-    say("UserPromptSubmit", prompt="Bench")
-    first = next(files)
-    read = median(lambda: touch("PreToolUse", "Read", first), runs=25)
-    bench.note("hook, a read tool, bare starts", size, read, bare, read / bare, "<= 3", read / bare <= 3)
-    named = median(lambda: touch("PreToolUse", "Edit", next(files)), runs=25)
-    bench.note("hook, a named file, bare starts", size, named, bare, named / bare, "<= 8", named / bare <= 8)
-    again = median(lambda: touch("PostToolUse", "Edit", first), lambda: touch("PreToolUse", "Edit", first), 15)
-    bench.note("hook, named before, bare starts", size, again, bare, again / bare, "<= 8", again / bare <= 8)
+    for warm in (True, False):
+        bench.forget()
+        with _place(warm) as environment:
+            _measure(_Caller(bench, median, tree, size, bare, environment), warm)
+
+
+@contextmanager
+def _place(warm: bool) -> Iterator[dict[str, str]]:
+    """The environment of the processes that are measured."""
+    if not warm:
+        yield {**os.environ, "SNAPSTORE_DAEMON": "0"}
+        return
+    with tempfile.TemporaryDirectory(prefix="snapbench-", dir="/tmp") as runtime:
+        environment = {**os.environ, "XDG_RUNTIME_DIR": runtime}
+        environment.pop("SNAPSTORE_DAEMON", None)
+        server = subprocess.Popen([*own_command(), "daemon", "run"], env=environment, stdout=subprocess.PIPE)
+        try:
+            assert server.stdout is not None
+            server.stdout.readline()
+            yield environment
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+@dataclass
+class _Caller:
+    """Starts processes of ours, as an agent or a shell does, and notes how long they take."""
+
+    bench: Bench
+    median: Median
+    tree: Path
+    size: int
+    bare: float
+    environment: dict[str, str]
+
+    def run(self, *words: str, feed: bytes = b"") -> bytes:
+        command = [*own_command(), *words]
+        return subprocess.run(
+            command, input=feed, cwd=self.tree, env=self.environment, check=True, stdout=subprocess.PIPE
+        ).stdout
+
+    def hook(self, event: str, **fields: Any) -> None:
+        payload = {"session_id": ID, "cwd": str(self.tree), "hook_event_name": event, "prompt_id": "p1", **fields}
+        self.run("hook", "claude", feed=json.dumps(payload).encode())
+
+    def tool(self, event: str, tool: str, path: Path) -> None:
+        self.hook(event, tool_name=tool, tool_input={"file_path": str(path), "old_string": "a", "new_string": "b"})
+
+    def note(self, what: str, reach: float, work: Callable[[], object], *before: Callable[[], object]) -> None:
+        ms = self.median(work, *before, runs=15)
+        ratio = ms / self.bare
+        self.bench.note(f"{what}, bare starts", self.size, ms, self.bare, ratio, f"<= {reach}", ratio <= reach)
+
+
+def _measure(caller: _Caller, warm: bool) -> None:
+    how = "warm" if warm else "alone"
+    files = sorted(path for path in caller.tree.rglob("*.*") if path.is_file())
+    three = files[:3]
+    numbers = itertools.count()
+
+    def reach(wanted: float) -> float:
+        return wanted if warm else 14
+
+    def change() -> None:
+        number = next(numbers)
+        for path in three:
+            path.write_text(f"{number}\n")
+
+    def begin() -> None:
+        caller.hook("UserPromptSubmit", prompt="Bench")
+        for path in three:
+            caller.tool("PreToolUse", "Edit", path)
+        change()
+        for path in three:
+            caller.tool("PostToolUse", "Edit", path)
+
+    def begin_turn() -> None:
+        caller.run("turn", "begin", "-q", "-m", "Bench")
+        caller.run("turn", "touch", *map(str, three))
+        change()
+
+    caller.hook("UserPromptSubmit", prompt="Bench")
+    names = itertools.cycle(files)
+    caller.note(f"hook with nothing to do, {how}", reach(1.9), lambda: caller.tool("PreToolUse", "Read", files[0]))
+    caller.note(f"hook naming a file, {how}", reach(2.3), lambda: caller.tool("PreToolUse", "Edit", next(names)))
+    caller.hook("Stop")
+    caller.note(f"hook at the end of a turn, {how}", reach(2.6), lambda: caller.hook("Stop"), begin)
+    caller.note(f"turn end, 3 named files, {how}", reach(2.6), lambda: caller.run("turn", "end", "-q"), begin_turn)
+    caller.note(f"log, {how}", reach(2.7), lambda: caller.run("log", "-n", "20"))
+    caller.note(f"status, {how}", reach(2.6), lambda: caller.run("status"))
+    caller.note(f"log --json, {how}", reach(3), lambda: caller.run("log", "-n", "20", "--json"))
+    undo = lambda: caller.run("undo", "-y")  # noqa: E731
+    caller.note(f"undo, 3 files, {how}", reach(3), undo, lambda: caller.run("redo", "--all", "-y"))
+    caller.run("redo", "--all", "-y")
+
+    def whole_turn() -> None:
+        begin()
+        caller.hook("Stop")
+
+    ms = caller.median(whole_turn, runs=7)
+    ratio = ms / caller.bare / 8
+    row = f"8 hooks of a turn with 3 tool calls, {how}, bare starts each"
+    caller.bench.note(row, caller.size, ms, caller.bare, ratio, "", None)
+    if warm:
+        status = json.loads(caller.run("daemon", "status", "--json"))
+        memory = status["memory_bytes"] / 1e6
+        caller.bench.note("memory of the warm process, MB", 1, memory, 60, memory, "<= 60", memory <= 60)
 
 
 def transcripts(bench: Bench) -> None:

@@ -18,10 +18,11 @@ def main() -> int:
 
     status = run()
     if client.may_leave_one(arguments):
-        from snapstore.cli.warm import load
+        from snapstore.cli import warm
         from snapstore.daemon.server import leave_behind
 
-        leave_behind(run, load)
+        if warm.is_wanted():
+            leave_behind(run, warm.load)
     return status
 
 

@@ -455,6 +455,14 @@ def test_nothing_is_left_behind_when_it_is_off(project: Path) -> None:
         assert list(runtime.iterdir()) == []
 
 
+def test_a_project_can_do_without(project: Path) -> None:
+    assert run(None, project, "config", "set", "daemon", "false")[0] == 0
+    with runtime_folder() as runtime:
+        place = Warm(runtime, None, {})  # type: ignore[arg-type]
+        assert run(place, project, "turn", "begin", "-q")[0] == 0
+        assert list(runtime.iterdir()) == []
+
+
 def test_a_stopped_server_delays_and_does_nothing_twice(warm: Warm, project: Path) -> None:
     os.kill(warm.pid, signal.SIGSTOP)
     assert run(warm, project, "turn", "begin", "-q", "-m", "once")[0] == 0

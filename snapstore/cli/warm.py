@@ -6,11 +6,23 @@ from importlib import import_module
 
 from snapstore.agents import AGENTS
 from snapstore.cli.options import PLACES
+from snapstore.errors import SnapstoreError
+from snapstore.timeline.store import Store
 
 _WITH_A_SCREEN = ("tui", "ui", "mcp")  # they run in a process of their own, on large libraries
 
 
+def is_wanted() -> bool:
+    """Tell whether the store of the current folder allows a warm process to be left behind."""
+    try:
+        with Store.open(".", recover=False) as store:
+            return store.header.daemon
+    except (SnapstoreError, OSError):
+        return True
+
+
 def load() -> None:
+    """Import every command, every agent and what they need."""
     for name, place in PLACES.items():
         if name not in _WITH_A_SCREEN:
             import_module(place)

@@ -89,7 +89,7 @@ class Server:
         self._idle = idle
         self._children: set[int] = set()
         self._leaving = False
-        self._files = dict(_program_files())
+        self._files = {**dict(_program_files()), **dict(_library_files())}
         self._facts = Facts(os.getpid(), client.identity(), client.installation(), time.time())
         self._listening: socket.socket | None = place.listen()
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe()
@@ -217,6 +217,14 @@ def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
             if name.endswith(".py") and (not installed or name == "__init__.py"):
                 path = os.path.join(folder, name)
                 yield path, _stamp(path)
+
+
+def _library_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
+    """The first file of each installed library that is loaded."""
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None)
+        if "." not in name and path and f"{os.sep}site-packages{os.sep}" in path:
+            yield path, _stamp(path)
 
 
 def _stamp(path: str) -> tuple[int, int, int]:

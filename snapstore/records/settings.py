@@ -212,5 +212,12 @@ SETTINGS = (
         "",
         "What this machine is called on a server. Empty for its host name.",
     ),
+    Setting(
+        "daemon",
+        flag,
+        spell_flag,
+        True,
+        "Whether hooks and turns leave a warm process behind, so that the next commands start quickly.",
+    ),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}

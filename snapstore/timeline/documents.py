@@ -50,6 +50,7 @@ class Header:
     save_every: int
     auto_push: bool
     machine_name: str
+    daemon: bool
 
     __slots__ = ("config", "format", "id", "root", "root_hash", "user_email", "user_name", *BY_NAME)
 
