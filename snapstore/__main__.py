@@ -11,7 +11,10 @@ from snapstore.daemon import client
 def main() -> int:
     """Run a command line and return its exit status."""
     arguments = sys.argv[1:]
-    status = client.ask(arguments)
+    try:
+        status = client.ask(arguments)
+    except KeyboardInterrupt:  # nothing has been handed over yet
+        os._exit(130)
     if status is not None:
         os._exit(status)  # this process has nothing to flush, and nothing to clean up
     from snapstore.cli import main as run
