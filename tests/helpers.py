@@ -5,6 +5,7 @@ Nothing here asks snapstore what it stored: trees are read with the git program,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -354,3 +355,17 @@ def powerless() -> list[str]:
     if shutil.which("setpriv") is None:
         pytest.skip("needs setpriv to give up root's powers")
     return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
+
+
+def all_processes() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def open_files(pid: int) -> list[str]:
+    """The paths that a process has open; nothing where it has ended."""
+    found = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return found

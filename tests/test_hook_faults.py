@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from agents import OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, plant_fork
-from helpers import assert_whole, line, on_disk, powerless, touched
+from helpers import all_processes, assert_whole, line, on_disk, open_files, powerless, touched
 from test_conversations import Talking
 
 from snapstore import Store
@@ -392,7 +392,7 @@ def test_ctrl_c_while_a_hook_waits_says_nothing(root: Path) -> None:
             process.stdin.write(json.dumps(payload).encode())
             process.stdin.close()
             lock = os.path.realpath(f"{store.state}/lock")
-            while lock not in [os.path.realpath(path) for path in Path(f"/proc/{process.pid}/fd").glob("*")]:
+            while not any(lock in open_files(pid) for pid in all_processes() if pid != os.getpid()):
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             assert process.stdout is not None and process.stderr is not None

@@ -72,3 +72,13 @@ def serving(*options: str, program: Sequence[str] = PROGRAM, **environment: str)
                 process.kill()
                 process.wait()
             process.stdout.close()
+            _stop_others(runtime)
+
+
+def _stop_others(runtime: Path) -> None:
+    """Stop a server that a hook has left behind, after the first one was killed or had left."""
+    for path in (runtime / "snapstore").glob("*.sock"):
+        try:
+            client.question(str(path), client.STOP)
+        except OSError:
+            continue
