@@ -225,8 +225,8 @@ def test_click_loads_only_the_command_that_is_asked_for(root: Path) -> None:
         "sys.stderr.write(' '.join(name for name in sys.modules if name.startswith('snapstore.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert "snapstore.cli.log" in done.stderr.split()
-    assert not {"snapstore.cli.run", "snapstore.cli.status"} & set(done.stderr.split())
+    assert "snapstore.cli.commands.log" in done.stderr.split()
+    assert not {"snapstore.cli.commands.run", "snapstore.cli.commands.status"} & set(done.stderr.split())
 
 
 BOTH = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.cli.completion import SHELLS
+from snapstore.cli.commands.completion import SHELLS
 from snapstore.cli.options import Command, Operand
 
 TYPE_CHECKING = False

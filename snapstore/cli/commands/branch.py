@@ -56,8 +56,8 @@ def delete(
 def _delete(
     context: Context, session: Session, going: list[Branch], staying: list[Branch], *, yes: bool, preview: bool
 ) -> int:
-    from snapstore.cli.branches import kept
     from snapstore.cli.changed import tell
+    from snapstore.cli.commands.branches import kept
     from snapstore.timeline.branches import Branches
 
     now = session.store.clock()
@@ -108,7 +108,7 @@ def _agreed(context: Context, going: list[Branch], now: float) -> bool:
 
 
 def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:
-    from snapstore.cli.branches import rows
+    from snapstore.cli.commands.branches import rows
 
     number = "no branch" if not going else "1 branch" if len(going) == 1 else f"{len(going):,} branches"
     turns = sum(branch.own for branch in going)

@@ -63,7 +63,7 @@ def init(
 
 def _attach(context: Context, home: str, root: bytes, url: str, *, anyway: bool, **settings: Any) -> int:
     """Joins a project that is shared already."""
-    from snapstore.cli.clone import told
+    from snapstore.cli.commands.clone import told
     from snapstore.cli.sharing import Transfer, asking
     from snapstore.share import attach
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def goto(context: Context, *, target: str, new_session: bool, **options: Any) -> int:
     if new_session:  # C7: at once, and not with the next prompt
-        from snapstore.cli.fork import fork
+        from snapstore.cli.commands.fork import fork
 
         return fork(context, target=target, name=None, run=False, compacted=False, **options)
     move = Move(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from snapstore.cli.commands.sessions import whose
 from snapstore.cli.options import Command, Option
 from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, first_line, safe
-from snapstore.cli.sessions import whose
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.text import cells, clip
 

@@ -27,7 +27,7 @@ _STYLES = {
 
 def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
     if interactive:
-        from snapstore.cli.tui import tui
+        from snapstore.cli.commands.tui import tui
 
         return tui(context, look=None, ascii=ascii)
     from snapstore.timeline.graph import Graph

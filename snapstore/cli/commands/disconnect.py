@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snapstore.agents import AGENTS
-from snapstore.cli.connect import DRY_RUN, PLUGIN, PROJECT, USER, WHICH, here, one_scope, told, written
+from snapstore.cli.commands.connect import DRY_RUN, PLUGIN, PROJECT, USER, WHICH, here, one_scope, told, written
 from snapstore.cli.options import Command, Operand
 
 TYPE_CHECKING = False
