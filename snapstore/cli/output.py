@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
 
 from snapstore.errors import Failed
+from snapstore.timeline.nodes import FileChange
 from snapstore.timeline.text import ago as ago
 from snapstore.timeline.text import date_text as date_text
 from snapstore.timeline.text import duration_text as duration_text
@@ -22,13 +25,6 @@ from snapstore.timeline.text import safe_lines as safe_lines
 from snapstore.timeline.text import seconds_of as seconds_of
 from snapstore.timeline.text import shorten as shorten
 from snapstore.timeline.text import size_text as size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any, TextIO
-
-    from snapstore.timeline.nodes import FileChange
 
 DIM, RED, GREEN, YELLOW, CYAN, BOLD = "2", "31", "32", "33", "36", "1"
 LISTED = 12  # paths named before "… and N more"

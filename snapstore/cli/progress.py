@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.output import Output
+from snapstore.cli.output import Output
 
 PATIENCE = 1.0
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import OPTIONS, Move, carry_out, changing
-from snapstore.cli.options import Command, Operand
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+import click
 
-    from snapstore.cli.context import Context
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, changing
+from snapstore.cli.options import MoveCommand, common_options, move_options
+from snapstore.cli.param_types import TARGET
 
 
+@click.command(cls=MoveCommand)
+@click.argument("turn", metavar="TURN", type=TARGET)
+@move_options
+@common_options
 def apply(context: Context, *, turn: str, **options: Any) -> int:
+    """Take one turn of another branch or session in.
+
+    `branch:5`, `session/branch:5`, `#12` or a commit hash. Files that differ here are merged. It becomes a new turn,
+    which can be undone.
+    """
     move = Move(
         ["apply", turn],
         lambda session, how: session.plan_apply(turn, **how),
@@ -20,13 +29,3 @@ def apply(context: Context, *, turn: str, **options: Any) -> int:
         nothing="Nothing to apply: what it changed is here already.",
     )
     return carry_out(context, move, options)
-
-
-COMMAND = Command(
-    "apply",
-    apply,
-    "Take one turn of another branch or session in. `branch:5`, `session/branch:5`, `#12` or a commit hash. Files that "
-    "differ here are merged. It becomes a new turn, which can be undone.",
-    options=OPTIONS,
-    operands=(Operand("turn", "TURN", required=True),),
-)

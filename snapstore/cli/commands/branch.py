@@ -4,28 +4,46 @@ from __future__ import annotations
 
 import sys
 
-from snapstore.cli.moves import count_or_duration
-from snapstore.cli.options import Command, Family, Operand, Option
+import click
+
+from snapstore.cli.changed import tell
+from snapstore.cli.commands.branches import kept, rows
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import BOLD, LISTED, Output
+from snapstore.cli.param_types import AGE, BRANCH
 from snapstore.errors import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.branch import Branch
-    from snapstore.timeline.session import Session
+from snapstore.timeline.branch import Branch
+from snapstore.timeline.branches import Branches
+from snapstore.timeline.session import Session
 
 
+@click.group(cls=CommandGroup)
+@level_options
+def branch() -> None:
+    """Rename, delete, archive or promote a branch."""
+
+
+@branch.command()
+@click.argument("old", metavar="OLD", type=BRANCH)
+@click.argument("new", metavar="NEW")
+@common_options
 def rename(context: Context, *, old: str, new: str) -> int:
-    from snapstore.cli.changed import tell
-    from snapstore.timeline.branches import Branches
-
+    """Give a branch another name."""
     session = context.reading()
     with session.store:
         operation = Branches(session).rename(old, new)
         return tell(context, session, operation, f"Branch {old} is now called {new}.")
 
 
+@branch.command()
+@click.argument("names", metavar="[NAME…]", nargs=-1, type=BRANCH)
+@click.option("--older", metavar="AGE", type=AGE, help="Those last used longer ago than this.")
+@click.option("--merged-into", metavar="NAME", type=BRANCH, help="Those that end on this branch's line.")
+@click.option("--all", is_flag=True, help="With a filter: also those in the archive.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--preview", is_flag=True, help="Show what would go, and change nothing.")
+@common_options
 def delete(
     context: Context,
     *,
@@ -36,13 +54,16 @@ def delete(
     yes: bool,
     preview: bool,
 ) -> int:
+    """Delete branches, by name or by a filter.
+
+    A filter leaves the current branch and those with checkpoints alone. Their turns stay in the store, and `snapstore
+    ops undo` brings them back.
+    """
     filtered = older is not None or merged_into is not None
     if bool(names) == filtered:
         raise Usage("name branches, or say which with --older or --merged-into", "One of the two, and not both.")
     if all and not filtered:
         raise Usage("--all belongs to --older and --merged-into", "Named branches are found in the archive too.")
-    from snapstore.timeline.branches import Branches
-
     session = context.reading()
     with session.store:
         found = Branches(session)
@@ -56,10 +77,6 @@ def delete(
 def _delete(
     context: Context, session: Session, going: list[Branch], staying: list[Branch], *, yes: bool, preview: bool
 ) -> int:
-    from snapstore.cli.changed import tell
-    from snapstore.cli.commands.branches import kept
-    from snapstore.timeline.branches import Branches
-
     now = session.store.clock()
     if context.json and preview:
         from snapstore.records.base import dump
@@ -108,8 +125,6 @@ def _agreed(context: Context, going: list[Branch], now: float) -> bool:
 
 
 def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:
-    from snapstore.cli.commands.branches import rows
-
     number = "no branch" if not going else "1 branch" if len(going) == 1 else f"{len(going):,} branches"
     turns = sum(branch.own for branch in going)
     own = f", with {turns} turn{'' if turns == 1 else 's'} on no other branch" if turns else ""
@@ -118,30 +133,53 @@ def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:
         out.line(row)
 
 
+@branch.command()
+@click.argument("name", metavar="NAME", type=BRANCH)
+@common_options
 def archive(context: Context, *, name: str) -> int:
-    from snapstore.cli.changed import tell
-    from snapstore.timeline.branches import Branches
+    """Take a branch out of the list.
 
+    It stays whole.
+    """
     session = context.reading()
     with session.store:
         operation = Branches(session).archive(name)
         return tell(context, session, operation, f"Branch {name} is in the archive, whole.")
 
 
+@branch.command()
+@click.argument("name", metavar="NAME", type=BRANCH)
+@click.option("--force", is_flag=True, help="Also past the limit of listed branches.")
+@common_options
 def unarchive(context: Context, *, name: str, force: bool) -> int:
-    from snapstore.cli.changed import tell
-    from snapstore.timeline.branches import Branches
-
+    """List an archived branch again."""
     session = context.reading()
     with session.store:
         operation = Branches(session).unarchive(name, force=force)
         return tell(context, session, operation, f"Branch {name} is listed again.")
 
 
+@branch.command()
+@click.argument("name", metavar="NAME", type=BRANCH)
+@common_options
 def promote(context: Context, *, name: str) -> int:
-    from snapstore.cli.changed import tell
-    from snapstore.timeline.branches import Branches
+    """Make a branch the main line.
 
+    It takes the name `main`; the former one goes to the archive as `archive-main`. Only names change: nothing is
+    merged, and you stay where you are.
+    """
+    return _promote(context, name)
+
+
+@branch.command()
+@click.argument("name", metavar="NAME", type=BRANCH)
+@common_options
+def merge(context: Context, *, name: str) -> int:
+    """The same as promote."""
+    return _promote(context, name)
+
+
+def _promote(context: Context, name: str) -> int:
     session = context.reading()
     with session.store:
         found = Branches(session)
@@ -151,56 +189,3 @@ def promote(context: Context, *, name: str) -> int:
         former = found.former(operation)
         notes = [f"The former main is {former}."] if former else []
         return tell(context, session, operation, f"Branch {name} is now main.", *notes)
-
-
-def _age(text: str) -> int:
-    try:
-        return count_or_duration(text)["seconds"]
-    except (Usage, KeyError):
-        raise ValueError(f"{text!r} is not a time; say 12h or 30d") from None
-
-
-_NAME = Operand("name", "NAME", required=True)
-
-COMMAND = Family(
-    "branch",
-    "Rename, delete, archive or promote a branch.",
-    (
-        Command(
-            "rename",
-            rename,
-            "Give a branch another name.",
-            operands=(Operand("old", "OLD", required=True), Operand("new", "NEW", required=True)),
-        ),
-        Command(
-            "delete",
-            delete,
-            "Delete branches, by name or by a filter. A filter leaves the current branch and those with checkpoints "
-            "alone. Their turns stay in the store, and `snapstore ops undo` brings them back.",
-            options=(
-                Option("older", "--older", "Those last used longer ago than this.", metavar="AGE", convert=_age),
-                Option("merged_into", "--merged-into", "Those that end on this branch's line.", metavar="NAME"),
-                Option("all", "--all", "With a filter: also those in the archive."),
-                Option("yes", "-y --yes", "Do not ask."),
-                Option("preview", "--preview", "Show what would go, and change nothing."),
-            ),
-            operands=(Operand("names", "[NAME…]", many=True),),
-        ),
-        Command("archive", archive, "Take a branch out of the list. It stays whole.", operands=(_NAME,)),
-        Command(
-            "unarchive",
-            unarchive,
-            "List an archived branch again.",
-            options=(Option("force", "--force", "Also past the limit of listed branches."),),
-            operands=(_NAME,),
-        ),
-        Command(
-            "promote",
-            promote,
-            "Make a branch the main line. It takes the name `main`; the former one goes to the archive as "
-            "`archive-main`. Only names change: nothing is merged, and you stay where you are.",
-            operands=(_NAME,),
-        ),
-        Command("merge", promote, "The same as promote.", operands=(_NAME,)),
-    ),
-)

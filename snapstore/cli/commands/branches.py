@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from snapstore.cli.commands.sessions import whose
-from snapstore.cli.options import Command, Option
-from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, first_line, safe
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.text import cells, clip
+import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.branch import Branch
+from snapstore.cli.commands.sessions import whose
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, first_line, safe
+from snapstore.timeline.branch import ARCHIVED, Branch
+from snapstore.timeline.branches import Branches
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.limit import is_crowded, warning
+from snapstore.timeline.text import cells, clip
 
 WIDEST_NAME = 24
 NARROW = 60
 LEAST_TEXT = 12  # columns that a prompt gets however narrow the terminal
 
 
+@click.command()
+@click.option("--all", is_flag=True, help="Also those in the archive.")
+@common_options
 def branches(context: Context, *, all: bool) -> int:
-    from snapstore.timeline.branch import ARCHIVED
-    from snapstore.timeline.branches import Branches
-    from snapstore.timeline.limit import is_crowded, warning
+    """List the branches, the current one (`@`) first.
 
+    A branch starts by itself when a turn follows an undo; the old future stays as `Branch from turn 5` until it is
+    renamed.
+    """
     session = context.reading()
     with session.store as store:
         everything = Branches(session).list()
@@ -99,12 +104,3 @@ def kept(out: Output, found: list[Branch]) -> None:
         if branch.owner is not None:
             why = f"of {branch.owner['name']}"
         out.line(f"Kept: {safe(branch.name)} ({safe(why)})", YELLOW)
-
-
-COMMAND = Command(
-    "branches",
-    branches,
-    "List the branches, the current one (`@`) first. A branch starts by itself when a turn follows an undo; the old "
-    "future stays as `Branch from turn 5` until it is renamed.",
-    options=(Option("all", "--all", "Also those in the archive."),),
-)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command, Option
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
 from snapstore.cli.output import DIM, GREEN, YELLOW, safe
 from snapstore.errors import Corrupt
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
+from snapstore.timeline.check import Check
 
 HINT = "What does not need the damaged parts still works."
 
 
+@click.command()
+@click.option("--read-data", is_flag=True, help="Read every byte too, and compare it with its checksum.")
+@common_options
 def check(context: Context, *, read_data: bool) -> int:
-    from snapstore.timeline.check import Check
+    """Check that everything recorded is there.
 
+    Refs, commits, folders, files and state. Exit status 14 when it is not.
+    """
     with context.store() as store, context.progress("Checking") as progress:
         report = Check(store, read_data=read_data, progress=progress).run()
     problems = report.problems
@@ -45,11 +50,3 @@ def check(context: Context, *, read_data: bool) -> int:
             out.line(f"    {hint}", DIM)
     out.line(HINT, DIM)
     return Corrupt.status
-
-
-COMMAND = Command(
-    "check",
-    check,
-    "Check that everything recorded is there. Refs, commits, folders, files and state. Exit status 14 when it is not.",
-    options=(Option("read_data", "--read-data", "Read every byte too, and compare it with its checksum."),),
-)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command, Operand, Option
+import click
+
+from snapstore.cli.changed import tell
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.param_types import CHECKPOINT, TARGET
 from snapstore.errors import Usage
+from snapstore.timeline.addresses import resolve
+from snapstore.timeline.branches import Branches
+from snapstore.timeline.graph import Graph
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
 
-
+@click.command()
+@click.argument("name", metavar="NAME", type=CHECKPOINT)
+@click.argument("target", metavar="[TARGET]", required=False, type=TARGET)
+@click.option("--delete", is_flag=True, help="Remove the name. The turn stays.")
+@click.option("--force", is_flag=True, help="Move a name that is taken by another checkpoint.")
+@common_options
 def checkpoint(context: Context, *, name: str, target: str | None, delete: bool, force: bool) -> int:
-    from snapstore.cli.changed import tell
-    from snapstore.timeline.addresses import resolve
-    from snapstore.timeline.branches import Branches
-    from snapstore.timeline.graph import Graph
+    """Pin a name to a turn: where you are, or TARGET.
 
+    Its branch is never archived by itself; `snapstore goto NAME` goes there.
+    """
     if delete and (target is not None or force):
         raise Usage("--delete takes only the name", "`snapstore checkpoint --delete NAME`.")
     session = context.reading()
@@ -30,16 +39,3 @@ def checkpoint(context: Context, *, name: str, target: str | None, delete: bool,
         place = f"turn {turn}" if turn else "the start, before the first turn"
         verb = "is at" if operation is not None else "is already at"
         return tell(context, session, operation, f"Checkpoint {name} {verb} {place} ({oid.hex()[:8]}).")
-
-
-COMMAND = Command(
-    "checkpoint",
-    checkpoint,
-    "Pin a name to a turn: where you are, or TARGET. Its branch is never archived by itself; `snapstore goto NAME` "
-    "goes there.",
-    options=(
-        Option("delete", "--delete", "Remove the name. The turn stays."),
-        Option("force", "--force", "Move a name that is taken by another checkpoint."),
-    ),
-    operands=(Operand("name", "NAME", required=True), Operand("target", "[TARGET]")),
-)

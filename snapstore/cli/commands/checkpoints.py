@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command
-from snapstore.cli.output import BOLD, CYAN, DIM, ago, first_line, safe
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.text import cells, clip
+import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.branch import Leaf
-    from snapstore.timeline.graph import Graph
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, CYAN, DIM, ago, first_line, safe
+from snapstore.timeline.branch import Leaf
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.text import cells, clip
 
 LEAST_PROMPT = 12  # columns; with fewer it is left out
 
 
+@click.command()
+@common_options
 def checkpoints(context: Context) -> int:
-    from snapstore.timeline.branch import Leaf
-    from snapstore.timeline.graph import Graph
-
+    """List the checkpoints, oldest turn first."""
     session = context.reading()
     with session.store as store:
         graph = Graph(store, session.name)
@@ -65,6 +64,3 @@ def _document(graph: Graph, name: str, leaf: Leaf) -> dict[str, object]:
         "ended_at": timestamp(leaf.seconds),
         "prompt": leaf.prompt,
     }
-
-
-COMMAND = Command("checkpoints", checkpoints, "List the checkpoints, oldest turn first.")

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import os
 
-from snapstore.cli.options import QUIET, Command, Operand
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, files_text, path_text
+from snapstore.cli.param_types import FOLDER
+from snapstore.cli.sharing import Transfer, asking, tell_pull
+from snapstore.share import attach
+from snapstore.share.attach import Attached
+from snapstore.timeline import places
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.share.attach import Attached
 
-
+@click.command()
+@click.argument("url", metavar="URL")
+@click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
+@quiet_option
+@common_options
 def clone(context: Context, *, url: str, directory: str | None) -> int:
-    from snapstore.cli.sharing import Transfer, asking
-    from snapstore.share import attach
-    from snapstore.timeline import places
+    """Make a folder from what is shared at URL.
 
+    It has the files of the newest turn, and its store all that was pushed there. Without DIR the folder is called as
+    the repository is.
+    """
     home = places.home_folder()
     folder = directory if directory is not None else attach.folder_of(url)
     with Transfer(context) as progress:
@@ -28,9 +37,6 @@ def clone(context: Context, *, url: str, directory: str | None) -> int:
 
 def told(context: Context, done: Attached) -> None:
     """What became of it, for `clone` and `init --from`."""
-    from snapstore.cli.sharing import tell_pull
-    from snapstore.timeline import places
-
     if context.json:
         from snapstore.records.base import dump
         from snapstore.records.sharing import AttachRecord
@@ -58,13 +64,3 @@ def told(context: Context, done: Attached) -> None:
     else:
         out.line(f"Watching over {shown} from now on. No file was changed.")
     out.line("Next: `snapstore sessions` shows whose turns are here.", DIM)
-
-
-COMMAND = Command(
-    "clone",
-    clone,
-    "Make a folder from what is shared at URL. It has the files of the newest turn, and its store all that was pushed "
-    "there. Without DIR the folder is called as the repository is.",
-    options=(QUIET,),
-    operands=(Operand("url", "URL", required=True), Operand("directory", "[DIR]", complete="folder")),
-)

@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command, Operand, Option
-from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, ago, files_text, first_line, path_text, safe
-from snapstore.errors import Usage
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.text import cells, clip
+import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.cli.output import Output
-    from snapstore.timeline.compare import Comparison, Side
-    from snapstore.timeline.nodes import FileChange
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import (
+    BOLD,
+    DIM,
+    GREEN,
+    LISTED,
+    RED,
+    YELLOW,
+    Output,
+    ago,
+    files_text,
+    first_line,
+    path_text,
+    safe,
+)
+from snapstore.cli.param_types import TARGET
+from snapstore.cli.patches import print_patch
+from snapstore.errors import Usage
+from snapstore.timeline.compare import Comparison, Side
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import FileChange
+from snapstore.timeline.patches import patch_json, patched
+from snapstore.timeline.text import cells, clip
 
 NARROW = 72  # columns under which the sides stand one below the other
 TURNS = 8  # named on each side
 _COLOURS = {"A": GREEN, "D": RED}
 
 
+@click.command()
+@click.argument("a", metavar="A", type=TARGET)
+@click.argument("b", metavar="B", type=TARGET)
+@click.option("--stat", is_flag=True, help="List every file, however many.")
+@click.option("--patch", is_flag=True, help="Show only how the files differ, as a patch from A to B.")
+@common_options
 def compare(context: Context, *, a: str, b: str, stat: bool, patch: bool) -> int:
+    """Show two branches side by side.
+
+    Where they parted, what each did since, and the files each changed. A and B are branches, or turns on them.
+    """
     if stat and patch:
         raise Usage("--stat and --patch exclude each other", "Choose one.")
-    from snapstore.timeline.compare import Comparison
-    from snapstore.timeline.history import History
-
     session = context.reading()
     with session.store as store:
         history = History(session)
         found = Comparison(history, a, b)
         if patch or context.json:
-            from snapstore.cli.patches import print_patch
-            from snapstore.timeline.patches import patch_json, patched
-
             lines = patched(history, found.differing())[1] if patch else []
             if not context.json:
                 print_patch(context.out, lines)
@@ -139,16 +158,3 @@ def _cell(out: Output, change: FileChange | None, width: int) -> str:
         counts = " ".join(f"{sign}{number}" for sign, number in (("+", change.added), ("-", change.removed)) if number)
     text = clip(f"{change.change} {counts}".rstrip(), width - 1)
     return out.paint(text, _COLOURS.get(change.change, YELLOW)) + " " * (width - cells(text))
-
-
-COMMAND = Command(
-    "compare",
-    compare,
-    "Show two branches side by side. Where they parted, what each did since, and the files each changed. A and B are "
-    "branches, or turns on them.",
-    options=(
-        Option("stat", "--stat", "List every file, however many."),
-        Option("patch", "--patch", "Show only how the files differ, as a patch from A to B."),
-    ),
-    operands=(Operand("a", "A", required=True), Operand("b", "B", required=True)),
-)

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command, Operand
+import click
+from click.shell_completion import ShellComplete, get_completion_class
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.param_types import SuggestingChoice
 
 SHELLS = ("bash", "zsh", "fish")
 
 
+@click.command()
+@click.argument("shell", metavar="bash|zsh|fish", type=SuggestingChoice(SHELLS))
+@common_options
 def completion(context: Context, *, shell: str) -> int:
-    from click.shell_completion import ShellComplete, get_completion_class
+    """Print the completion script of a shell.
 
-    from snapstore.cli.app import application
-
+    For bash: eval "$(snapstore completion bash)" in ~/.bashrc.
+    """
+    program = click.get_current_context().find_root().command
     kind = get_completion_class(shell)
     assert kind is not None
     # Not the class's own `source`: for bash it starts a bash to ask for its version.
-    script = ShellComplete.source(kind(application(), {}, "snapstore", "_SNAPSTORE_COMPLETE"))
+    script = ShellComplete.source(kind(program, {}, "snapstore", "_SNAPSTORE_COMPLETE"))
     if context.json:
         context.document({"shell": shell, "script": script})
     else:
         context.out.line(script)
     return 0
-
-
-COMMAND = Command(
-    "completion",
-    completion,
-    'Print the completion script of a shell. For bash: eval "$(snapstore completion bash)" in ~/.bashrc.',
-    operands=(Operand("shell", "|".join(SHELLS), required=True, choices=SHELLS),),
-)

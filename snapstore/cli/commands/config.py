@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import QUIET, Command, Family, Operand
+import os
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, common_options, level_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, YELLOW, path_text, safe
+from snapstore.cli.param_types import SETTING
 from snapstore.errors import Usage
+from snapstore.timeline import config as settings_file
+from snapstore.timeline.config import Problem
+from snapstore.timeline.store import Store
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.context import Context
     from snapstore.records.settings import Setting
-    from snapstore.timeline.config import Problem
-    from snapstore.timeline.store import Store
 
 
+@click.group(cls=CommandGroup, default="list")
+@level_options
+def config() -> None:
+    """List, read and set how a store is kept."""
+
+
+@config.command("list")
+@common_options
 def listed(context: Context) -> int:
-    import textwrap
+    """List every setting, its value and what it means.
 
+    The same as `config` alone.
+    """
     from snapstore.records.settings import SETTINGS
-    from snapstore.timeline import config
 
     with context.store() as store:
         said, problems = _read(store)
@@ -30,7 +44,7 @@ def listed(context: Context) -> int:
             from snapstore.records.config import ConfigRecord
 
             found = [problem.as_json() for problem in problems]
-            document = {"file": config.path_of(store), "settings": rows, "problems": found}
+            document = {"file": settings_file.path_of(store), "settings": rows, "problems": found}
             context.document(dump(ConfigRecord, document))
             return 0
         out = context.out
@@ -43,15 +57,18 @@ def listed(context: Context) -> int:
                 out.line(f"  {line}", DIM)
         for problem in problems:
             context.say(f"{problem}. {problem.hint}")
-        out.line(f"Set in {path_text(config.path_of(store))}, or with `snapstore config set KEY VALUE`.", DIM)
+        out.line(f"Set in {path_text(settings_file.path_of(store))}, or with `snapstore config set KEY VALUE`.", DIM)
     return 0
 
 
+@config.command()
+@click.argument("key", metavar="KEY", type=SETTING)
+@common_options
 def get(context: Context, *, key: str) -> int:
+    """Print the value of one setting."""
     from snapstore.records.settings import BY_NAME
-    from snapstore.timeline import config
 
-    name = config.known(key)
+    name = settings_file.known(key)
     with context.store() as store:
         row = _row(store, BY_NAME[name], _read(store)[0] if context.json else {})
         if context.json:
@@ -64,11 +81,19 @@ def get(context: Context, *, key: str) -> int:
     return 0
 
 
+@config.command("set")
+@click.argument("key", metavar="KEY", type=SETTING)
+@click.argument("values", metavar="VALUE…", nargs=-1, required=True, type=click.UNPROCESSED)
+@quiet_option
+@common_options
 def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
-    from snapstore.records.settings import BY_NAME
-    from snapstore.timeline import config
+    """Set a setting.
 
-    name = config.known(key)
+    A size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one a word.
+    """
+    from snapstore.records.settings import BY_NAME
+
+    name = settings_file.known(key)
     setting = BY_NAME[name]
     if not isinstance(setting.default, list) and len(values) > 1:
         raise Usage(f"{name} has one value", f"`snapstore config set {name} VALUE`.")
@@ -79,11 +104,15 @@ def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
     return _set(context, setting, value)
 
 
+@config.command()
+@click.argument("key", metavar="KEY", type=SETTING)
+@quiet_option
+@common_options
 def unset(context: Context, *, key: str) -> int:
+    """Leave a setting to its default again."""
     from snapstore.records.settings import BY_NAME
-    from snapstore.timeline import config
 
-    return _set(context, BY_NAME[config.known(key)], None)
+    return _set(context, BY_NAME[settings_file.known(key)], None)
 
 
 def _set(context: Context, setting: Setting, value: Any) -> int:
@@ -101,12 +130,9 @@ def _set(context: Context, setting: Setting, value: Any) -> int:
 
 def _read(store: Store) -> tuple[dict[str, Any], list[Problem]]:
     """What the file says, and every fault in it."""
-    import os
-
     from snapstore.records.config import faults
-    from snapstore.timeline import config
 
-    return config.read(store.folder, faults) if os.path.lexists(config.path_of(store)) else ({}, [])
+    return settings_file.read(store.folder, faults) if os.path.lexists(settings_file.path_of(store)) else ({}, [])
 
 
 def _row(store: Store, setting: Setting, said: dict[str, Any]) -> dict[str, Any]:
@@ -127,31 +153,3 @@ def _record(row: dict[str, Any]) -> dict[str, Any]:
     from snapstore.records.config import SettingRecord
 
     return dump(SettingRecord, row)
-
-
-COMMAND = Family(
-    "config",
-    "List, read and set how a store is kept.",
-    (
-        Command("list", listed, "List every setting, its value and what it means. The same as `config` alone."),
-        Command("get", get, "Print the value of one setting.", operands=(Operand("key", "KEY", required=True),)),
-        Command(
-            "set",
-            put,
-            "Set a setting. A size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one a word.",
-            options=(QUIET,),
-            operands=(
-                Operand("key", "KEY", required=True),
-                Operand("values", "VALUE…", required=True, many=True),
-            ),
-        ),
-        Command(
-            "unset",
-            unset,
-            "Leave a setting to its default again.",
-            options=(QUIET,),
-            operands=(Operand("key", "KEY", required=True),),
-        ),
-    ),
-    default="list",
-)

@@ -3,32 +3,64 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Sequence
 
-from snapstore.agents import AGENTS
-from snapstore.cli.options import Command, Operand, Option
+import click
+
+from snapstore.agents import AGENTS, connecting
+from snapstore.agents.capabilities import capability
+from snapstore.agents.connecting import SCOPES, Connected, Connection, Here, Plan
+from snapstore.agents.differences import unified
+from snapstore.agents.installations import INSTALLATIONS, running_program
+from snapstore.agents.placing import BACKUP
+from snapstore.cli.context import Context
+from snapstore.cli.options import Callback, common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, YELLOW, ago, path_text, safe
+from snapstore.cli.param_types import FOLDER, SuggestingChoice
+from snapstore.cli.patches import print_patch
+from snapstore.cli.paths import shell_word
 from snapstore.errors import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from snapstore.agents.connecting import Connected, Connection, Here, Plan
-    from snapstore.cli.context import Context
+from snapstore.timeline import places
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.patches import patch_json
 
 WHICH = f"{', '.join(AGENTS[:-1])} or {AGENTS[-1]}"
-USER = Option("user", "--user", "In your own settings, for all projects.")
-PROJECT = Option("project", "--project", "In the project's settings, which others may share.")
-DRY_RUN = Option("dry_run", "--dry-run", "Print what would change in which file, and write nothing.")
-PLUGIN = Option(
-    "plugin",
-    "--plugin",
-    "For claude: a plugin folder of its own, for `claude --plugin-dir DIR`, instead of settings.",
-    metavar="DIR",
-    complete="folder",
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Print what would change in which file, and write nothing."
 )
 
 
+def scope_options(function: Callback) -> Callback:
+    """Add the options that say which of an agent's settings are meant."""
+    for option in (
+        click.option(
+            "--plugin",
+            metavar="DIR",
+            type=FOLDER,
+            help="For claude: a plugin folder of its own, for `claude --plugin-dir DIR`, instead of settings.",
+        ),
+        click.option("--project", is_flag=True, help="In the project's settings, which others may share."),
+        click.option("--user", is_flag=True, help="In your own settings, for all projects."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command(
+    help=f"""Connect an agent: its own hooks record each turn.
+
+    AGENT is {WHICH}. In your own settings unless said otherwise. What is there stays, a backup stands beside it, and
+    `disconnect` takes exactly that out again.
+    """
+)
+@click.argument("agent", metavar="[AGENT]", required=False, type=SuggestingChoice(AGENTS))
+@scope_options
+@click.option("--tell", is_flag=True, help="For claude: a running agent may be told that its turns were undone.")
+@dry_run_option
+@click.option("--list", "listed", is_flag=True, help="What is connected, where, and when it last called.")
+@common_options
 def connect(
     context: Context,
     *,
@@ -40,9 +72,6 @@ def connect(
     dry_run: bool,
     listed: bool,
 ) -> int:
-    from snapstore.agents import connecting
-    from snapstore.agents.installations import INSTALLATIONS, running_program
-
     scopes = one_scope(user=user, project=project, plugin=plugin)
     place = here()
     if listed:
@@ -69,42 +98,28 @@ def connect(
 
 
 def here() -> Here:
-    from snapstore.agents.connecting import Here
-    from snapstore.timeline import places
-
     return Here(places.home_folder(), os.getcwd(), os.environ)
 
 
 def one_scope(*, user: bool, project: bool, plugin: str | None) -> Sequence[str]:
     """What was asked for, else every scope, the most usual first."""
-    from snapstore.agents.connecting import SCOPES
-
     if user + project + (plugin is not None) > 1:
         raise Usage("--user, --project and --plugin exclude each other", "Choose one of them.")
     return ["user"] if user else ["project"] if project else SCOPES
 
 
 def plan_folder(plugin: str) -> str:
-    from snapstore.cli.paths import shell_word
-
     return shell_word(plugin)
 
 
 def told(context: Context, plan: Plan, *, dry_run: bool, after: str) -> bool:
     """Answers a program, or somebody who only asked what would change; False when there is more to say."""
-    from snapstore.cli.patches import print_patch
-    from snapstore.timeline.patches import patch_json
-
     if not context.json and not dry_run:
         return False
-    from snapstore.agents.differences import unified
-
     lines = unified(plan.changes)
     if context.json:
-        from snapstore.agents.placing import BACKUP
         from snapstore.records.agents import ConnectRecord
         from snapstore.records.base import dump
-        from snapstore.timeline.nodes import path_json
 
         files = [
             {
@@ -135,8 +150,6 @@ def told(context: Context, plan: Plan, *, dry_run: bool, after: str) -> bool:
 
 def written(context: Context, plan: Plan) -> None:
     """The files, and what is beside them."""
-    from snapstore.agents.placing import BACKUP
-
     out = context.out
     for change in plan.changes:
         verb = "removed" if change.after is None else "written"
@@ -148,8 +161,6 @@ def written(context: Context, plan: Plan) -> None:
 
 
 def _list(context: Context, found: list[Connection], agent: str | None) -> int:
-    from snapstore.timeline.documents import timestamp
-
     found = [connection for connection in found if agent in (None, connection.agent)]
     if context.json:
         from snapstore.records.agents import ConnectionsRecord
@@ -157,8 +168,6 @@ def _list(context: Context, found: list[Connection], agent: str | None) -> int:
 
         context.document(dump(ConnectionsRecord, {"agents": [_document(connection) for connection in found]}))
         return 0
-    import time
-
     out = context.out
     now = time.time()
     for connection in found:
@@ -181,10 +190,6 @@ def _state(context: Context, place: Connected) -> str:
 
 
 def _document(connection: Connection) -> dict[str, object]:
-    from snapstore.agents.capabilities import capability
-    from snapstore.timeline.documents import timestamp
-    from snapstore.timeline.nodes import path_json
-
     return {
         "agent": connection.agent,
         "connected": any(not place.problem for place in connection.places),
@@ -201,20 +206,3 @@ def _document(connection: Connection) -> dict[str, object]:
         "fired_at": None if connection.fired is None else timestamp(connection.fired),
         "capabilities": capability(connection.agent).as_json(),
     }
-
-
-COMMAND = Command(
-    "connect",
-    connect,
-    f"Connect an agent: its own hooks record each turn. AGENT is {WHICH}. In your own settings unless said otherwise. "
-    "What is there stays, a backup stands beside it, and `disconnect` takes exactly that out again.",
-    options=(
-        USER,
-        PROJECT,
-        PLUGIN,
-        Option("tell", "--tell", "For claude: a running agent may be told that its turns were undone."),
-        DRY_RUN,
-        Option("listed", "--list", "What is connected, where, and when it last called."),
-    ),
-    operands=(Operand("agent", "[AGENT]", choices=AGENTS),),
-)

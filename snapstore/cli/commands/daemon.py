@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import time
+from typing import Any
+
+import click
 
 from snapstore import __version__
-from snapstore.cli.options import Command, Family, Option
+from snapstore.cli import main
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import DIM, duration_text, path_text
+from snapstore.cli.warm import load
+from snapstore.daemon import server
 from snapstore.errors import Busy
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-    from snapstore.cli.context import Context
+@click.group(cls=CommandGroup, default="status")
+@level_options
+def daemon() -> None:
+    """See or stop the warm process, which makes commands and hooks start quickly."""
 
 
+@daemon.command()
+@click.option("--idle", metavar="S", type=click.FLOAT, help="Leave after so many seconds without work.")
+@common_options
 def run(context: Context, *, idle: float | None) -> int:
-    from snapstore.cli import main
-    from snapstore.cli.warm import load
-    from snapstore.daemon import server
+    """Be the warm process, here, until it is stopped.
 
+    A hook or `turn` starts one by itself.
+    """
     try:
         place = server.Place()
     except server.Taken as error:
@@ -33,9 +43,10 @@ def run(context: Context, *, idle: float | None) -> int:
     return 0
 
 
+@daemon.command()
+@common_options
 def status(context: Context) -> int:
-    from snapstore.daemon import server
-
+    """Show whether the warm process runs, since when, and how much it has done."""
     found = server.running()
     document: dict[str, Any] = {"running": found is not None, "version": __version__}
     if found is not None:
@@ -59,38 +70,16 @@ def status(context: Context) -> int:
     return 0
 
 
+@daemon.command()
+@common_options
 def stop(context: Context) -> int:
-    from snapstore.daemon import server
+    """Stop the warm process.
 
+    Commands that are running go on.
+    """
     found = server.stop()
     if context.json:
         context.document({"stopped": found})
     else:
         context.out.line("Stopped the warm process." if found else "No warm process runs.")
     return 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number of seconds") from None
-
-
-COMMAND = Family(
-    "daemon",
-    "See or stop the warm process, which makes commands and hooks start quickly.",
-    (
-        Command(
-            "run",
-            run,
-            "Be the warm process, here, until it is stopped. A hook or `turn` starts one by itself.",
-            options=(
-                Option("idle", "--idle", "Leave after so many seconds without work.", metavar="S", convert=_seconds),
-            ),
-        ),
-        Command("status", status, "Show whether the warm process runs, since when, and how much it has done."),
-        Command("stop", stop, "Stop the warm process. Commands that are running go on."),
-    ),
-    default="status",
-)

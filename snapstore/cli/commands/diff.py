@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from snapstore.cli.options import Command, Operand
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import PathsCommand, common_options
 from snapstore.cli.output import DIM
+from snapstore.cli.param_types import FILE, TARGET
+from snapstore.cli.patches import print_patch
 from snapstore.cli.paths import below
 from snapstore.errors import Unknown
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.context import Context
-    from snapstore.timeline.history import History
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import file_changes
+from snapstore.timeline.patches import patch_json, patched
 
 
+@click.command(cls=PathsCommand)
+@click.argument("a", metavar="[A", required=False, type=TARGET)
+@click.argument("b", metavar="[B]]", required=False, type=TARGET)
+@click.argument("paths", metavar="[-- PATH…]", nargs=-1, type=FILE)
+@common_options
 def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ...]) -> int:
-    from snapstore.cli.patches import print_patch
-    from snapstore.timeline.history import History
-    from snapstore.timeline.nodes import file_changes
-    from snapstore.timeline.patches import patch_json, patched
+    """Show differences as a patch.
 
+    From where you are to the disk; from turn A to the disk; or from A to B, which are turns as `show` takes them.
+    Paths after `--` narrow it down.
+    """
     session = context.reading()
     with session.store as store:
         history = History(session)
@@ -60,16 +67,3 @@ def _side(history: History, address: str | None) -> dict[str, Any]:
 
 def _named(path: bytes, wanted: list[bytes]) -> bool:
     return any(not top or path == top or path.startswith(top + b"/") for top in wanted)
-
-
-COMMAND = Command(
-    "diff",
-    diff,
-    "Show differences as a patch. From where you are to the disk; from turn A to the disk; or from A to B, which "
-    "are turns as `show` takes them. Paths after `--` narrow it down.",
-    operands=(
-        Operand("a", "[A"),
-        Operand("b", "[B]]"),
-        Operand("paths", "[-- PATH…]", many=True, dashed=True, complete="file"),
-    ),
-)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from snapstore.agents import AGENTS
-from snapstore.cli.commands.connect import DRY_RUN, PLUGIN, PROJECT, USER, WHICH, here, one_scope, told, written
-from snapstore.cli.options import Command, Operand
+import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
+from snapstore.agents import AGENTS, connecting
+from snapstore.agents.installations import INSTALLATIONS
+from snapstore.cli.commands.connect import WHICH, dry_run_option, here, one_scope, scope_options, told, written
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.param_types import SuggestingChoice
 
 
+@click.command(
+    help=f"""Take our hooks out of an agent's settings.
+
+    Exactly what `connect` put there, wherever it did. AGENT is {WHICH}.
+    """
+)
+@click.argument("agent", metavar="AGENT", type=SuggestingChoice(AGENTS))
+@scope_options
+@dry_run_option
+@common_options
 def disconnect(context: Context, *, agent: str, user: bool, project: bool, plugin: str | None, dry_run: bool) -> int:
-    from snapstore.agents import connecting
-    from snapstore.agents.installations import INSTALLATIONS
-
     scopes = one_scope(user=user, project=project, plugin=plugin)
     plan = connecting.disconnect(here(), agent, scopes, plugin=plugin, dry_run=dry_run)
     title = INSTALLATIONS[agent].title
@@ -27,12 +35,3 @@ def disconnect(context: Context, *, agent: str, user: bool, project: bool, plugi
     context.out.line(f"Disconnected {title}: its turns are no longer recorded. What was recorded stays.")
     written(context, plan)
     return 0
-
-
-COMMAND = Command(
-    "disconnect",
-    disconnect,
-    f"Take our hooks out of an agent's settings. Exactly what `connect` put there, wherever it did. AGENT is {WHICH}.",
-    options=(USER, PROJECT, PLUGIN, DRY_RUN),
-    operands=(Operand("agent", "AGENT", required=True, choices=AGENTS),),
-)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command
-from snapstore.cli.output import BOLD, DIM, path_text, safe, size_text
+import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.diskuse import DiskUse
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM, path_text, safe, size_text
+from snapstore.timeline.diskuse import DiskUse
 
 _ROWS = 10
 
 
+@click.command()
+@common_options
 def du(context: Context) -> int:
-    from snapstore.timeline.diskuse import DiskUse
+    """Show what holds how much of the store.
 
+    By session, branch, folder and file.
+    """
     with context.store() as store:
         found = DiskUse(store).measure()
         if context.json:
@@ -71,10 +74,3 @@ def _print(context: Context, found: DiskUse, limit: int) -> None:
     out.line("Largest files, all versions", BOLD)
     for path, size, versions in found.largest()[:_ROWS]:
         row(size, path_text(path), f"  {versions:,} versions" if versions > 1 else "")
-
-
-COMMAND = Command(
-    "du",
-    du,
-    "Show what holds how much of the store. By session, branch, folder and file.",
-)

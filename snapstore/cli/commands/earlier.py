@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import TRAVEL, Move, carry_out, count_or_duration, travelling
-from snapstore.cli.options import Command, Operand
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+import click
 
-    from snapstore.cli.context import Context
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, travelling
+from snapstore.cli.options import MoveCommand, common_options, travel_options
+from snapstore.cli.param_types import STEP, Step
 
 
-def earlier(context: Context, *, step: str | None, **options: Any) -> int:
-    far = count_or_duration(step)
+@click.command(cls=MoveCommand)
+@click.argument("step", metavar="[N|TIME]", required=False, type=STEP)
+@travel_options
+@common_options
+def earlier(context: Context, *, step: Step | None, **options: Any) -> int:
+    """Go back in time, across all branches.
+
+    By one step, N steps, or a time (90s, 10m, 2h, 1d) counted from the turn you are at.
+    """
+    far = step.far if step else {"count": 1}
     move = Move(
-        ["earlier", *([step] if step else [])],
+        ["earlier", *([step.text] if step else [])],
         lambda session, how: session.plan_earlier(**far, **how),
         ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
         nothing="There is nothing earlier.",
     )
     return carry_out(context, move, options)
-
-
-COMMAND = Command(
-    "earlier",
-    earlier,
-    "Go back in time, across all branches. By one step, N steps, or a time (90s, 10m, 2h, 1d) counted from the turn "
-    "you are at.",
-    options=TRAVEL,
-    operands=(Operand("step", "[N|TIME]"),),
-)

@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
-from snapstore.cli.options import Command, Operand, Option
-from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
-from snapstore.errors import Unknown, Usage
+import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, Output, path_text, safe
+from snapstore.cli.param_types import TARGET_OR_FILE
+from snapstore.cli.paths import below
+from snapstore.errors import Unknown, Unsafe, Usage
+from snapstore.share import unsharing
+from snapstore.share.unsharing import Reach
+from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.forgettable import files_of, turn_of
+from snapstore.timeline.forgetting import Forgetting
+from snapstore.timeline.forgotten import Forgotten
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.session import Session
 
-    from snapstore.cli.context import Context
-    from snapstore.cli.output import Output
-    from snapstore.share.unsharing import Reach
-    from snapstore.timeline.forgetting import Forgetting
-    from snapstore.timeline.forgotten import Forgotten
-    from snapstore.timeline.session import Session
 
-
+@click.command()
+@click.argument("target", metavar="[PATH|TURN]", required=False, type=TARGET_OR_FILE)
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--copies", is_flag=True, help="Also where the same content lies, or lay, under other names.")
+@click.option("--recapture", is_flag=True, help="Record the files again from the next turn on, if they are there.")
+@click.option(
+    "--remotes",
+    is_flag=True,
+    help="Also replace what is ours on the remotes; alone, for what was forgotten earlier. The only thing "
+    "that is ever forced.",
+)
+@common_options
 def forget(
     context: Context, *, target: str | None, dry_run: bool, yes: bool, copies: bool, recapture: bool, remotes: bool
 ) -> int:
-    from snapstore.share import unsharing
-    from snapstore.timeline.forgetting import Forgetting
-    from snapstore.timeline.forgotten import Forgotten
+    """Take files or a turn out of all that was recorded, for good.
 
+    A file, a folder, all that matches a pattern, or one turn: history is made again without it, and the old objects
+    go. No file on disk is touched. `5` is a turn, `./5` a file.
+    """
     if target is None and (copies or recapture or not remotes):
         raise Usage("what is to be forgotten?", "Name a file, a folder, a pattern or a turn; see `forget --help`.")
     session = context.reading()
@@ -62,10 +79,6 @@ def forget(
 def _meant(
     session: Session, forgetting: Forgetting, target: str | None, *, copies: bool, recapture: bool
 ) -> Callable[[bool], Forgotten]:
-    from snapstore.cli.paths import below
-    from snapstore.errors import Unsafe
-    from snapstore.timeline.forgettable import files_of, turn_of
-
     if target is None:
         raise Unknown("nothing here is meant")
     root = session.store.root
@@ -101,7 +114,6 @@ def _answer(context: Context, session: Session, forgotten: Forgotten, reached: l
     if context.json:
         from snapstore.records.base import dump
         from snapstore.records.forgetting import ForgetRecord
-        from snapstore.timeline.nodes import path_json
 
         document = {
             "dry_run": forgotten.dry_run,
@@ -177,8 +189,6 @@ def _versions(forgotten: Forgotten) -> str:
 
 def _elsewhere(session: Session, forgotten: Forgotten) -> list[str]:
     """Where it may be that is not ours to change."""
-    from snapstore.timeline.conversation import Conversations
-
     store = session.store
     found = [
         f"the conversation that {known.agent} keeps itself, {known.transcript}"
@@ -189,25 +199,3 @@ def _elsewhere(session: Session, forgotten: Forgotten) -> list[str]:
     if repo is not None and forgotten.turn is None:
         found.append("your own git repository, if it was committed there")
     return [*found[:LISTED], "backups, clones and copies of the store that were made before"]
-
-
-COMMAND = Command(
-    "forget",
-    forget,
-    "Take files or a turn out of all that was recorded, for good. A file, a folder, all that matches a pattern, or one "
-    "turn: history is made again without it, and the old objects go. No file on disk is touched. `5` is a turn, `./5` "
-    "a file.",
-    options=(
-        Option("dry_run", "--dry-run", "Only show what would go."),
-        Option("yes", "-y --yes", "Do not ask."),
-        Option("copies", "--copies", "Also where the same content lies, or lay, under other names."),
-        Option("recapture", "--recapture", "Record the files again from the next turn on, if they are there."),
-        Option(
-            "remotes",
-            "--remotes",
-            "Also replace what is ours on the remotes; alone, for what was forgotten earlier. The only thing that is "
-            "ever forced.",
-        ),
-    ),
-    operands=(Operand("target", "[PATH|TURN]"),),
-)

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import TRAVEL, Move, Then, carry_out, travelling
-from snapstore.cli.options import Command, Operand, Option
-from snapstore.cli.output import BOLD, DIM, YELLOW, safe
-from snapstore.errors import Usage
+import os
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+import click
 
-    from snapstore.agents.forking import Forked
-    from snapstore.cli.context import Context
-    from snapstore.cli.output import Output
-    from snapstore.timeline.session import Session
+from snapstore.agents.forking import Forked, Forking
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, Then, carry_out, travelling
+from snapstore.cli.options import MoveCommand, common_options, travel_options
+from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
+from snapstore.cli.param_types import TARGET
+from snapstore.cli.paths import shell_word
+from snapstore.errors import Failed, Usage
+from snapstore.timeline.session import Session
 
 
+@click.command(cls=MoveCommand)
+@click.argument("target", metavar="[TARGET]", required=False, type=TARGET)
+@click.option("--name", metavar="TITLE", help="What the new conversation is called.")
+@click.option("--exec", "run", is_flag=True, help="Run the command instead of printing it.")
+@click.option("--compacted", is_flag=True, help="Fork from before a compaction too, from the lines that were kept.")
+@travel_options
+@common_options
 def fork(context: Context, *, target: str | None, name: str | None, run: bool, compacted: bool, **options: Any) -> int:
+    """Go on with the agent's conversation from here.
+
+    Or from TARGET: files go there too. The conversation so far stays untouched; the command that takes up the new one
+    is printed.
+    """
+    return fork_conversation(context, target=target, name=name, run=run, compacted=compacted, **options)
+
+
+def fork_conversation(
+    context: Context,
+    *,
+    target: str | None,
+    name: str | None = None,
+    run: bool = False,
+    compacted: bool = False,
+    **options: Any,
+) -> int:
+    """Move to the target and fork the conversation there."""
     if options["files_only"]:
         raise Usage(
             "a fork is about the conversation, and --files-only leaves that alone", "Use `goto` for files alone."
@@ -25,8 +51,6 @@ def fork(context: Context, *, target: str | None, name: str | None, run: bool, c
     made: list[_Told] = []
 
     def then(session: Session) -> Then:
-        from snapstore.agents.forking import Forking
-
         made.append(_Told(Forking(session, title=name, compacted=compacted).run(), session, run))
         return made[0]
 
@@ -54,8 +78,6 @@ class _Told(Then):
         return {"fork": self.forked.as_json()}
 
     def tell(self, out: Output) -> None:
-        from snapstore.cli.paths import shell_word
-
         forked = self.forked
         if forked.fresh:
             out.line("The first prompt is undone: the conversation starts afresh.")
@@ -71,26 +93,7 @@ class _Told(Then):
 
 
 def _run(command: list[str]) -> int:
-    import os
-
-    from snapstore.errors import Failed
-
     try:
         os.execvp(command[0], command)
     except OSError as error:
         raise Failed(f"{command[0]}: {error.strerror}", f"The fork is ready. Go on with: {' '.join(command)}") from None
-
-
-COMMAND = Command(
-    "fork",
-    fork,
-    "Go on with the agent's conversation from here. Or from TARGET: files go there too. The conversation so far stays "
-    "untouched; the command that takes up the new one is printed.",
-    options=(
-        Option("name", "--name", "What the new conversation is called.", metavar="TITLE"),
-        Option("run", "--exec", "Run the command instead of printing it."),
-        Option("compacted", "--compacted", "Fork from before a compaction too, from the lines that were kept."),
-        *TRAVEL,
-    ),
-    operands=(Operand("target", "[TARGET]"),),
-)

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import QUIET, Command, Option
+import os
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import size_text
+from snapstore.cli.param_types import DURATION
 from snapstore.errors import Usage
-from snapstore.records.settings import duration
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.gc import Collected
+from snapstore.timeline.gc import Collected, collect
+from snapstore.timeline.keeping import keep
 
 
+@click.command()
+@click.option(
+    "--grace",
+    metavar="TIME",
+    type=DURATION,
+    help="How old must be what is dropped: else the setting gc_grace, two weeks unless set.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what it would do.")
+@click.option(
+    "--auto",
+    is_flag=True,
+    help="As it is run by itself: also prune what is due, say nothing, note errors in the log.",
+)
+@quiet_option
+@common_options
 def gc(context: Context, *, grace: int | None, dry_run: bool, auto: bool) -> int:
-    from snapstore.timeline.gc import collect
+    """Make the store small.
 
+    Packs what is needed, drops what nothing refers to any more, removes what killed processes left. Runs by itself
+    when it pays. Turns can go on meanwhile.
+    """
     if auto and dry_run:
         raise Usage("--auto and --dry-run exclude each other", "Choose one.")
     if auto:
-        import os
-
-        from snapstore.timeline.keeping import keep
-
         os.nice(10)
         with context.store() as store:
             keep(store)
@@ -61,25 +77,3 @@ def _tell(context: Context, done: Collected, grace: int) -> None:
         out.line(f"Removed {done.leftovers:,} leftovers of killed processes.")
     if done.dry_run:
         out.line("Nothing was changed.")
-
-
-COMMAND = Command(
-    "gc",
-    gc,
-    "Make the store small. Packs what is needed, drops what nothing refers to any more, removes what killed processes "
-    "left. Runs by itself when it pays. Turns can go on meanwhile.",
-    options=(
-        Option(
-            "grace",
-            "--grace",
-            "How old must be what is dropped: else the setting gc_grace, two weeks unless set.",
-            metavar="TIME",
-            convert=duration,
-        ),
-        Option("dry_run", "--dry-run", "Only say what it would do."),
-        Option(
-            "auto", "--auto", "As it is run by itself: also prune what is due, say nothing, note errors in the log."
-        ),
-        QUIET,
-    ),
-)

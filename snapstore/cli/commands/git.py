@@ -6,17 +6,22 @@ import os
 import signal
 import sys
 
-from snapstore.cli.options import Command, Operand
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import RawCommand, with_context
 from snapstore.errors import Failed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
+from snapstore.git.program import environment, refuse_planted
 
 
+@click.command(cls=RawCommand, add_help_option=False)
+@click.argument("arguments", metavar="ARGS…", nargs=-1, type=click.UNPROCESSED)
+@with_context
 def git(context: Context, *, arguments: tuple[str, ...]) -> int:
-    from snapstore.git.program import environment, refuse_planted
+    """Run ordinary git on the shadow repository.
 
+    Every argument goes to git as it is: log, show, diff, blame, clone…
+    """
     with context.store() as store:
         git_dir = store.shadow.git_dir
     refuse_planted(git_dir)
@@ -27,12 +32,3 @@ def git(context: Context, *, arguments: tuple[str, ...]) -> int:
         os.execvpe("git", ["git", *arguments], environment(git_dir))
     except FileNotFoundError:
         raise Failed("there is no git program here", "Install git; everything else works without it.") from None
-
-
-COMMAND = Command(
-    "git",
-    git,
-    "Run ordinary git on the shadow repository. Every argument goes to git as it is: log, show, diff, blame, clone…",
-    operands=(Operand("arguments", "ARGS…", many=True),),
-    raw=True,
-)

@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 import os
+import time
+from typing import Any
 
-from snapstore.cli.options import Command, Operand, Option
-from snapstore.cli.output import BOLD, DIM, YELLOW, ago, files_text, first_line, path_text, safe, shorten
+import click
+
+from snapstore.agents.importing import Import, TurnToImport, importable, locate, prepare
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM, YELLOW, Output, ago, files_text, first_line, path_text, safe, shorten
+from snapstore.cli.param_types import FILE, TRANSCRIPT_AGENT
+from snapstore.cli.paths import shell_word
+from snapstore.cli.sharing import Transfer, tell_pull
 from snapstore.errors import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.agents.importing import Import, TurnToImport
-    from snapstore.cli.context import Context
-    from snapstore.cli.output import Output
-    from snapstore.timeline.store import Store
+from snapstore.git.bundle import is_bundle
+from snapstore.share.pull import pull
+from snapstore.share.remotes import Remote
+from snapstore.timeline import places
+from snapstore.timeline.documents import check_name
+from snapstore.timeline.importing import refuse_known
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.store import Store
 
 _PROMPT = 50  # columns
 _NAMED = 4  # unknown things of a turn before "… and N more"
 
 
+@click.command("import")
+@click.argument("transcript", metavar="[TRANSCRIPT]", required=False, type=FILE)
+@click.option(
+    "--agent", metavar="NAME", type=TRANSCRIPT_AGENT, help="Whose transcript it is, when that cannot be told."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be imported.")
+@click.option("--list", "listed", is_flag=True, help="The conversations that Claude Code has kept for this project.")
+@common_options
 def import_(context: Context, *, transcript: str | None, agent: str | None, dry_run: bool, listed: bool) -> int:
+    """Make a session of a conversation.
+
+    TRANSCRIPT is an agent's file, or the id of its session; a file that `export` wrote is taken in as a pull would.
+    Files come in where the transcript and the disk tell what they were before and after; what is not known is said,
+    turn by turn. Changes no file. Makes the store when there is none.
+    """
     if listed:
         return _list(context)
     if transcript is None:
         raise Usage("which conversation?", "Give a transcript or a session's id; `snapstore import --list` shows them.")
-    from snapstore.git.bundle import is_bundle
-
     if is_bundle(transcript):
         return _bundle(context, transcript, dry_run=dry_run)
-    from snapstore.agents.importing import locate, prepare
-    from snapstore.timeline import places
-    from snapstore.timeline.documents import check_name
-    from snapstore.timeline.importing import refuse_known
-
     home = places.home_folder()
     known = places.find(home, ".")
     path, whose, session_id = locate(transcript, agent, os.getcwd())
@@ -68,10 +83,6 @@ def import_(context: Context, *, transcript: str | None, agent: str | None, dry_
 
 def _bundle(context: Context, file: str, *, dry_run: bool) -> int:
     """What `export` wrote elsewhere: the same as a pull."""
-    from snapstore.cli.sharing import Transfer, tell_pull
-    from snapstore.share.pull import pull
-    from snapstore.share.remotes import Remote
-
     if dry_run:
         raise Usage("--dry-run is for transcripts", f"`git bundle list-heads {file}` shows what is in a bundle.")
     with context.store() as store:
@@ -89,12 +100,6 @@ def _bundle(context: Context, file: str, *, dry_run: bool) -> int:
 
 def _list(context: Context) -> int:
     """`6f1c2a34-…  2h ago  Add a login form`, and where it is recorded already."""
-    import time
-
-    from snapstore.agents.importing import importable
-    from snapstore.timeline import places
-    from snapstore.timeline.store import Store
-
     root = places.find(places.home_folder(), ".")
     if root is None:
         found = importable(None, os.getcwd())
@@ -120,8 +125,6 @@ def _list(context: Context) -> int:
 
 def _store(context: Context) -> Store:
     """The store, made when there is none: its own baseline is the shell's, as with `snapstore init`."""
-    from snapstore.timeline.store import Store
-
     with context.progress("Taking the first snapshot") as progress:
         store = Store.open(".", create=True, say=context.say, progress=progress)
     store.progress = None
@@ -131,8 +134,6 @@ def _store(context: Context) -> Store:
 def _document(
     found: Import, name: str, commits: list[bytes], verified: list[bytes], moved_on: list[bytes], preview: bool
 ) -> dict[str, Any]:
-    from snapstore.timeline.nodes import path_json
-
     return {
         "session": name,
         "agent": found.agent,
@@ -172,8 +173,6 @@ def _row(out: Output, number: int, turn: TurnToImport) -> None:
 def _summary(
     out: Output, found: Import, name: str, verified: list[bytes], moved_on: list[bytes], preview: bool
 ) -> None:
-    from snapstore.cli.paths import shell_word
-
     turns = "1 turn" if len(found.turns) == 1 else f"{len(found.turns):,} turns"
     verb = "Would import" if preview else "Imported"
     out.line(f"{verb} {turns} of {found.agent} as session {safe(name)}. No file was changed.")
@@ -189,19 +188,3 @@ def _summary(
         out.line(f"Left out: {turns} on other branches of the conversation.")
     if not preview:
         out.line(f"See it with `{out.program} log --session {shell_word(name)}`.", DIM)
-
-
-COMMAND = Command(
-    "import",
-    import_,
-    "Make a session of a conversation. TRANSCRIPT is an agent's file, or the id of its session; a file that `export` "
-    "wrote is taken in as a pull would. "
-    "Files come in where the transcript and the disk tell what they were before and after; what is not known is said, "
-    "turn by turn. Changes no file. Makes the store when there is none.",
-    options=(
-        Option("agent", "--agent", "Whose transcript it is, when that cannot be told.", metavar="NAME"),
-        Option("dry_run", "--dry-run", "Only say what would be imported."),
-        Option("listed", "--list", "The conversations that Claude Code has kept for this project."),
-    ),
-    operands=(Operand("transcript", "[TRANSCRIPT]", complete="file"),),
-)

@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from snapstore.cli.options import QUIET, Command, Operand, Option
+import click
+
+from snapstore.cli.commands.clone import told
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, files_text, path_text, safe, size_text
+from snapstore.cli.param_types import FOLDER, MAX_BRANCHES, MAX_FILE_SIZE
+from snapstore.cli.sharing import Transfer, asking
 from snapstore.records.settings import BY_NAME
+from snapstore.share import attach
+from snapstore.timeline import places
+from snapstore.timeline.creation import adopt_store, create_store
+from snapstore.timeline.documents import check_name
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.store import DEFAULT_SESSION, Store
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-    from snapstore.cli.context import Context
-    from snapstore.timeline.store import Store
-
-
+@click.command()
+@click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
+@click.option("--adopt", is_flag=True, help="The folder moved here: attach its former store.")
+@click.option(
+    "--from",
+    "former",
+    metavar="URL",
+    help="Join the project that is shared at URL: its turns come in, and what is on disk here is recorded on "
+    "top of them. With --adopt: where the folder was.",
+)
+@click.option("--anyway", is_flag=True, help="Even for your home folder, / or a folder inside another store's.")
+@click.option(
+    "--max-file-size",
+    metavar="SIZE",
+    type=MAX_FILE_SIZE,
+    help="Leave out larger files, unless an agent names them; 100MB unless said, 0 for no limit. Also changes "
+    "an existing store.",
+)
+@click.option(
+    "--max-branches",
+    metavar="N",
+    type=MAX_BRANCHES,
+    help="How many branches a session lists; 20 unless said, 0 for no limit. Past it the oldest without a "
+    "checkpoint go to the archive when a turn starts a branch. Also changes an existing store.",
+)
+@quiet_option
+@common_options
 def init(
     context: Context,
     *,
@@ -26,11 +59,11 @@ def init(
     max_file_size: int | None,
     max_branches: int | None,
 ) -> int:
-    from snapstore.timeline import places
-    from snapstore.timeline.creation import adopt_store, create_store
-    from snapstore.timeline.documents import check_name
-    from snapstore.timeline.store import DEFAULT_SESSION, Store
+    """Watch over a folder from now on.
 
+    Makes its store, outside the folder, and takes the first snapshot. Without DIR it is the top of the git checkout
+    you are in, or the current folder.
+    """
     home = places.home_folder()
     found = None if directory is not None else places.find(home, ".")
     if directory is not None:
@@ -63,10 +96,6 @@ def init(
 
 def _attach(context: Context, home: str, root: bytes, url: str, *, anyway: bool, **settings: Any) -> int:
     """Joins a project that is shared already."""
-    from snapstore.cli.commands.clone import told
-    from snapstore.cli.sharing import Transfer, asking
-    from snapstore.share import attach
-
     with Transfer(context) as progress:
         done = attach.attach(
             home, root, url, anyway=anyway, say=context.say, progress=progress, ask=asking(context), **settings
@@ -76,8 +105,6 @@ def _attach(context: Context, home: str, root: bytes, url: str, *, anyway: bool,
 
 
 def _report(context: Context, store: Store, *, created: bool, adopted: str | None, changed: bool) -> None:
-    from snapstore.timeline.nodes import path_json
-
     session = store.session(None)
     oid = store.shadow.refs.read(f"refs/snapstore/cursor/{session.name}")
     store.cache.load()
@@ -125,40 +152,3 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
             out.line(f"  … and {len(left_out) - LISTED:,} more (snapstore status --json)", DIM)
     out.line(f"{out.paint('store     ', DIM)}{path_text(store.folder)}")
     out.line("Next: `snapstore run -- CMD…` records what a command changes.", DIM)
-
-
-COMMAND = Command(
-    "init",
-    init,
-    "Watch over a folder from now on. Makes its store, outside the folder, and takes the first snapshot. Without DIR "
-    "it is the top of the git checkout you are in, or the current folder.",
-    options=(
-        Option("adopt", "--adopt", "The folder moved here: attach its former store."),
-        Option(
-            "former",
-            "--from",
-            "Join the project that is shared at URL: its turns come in, and what is on disk here is recorded on top of "
-            "them. With --adopt: where the folder was.",
-            metavar="URL",
-        ),
-        Option("anyway", "--anyway", "Even for your home folder, / or a folder inside another store's."),
-        Option(
-            "max_file_size",
-            "--max-file-size",
-            "Leave out larger files, unless an agent names them; 100MB unless said, 0 for no limit. Also changes an "
-            "existing store.",
-            metavar="SIZE",
-            convert=BY_NAME["max_file_size"].convert,
-        ),
-        Option(
-            "max_branches",
-            "--max-branches",
-            "How many branches a session lists; 20 unless said, 0 for no limit. Past it the oldest without a "
-            "checkpoint go to the archive when a turn starts a branch. Also changes an existing store.",
-            metavar="N",
-            convert=BY_NAME["max_branches"].convert,
-        ),
-        QUIET,
-    ),
-    operands=(Operand("directory", "[DIR]", complete="folder"),),
-)

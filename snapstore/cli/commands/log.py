@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import ROWS, Command, Option
-from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, file_rows, files_text, first_line, safe, shorten
+import json
+from tempfile import TemporaryFile
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.history import History
-    from snapstore.timeline.nodes import Node
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, rows_option
+from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, file_rows, files_text, first_line, safe, shorten
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import Node
 
 _AT_ONCE = 50  # rows
 
 
+@click.command()
+@rows_option
+@click.option("--stat", is_flag=True, help="Also name the files, with lines added and removed.")
+@common_options
 def log(context: Context, *, number: int | None, stat: bool) -> int:
-    from snapstore.timeline.history import History
+    """List what was recorded, newest first.
 
+    Between turns stands what other hands edited. `@` is where you are; what is above it is undone.
+    """
     session = context.reading()
     with session.store as store:
         history = History(session)
@@ -49,9 +57,6 @@ def log(context: Context, *, number: int | None, stat: bool) -> int:
 def _document(context: Context, history: History, limit: int | None, *, counts: bool) -> None:
     """The document as `dump` of a LogRecord would make it. Node by node, by way of a file: a long history does not fit
     into memory, the oldest comes first, and what cannot be read must be known before anything is printed."""
-    import json
-    from tempfile import TemporaryFile
-
     from snapstore.records.base import dump
     from snapstore.records.nodes import LogRecord, NodeRecord
 
@@ -99,15 +104,3 @@ def _row(out: Output, node: Node, now: float, width: int, *, here: bool) -> str:
         return f"{mark} {out.paint(f'{number:>4}  {columns}{text}', DIM)}{out.paint(note, YELLOW)}"
     turn = out.paint(f"{node.turn:>4}", BOLD)
     return f"{mark} {turn}  {out.paint(columns, DIM)}{text}{out.paint(note, YELLOW)}"
-
-
-COMMAND = Command(
-    "log",
-    log,
-    "List what was recorded, newest first. Between turns stands what other hands edited. `@` is where you are; "
-    "what is above it is undone.",
-    options=(
-        ROWS,
-        Option("stat", "--stat", "Also name the files, with lines added and removed."),
-    ),
-)

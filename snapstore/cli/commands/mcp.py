@@ -6,16 +6,22 @@ import os
 import signal
 import sys
 
-from snapstore.cli.options import Command
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
 from snapstore.cli.paths import below
 from snapstore.errors import Usage
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
 
-
+@click.command()
+@common_options
 def mcp(context: Context) -> int:
+    """Serve the turns to an agent over MCP.
+
+    It can ask for status, list, diff and preview, and undo, redo and restore, on standard input and output. For
+    Claude Code: claude mcp add snapstore -- snapstore mcp. Needs the extra: pip install 'snapstore[mcp]'.
+    """
     try:
         from snapstore.agents.mcp import serve
     except ImportError as error:
@@ -33,12 +39,3 @@ def mcp(context: Context) -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     serve(folders, context.session, below)
     return 0
-
-
-COMMAND = Command(
-    "mcp",
-    mcp,
-    "Serve the turns to an agent over MCP. It can ask for status, list, diff and preview, and undo, redo and restore, "
-    "on standard input and output. For Claude Code: claude mcp add snapstore -- snapstore mcp. Needs the extra: pip "
-    "install 'snapstore[mcp]'.",
-)

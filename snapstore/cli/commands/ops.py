@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
-from snapstore.cli.moves import OPTIONS, Move, carry_out, travelling
-from snapstore.cli.options import ROWS, Command, Family, Operand
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, travelling
+from snapstore.cli.options import CommandGroup, MoveCommand, common_options, level_options, move_options, rows_option
 from snapstore.cli.output import BOLD, DIM, Output, ago, safe, shorten
-from snapstore.errors import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.context import Context
-    from snapstore.timeline.ops import Operation
+from snapstore.cli.param_types import OPERATION
+from snapstore.timeline.ops import Operation, Operations
 
 
+@click.group(cls=CommandGroup, default="list")
+@level_options
+def ops() -> None:
+    """List every move and branch change; take any of them back."""
+
+
+@ops.command("list")
+@rows_option
+@common_options
 def listed(context: Context, *, number: int | None) -> int:
-    from snapstore.timeline.ops import Operations
+    """List moves and branch changes, newest first.
 
+    The same as `ops` alone. With --session only its own.
+    """
     out = context.out
     limit = number or None
     if number is None and out.terminal and not context.json:
@@ -60,41 +69,20 @@ def _row(out: Output, one: Operation, now: float, undone_by: int | None, *, seve
     return f"{out.paint(f'{one.number:>4}', BOLD)}  {out.paint(when, DIM)}  {what}{out.paint(whose, DIM)}"
 
 
-def undo(context: Context, *, operation: str | None, **options: Any) -> int:
-    number = None if operation is None else _number(operation)
+@ops.command(cls=MoveCommand)
+@click.argument("operation", metavar="[ID]", required=False, type=OPERATION)
+@move_options
+@common_options
+def undo(context: Context, *, operation: int | None, **options: Any) -> int:
+    """Put files, branches and place back to before an operation.
+
+    The last one not taken back yet, unless its number is given. That is an operation of its own, and can be taken
+    back too.
+    """
     move = Move(
-        ["ops", "undo", *([operation] if operation else [])],
-        lambda session, how: session.plan_ops_undo(number, **how),
+        ["ops", "undo", *([str(operation)] if operation else [])],
+        lambda session, how: session.plan_ops_undo(operation, **how),
         ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {travelling(plan)}",
         nothing="Nothing to undo: no operation is left that was not taken back.",
     )
     return carry_out(context, move, options)
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) == 0:
-        raise Usage(f"{text!r} is not the number of an operation", "`snapstore ops` lists them.")
-    return int(text)
-
-
-COMMAND = Family(
-    "ops",
-    "List every move and branch change; take any of them back.",
-    (
-        Command(
-            "list",
-            listed,
-            "List moves and branch changes, newest first. The same as `ops` alone. With --session only its own.",
-            options=(ROWS,),
-        ),
-        Command(
-            "undo",
-            undo,
-            "Put files, branches and place back to before an operation. The last one not taken back yet, unless its "
-            "number is given. That is an operation of its own, and can be taken back too.",
-            options=OPTIONS,
-            operands=(Operand("operation", "[ID]"),),
-        ),
-    ),
-    default="list",
-)

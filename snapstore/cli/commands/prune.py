@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import QUIET, Command, Option
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import DIM, duration_text, safe, size_text
-from snapstore.records.settings import duration
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.keeping import Pruned
-    from snapstore.timeline.prune import Prunable
+from snapstore.cli.param_types import BRANCH, DURATION
+from snapstore.timeline import keeping
+from snapstore.timeline.keeping import Pruned
+from snapstore.timeline.prune import DAY, Prunable, must_be_known
 
 
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would go, and what that frees.")
+@click.option(
+    "--older",
+    metavar="TIME",
+    type=DURATION,
+    help="Out of the list for longer than this: else the setting prune_after_days, 90 days unless set.",
+)
+@click.option(
+    "--safety",
+    is_flag=True,
+    help="Let go of what was saved before forced and exact moves instead. Never happens by itself.",
+)
+@click.option(
+    "--keep", metavar="NAME", type=BRANCH, multiple=True, help="Keep this branch, or SESSION/BRANCH. May be said again."
+)
+@quiet_option
+@common_options
 def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str, ...], safety: bool) -> int:
-    from snapstore.timeline import keeping
-    from snapstore.timeline.prune import DAY, must_be_known
+    """Let go of branches that were archived or deleted long ago.
 
+    Never where a session stands, nor one with a checkpoint, nor one that a remote lacks. Runs by itself after
+    prune_after_days.
+    """
     with context.store() as store:
         must_be_known(store, keep)
         done = keeping.prune(store, older=older, keep=keep, safety=safety, dry_run=dry_run)
@@ -79,28 +99,3 @@ def _tell(
 def _row(one: Prunable, now: float) -> str:
 
     return f"{safe(one.session)}/{safe(one.name)}  {one.state}, {duration_text(now - one.used)} ago"
-
-
-COMMAND = Command(
-    "prune",
-    prune,
-    "Let go of branches that were archived or deleted long ago. Never where a session stands, nor one with a "
-    "checkpoint, nor one that a remote lacks. Runs by itself after prune_after_days.",
-    options=(
-        Option("dry_run", "--dry-run", "Only say what would go, and what that frees."),
-        Option(
-            "older",
-            "--older",
-            "Out of the list for longer than this: else the setting prune_after_days, 90 days unless set.",
-            metavar="TIME",
-            convert=duration,
-        ),
-        Option(
-            "safety",
-            "--safety",
-            "Let go of what was saved before forced and exact moves instead. Never happens by itself.",
-        ),
-        Option("keep", "--keep", "Keep this branch, or SESSION/BRANCH. May be said again.", metavar="NAME", many=True),
-        QUIET,
-    ),
-)

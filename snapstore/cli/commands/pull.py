@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import QUIET, Command, Operand
+import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
+from snapstore.cli.param_types import REMOTE
+from snapstore.cli.sharing import Transfer, asking, tell_pull
+from snapstore.share import pull as pulling
+from snapstore.share.remotes import Remotes
 
 
+@click.command()
+@click.argument("remote", metavar="[REMOTE]", required=False, type=REMOTE)
+@quiet_option
+@common_options
 def pull(context: Context, *, remote: str | None) -> int:
-    from snapstore.cli.sharing import Transfer, asking, tell_pull
-    from snapstore.share import pull as pulling
-    from snapstore.share.remotes import Remotes
+    """Bring in what others have pushed.
 
+    Their sessions and branches are listed with their machine, and can be looked at, compared, gone to and continued;
+    no file changes, and nothing of yours. REMOTE is a name or an address; the only one, or `origin`, unless said.
+    """
     with context.store() as store:
         target = Remotes(store).find(remote)
         with Transfer(context) as progress:
@@ -26,14 +34,3 @@ def pull(context: Context, *, remote: str | None) -> int:
         elif not context.quiet:
             tell_pull(context.out, pulled)
     return 0
-
-
-COMMAND = Command(
-    "pull",
-    pull,
-    "Bring in what others have pushed. Their sessions and branches are listed with their machine, and can be looked "
-    "at, compared, gone to and continued; no file changes, and nothing of yours. REMOTE is a name or an address; the "
-    "only one, or `origin`, unless said.",
-    options=(QUIET,),
-    operands=(Operand("remote", "[REMOTE]"),),
-)

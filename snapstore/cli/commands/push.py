@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import QUIET, Command, Operand, Option
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import safe
+from snapstore.cli.param_types import REMOTE
+from snapstore.cli.sharing import Transfer, asking, tell_push
 from snapstore.errors import Usage
+from snapstore.share import push as pushing
+from snapstore.share import secrets
+from snapstore.share.autopush import run
+from snapstore.share.remotes import Remotes
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
 
-
+@click.command()
+@click.argument("remote", metavar="[REMOTE]", required=False, type=REMOTE)
+@click.option("--auto", is_flag=True, help="From now on push every turn there by itself, in the background.")
+@click.option("--no-auto", is_flag=True, help="No longer.")
+@click.option(
+    "--allow",
+    metavar="WORD",
+    multiple=True,
+    help="Allow a finding that is no secret, by the word that the refused push printed.",
+)
+@click.option("--with-safety", is_flag=True, help="Also what was on disk before forced moves. Nobody pulls that.")
+@click.option("--background", is_flag=True, help="What is started after a turn. Says nothing; errors go to the log.")
+@quiet_option
+@common_options
 def push(
     context: Context,
     *,
@@ -21,16 +40,16 @@ def push(
     with_safety: bool,
     background: bool,
 ) -> int:
-    from snapstore.cli.sharing import Transfer, asking, tell_push
-    from snapstore.share import push as pushing
-    from snapstore.share.remotes import Remotes
+    """Send what is recorded here to a remote.
 
+    Branches, checkpoints and what was said in the turns. Nothing there is overwritten: a branch that meets another
+    one of its name goes beside it as `branch@machine`. REMOTE is a name or an address; the only one, or `origin`,
+    unless said.
+    """
     if auto and no_auto:
         raise Usage("--auto and --no-auto exclude each other", "Choose one.")
     with context.store() as store:
         if background:
-            from snapstore.share.autopush import run
-
             run(store)
             return 0
         remotes = Remotes(store)
@@ -38,8 +57,6 @@ def push(
         if auto or no_auto:
             target = remotes.make_automatic(target.name, auto)
         if allow:
-            from snapstore.share import secrets
-
             secrets.allow(store, allow)
         with Transfer(context) as progress:
             pushed = pushing.push(store, target, progress=progress, ask=asking(context), with_safety=with_safety)
@@ -56,27 +73,3 @@ def push(
             elif no_auto:
                 context.out.line(f"Turns no longer go to {name} by themselves.")
     return 0
-
-
-COMMAND = Command(
-    "push",
-    push,
-    "Send what is recorded here to a remote. Branches, checkpoints and what was said in the turns. Nothing there is "
-    "overwritten: a branch that meets another one of its name goes beside it as `branch@machine`. REMOTE is a name or "
-    "an address; the only one, or `origin`, unless said.",
-    options=(
-        Option("auto", "--auto", "From now on push every turn there by itself, in the background."),
-        Option("no_auto", "--no-auto", "No longer."),
-        Option(
-            "allow",
-            "--allow",
-            "Allow a finding that is no secret, by the word that the refused push printed.",
-            metavar="WORD",
-            many=True,
-        ),
-        Option("with_safety", "--with-safety", "Also what was on disk before forced moves. Nobody pulls that."),
-        Option("background", "--background", "What is started after a turn. Says nothing; errors go to the log."),
-        QUIET,
-    ),
-    operands=(Operand("remote", "[REMOTE]"),),
-)

@@ -5,22 +5,31 @@ Every other command finishes such a change by itself; this one looks first.
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command, Option
+from os import fsencode
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
 from snapstore.errors import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.context import Context
-    from snapstore.timeline.store import Store
-    from snapstore.worktree.journal import Recovery
+from snapstore.git.refs import unspell
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.plan import texts
+from snapstore.timeline.store import Store
+from snapstore.worktree.journal import Recovery, unspell_entry
 
 
+@click.command()
+@click.option("--finish", is_flag=True, help="Finish it.")
+@click.option("--back", is_flag=True, help="Take it back: files and branches as they were before it.")
+@common_options
 def recover(context: Context, *, finish: bool, back: bool) -> int:
-    from snapstore.timeline.store import Store
+    """Show a change that was interrupted, and choose how it ends.
 
+    Every other command finishes it by itself.
+    """
     if finish and back:
         raise Usage("--finish and --back exclude each other", "Choose one of them.")
 
@@ -53,9 +62,6 @@ def recover(context: Context, *, finish: bool, back: bool) -> int:
 
 def _obstacles(store: Store, pending: dict[str, Any]) -> list[str]:
     """Why the change could not be finished: an object that is gone, a ref that somebody moved."""
-    from snapstore.git.refs import unspell
-    from snapstore.worktree.journal import unspell_entry
-
     found = []
     for name, old, new in pending["refs"]:
         if store.shadow.refs.value(name) not in (unspell(old), unspell(new)):
@@ -100,11 +106,6 @@ def _tell(context: Context, what: str, ended: Recovery | None) -> None:
 
 
 def _document(pending: dict[str, Any] | None, obstacles: list[str], ended: Recovery | None) -> dict[str, Any]:
-    from os import fsencode
-
-    from snapstore.timeline.nodes import path_json
-    from snapstore.timeline.plan import texts
-
     if pending is None:
         return {"pending": False, "what": None, "files": [], "refs": [], "obstacles": [], "ended": None, "kept": []}
     files = [{**path_json(fsencode(path)), "old": old, "new": new} for path, old, new, *_ in pending.get("tree", ())]
@@ -123,14 +124,3 @@ def _short(value: str | None) -> str:
     if value is None:
         return "nothing"
     return value[:8] if len(value) == 40 else safe(value.removeprefix("ref: ").removeprefix("refs/heads/"))
-
-
-COMMAND = Command(
-    "recover",
-    recover,
-    "Show a change that was interrupted, and choose how it ends. Every other command finishes it by itself.",
-    options=(
-        Option("finish", "--finish", "Finish it."),
-        Option("back", "--back", "Take it back: files and branches as they were before it."),
-    ),
-)

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command, Family, Operand, Option
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import BOLD, DIM, path_text, safe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.share.remotes import Remote
-
-
-def add(context: Context, *, name: str, url: str, auto: bool) -> int:
-    from snapstore.git.transports.urls import parse
-    from snapstore.share.remotes import Remotes
-
-    parse(url)
-    with context.store() as store:
-        remote = Remotes(store).add(name, url, auto=auto)
-        by_itself = "; every turn goes there by itself" if remote.auto else ""
-        _tell(context, remote, f"Remote {safe(remote.name)}: {path_text(remote.shown)}{by_itself}.")
-    return 0
+from snapstore.cli.param_types import REMOTE
+from snapstore.git.transports.urls import parse
+from snapstore.share.machine import known_name
+from snapstore.share.remotes import Remote, Remotes
 
 
+@click.group(cls=CommandGroup, default="list")
+@level_options
+def remote() -> None:
+    """Name the git repositories through which turns are shared.
+
+    `remote` alone lists them.
+    """
+
+
+@remote.command("list")
+@common_options
 def listed(context: Context) -> int:
-    from snapstore.share.machine import known_name
-    from snapstore.share.remotes import Remotes
-
+    """The remotes of this store."""
     with context.store() as store:
         found = Remotes(store).list()
         if context.json:
@@ -46,9 +45,29 @@ def listed(context: Context) -> int:
     return 0
 
 
-def remove(context: Context, *, name: str) -> int:
-    from snapstore.share.remotes import Remotes
+@remote.command()
+@click.argument("name", metavar="NAME")
+@click.argument("url", metavar="URL")
+@click.option("--auto", is_flag=True, help="Push every turn there by itself, in the background.")
+@common_options
+def add(context: Context, *, name: str, url: str, auto: bool) -> int:
+    """Give an address a name.
 
+    Any git repository that is empty, or holds this project's turns: a path, or an https, ssh, git or file address.
+    """
+    parse(url)
+    with context.store() as store:
+        remote = Remotes(store).add(name, url, auto=auto)
+        by_itself = "; every turn goes there by itself" if remote.auto else ""
+        _tell(context, remote, f"Remote {safe(remote.name)}: {path_text(remote.shown)}{by_itself}.")
+    return 0
+
+
+@remote.command()
+@click.argument("name", metavar="NAME", type=REMOTE)
+@common_options
+def remove(context: Context, *, name: str) -> int:
+    """Forget an address."""
     with context.store() as store:
         remote = Remotes(store).remove(name)
         _tell(context, remote, f"Forgot remote {safe(name)}. Nothing changed there, and what came from it stays.")
@@ -63,22 +82,3 @@ def _tell(context: Context, remote: Remote, text: str) -> None:
         context.document(dump(RemoteChangeRecord, {"what": text, "remote": remote.as_json()}))
     elif not context.quiet:
         context.out.line(text)
-
-
-COMMAND = Family(
-    "remote",
-    "Name the git repositories through which turns are shared. `remote` alone lists them.",
-    (
-        Command("list", listed, "The remotes of this store."),
-        Command(
-            "add",
-            add,
-            "Give an address a name. Any git repository that is empty, or holds this project's turns: a path, or an "
-            "https, ssh, git or file address.",
-            options=(Option("auto", "--auto", "Push every turn there by itself, in the background."),),
-            operands=(Operand("name", "NAME", required=True), Operand("url", "URL", required=True)),
-        ),
-        Command("remove", remove, "Forget an address.", operands=(Operand("name", "NAME", required=True),)),
-    ),
-    default="list",
-)

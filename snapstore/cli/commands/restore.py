@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import OPTIONS, Move, carry_out, changing
-from snapstore.cli.options import Command, Operand
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, changing
+from snapstore.cli.options import PathsCommand, common_options, move_options
+from snapstore.cli.param_types import FILE, TARGET
 from snapstore.cli.paths import below
 from snapstore.errors import Usage
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-    from snapstore.cli.context import Context
-
-
+@click.command(cls=PathsCommand)
+@click.argument("turn", metavar="TURN", type=TARGET)
+@click.argument("paths", metavar="-- PATH…", nargs=-1, type=FILE)
+@move_options
+@common_options
 def restore(context: Context, *, turn: str, paths: tuple[str, ...], **options: Any) -> int:
+    """Bring single files or folders back as they were after a turn.
+
+    All others stay as they are. It becomes a new turn, which can be undone.
+    """
     if not paths:
         raise Usage("which files?", f"Name them after two dashes: `snapstore restore {turn} -- PATH…`.")
     move = Move(
@@ -24,16 +33,3 @@ def restore(context: Context, *, turn: str, paths: tuple[str, ...], **options: A
         nothing="Nothing to restore: the files are like that already.",
     )
     return carry_out(context, move, options)
-
-
-COMMAND = Command(
-    "restore",
-    restore,
-    "Bring single files or folders back as they were after a turn. All others stay as they are. It becomes a new turn, "
-    "which can be undone.",
-    options=OPTIONS,
-    operands=(
-        Operand("turn", "TURN", required=True),
-        Operand("paths", "-- PATH…", many=True, dashed=True, complete="file"),
-    ),
-)

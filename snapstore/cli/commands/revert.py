@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import OPTIONS, Move, carry_out, reverting
-from snapstore.cli.options import Command, Operand
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+import click
 
-    from snapstore.cli.context import Context
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, reverting
+from snapstore.cli.options import MoveCommand, common_options, move_options
+from snapstore.cli.param_types import TARGET
 
 
+@click.command(cls=MoveCommand)
+@click.argument("turn", metavar="TURN", type=TARGET)
+@move_options
+@common_options
 def revert(context: Context, *, turn: str, **options: Any) -> int:
+    """Take one turn out, and keep those after it.
+
+    Files that later turns changed are merged. It becomes a new turn, which can be undone.
+    """
     move = Move(
         ["revert", turn],
         lambda session, how: session.plan_revert(turn, **how),
@@ -21,13 +29,3 @@ def revert(context: Context, *, turn: str, **options: Any) -> int:
         reverts=True,
     )
     return carry_out(context, move, options)
-
-
-COMMAND = Command(
-    "revert",
-    revert,
-    "Take one turn out, and keep those after it. Files that later turns changed are merged. It becomes a new turn, "
-    "which can be undone.",
-    options=OPTIONS,
-    operands=(Operand("turn", "TURN", required=True),),
-)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
+from shlex import join
+from typing import Any
 
+import click
+
+from snapstore.cli.context import Context
 from snapstore.cli.errors import report
-from snapstore.cli.options import QUIET, Command, Operand, Option
+from snapstore.cli.options import common_options, quiet_option
+from snapstore.cli.summary import summary
 from snapstore.errors import Failed, NoStore, SnapstoreError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.context import Context
-    from snapstore.timeline.session import Session
+from snapstore.timeline.history import History
+from snapstore.timeline.session import Session
 
 # Sent to us alone, these are meant for the command.
 PASSED_ON = {
@@ -42,7 +44,18 @@ class CommandNotExecutable(SnapstoreError):
     hint = "Make it executable, or name the program that runs it. The turn was cancelled."
 
 
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("-m", "--prompt", metavar="PROMPT", help="What was asked for; the command itself unless said.")
+@click.option("--agent", metavar="NAME", help="Who does the turn; the command's name unless said.")
+@quiet_option
+@common_options
 def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent: str | None) -> int:
+    """Record a turn around any command.
+
+    Its exit status and signals are passed on. With --json its standard output goes to standard error. Makes the store
+    when there is none.
+    """
     session = context.recording(create=True)
     with session.store:
         session.begin(
@@ -87,8 +100,6 @@ def _still_open(session: Session) -> bool:
 
 
 def _as_typed(command: tuple[str, ...]) -> str:
-    from shlex import join
-
     return join(command)
 
 
@@ -163,40 +174,19 @@ def _record(context: Context, session: Session, exit_status: int, *, died: bool)
     oid = session.end(status="interrupted" if died else "done", exit_status=exit_status)
     if context.quiet and not context.json:
         return
-    from snapstore.timeline.history import History
-
     node = History(session).node(oid)
     if context.json:
         context.document(node.as_json())
         context.out.flush()
     else:
-        from snapstore.cli.summary import summary
-
         summary(context.err, node, lead="snapstore: ")
 
 
 def _die_by(number: int) -> None:
     """Ends as the command did, so that whoever waits for us sees the same. The core was the command's to leave."""
-    import resource
-
     sys.stdout.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os.kill(os.getpid(), number)
-
-
-COMMAND = Command(
-    "run",
-    run,
-    "Record a turn around any command. Its exit status and signals are passed on. With --json its standard output "
-    "goes to standard error. Makes the store when there is none.",
-    options=(
-        Option("prompt", "-m --prompt", "What was asked for; the command itself unless said.", metavar="PROMPT"),
-        Option("agent", "--agent", "Who does the turn; the command's name unless said.", metavar="NAME"),
-        QUIET,
-    ),
-    operands=(Operand("command", "-- CMD…", required=True, many=True),),
-    verbatim=True,
-)

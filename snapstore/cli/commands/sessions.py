@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, Output, ago, first_line, safe, shorten
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.lineage import SessionLine
+from snapstore.timeline.lineage import SessionLine, about, drawn, read_sessions
 
 
+@click.command()
+@common_options
 def sessions(context: Context) -> int:
-    from snapstore.timeline.lineage import read_sessions
+    """List the sessions recorded here.
 
+    Below each the agent's own: which was forked from which, and after which turn.
+    """
     with context.store() as store:
         active = store.active_session()
         found = read_sessions(store)
@@ -50,18 +53,9 @@ def whose(owner: dict[str, str] | None) -> str:
 
 
 def _conversations(out: Output, line: SessionLine) -> None:
-    from snapstore.timeline.lineage import about, drawn
-
     for lead, one in drawn(line):
         name, text = safe(one["sessionId"]), about(one)
         if out.terminal:
             text = shorten(text, max(out.size()[0] - len(lead) - len(name) - 6, 12))
         painted = out.paint(name, CYAN) if one["current"] else name
         out.line(f"    {lead}{painted}  {out.paint(text, DIM)}".rstrip())
-
-
-COMMAND = Command(
-    "sessions",
-    sessions,
-    "List the sessions recorded here. Below each the agent's own: which was forked from which, and after which turn.",
-)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command, Operand
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, Output, file_rows, files_text, path_text, safe, safe_lines
+from snapstore.cli.param_types import TARGET
+from snapstore.cli.patches import print_patch
 from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import Node
+from snapstore.timeline.patches import patch_json, patched
 from snapstore.timeline.unrecorded import beside
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
-    from snapstore.cli.context import Context
-    from snapstore.timeline.nodes import Node
-
-
+@click.command()
+@click.argument("turn", metavar="[TURN]", required=False, type=TARGET)
+@common_options
 def show(context: Context, *, turn: str | None) -> int:
-    from snapstore.cli.patches import print_patch
-    from snapstore.timeline.history import History
-    from snapstore.timeline.patches import patch_json, patched
+    """Show one turn, with its patch.
 
+    Also its prompt and replies, and what was left out. TURN is a number (0 is before the first), `#12` by sequence, a
+    branch, `branch:5`, a checkpoint, `@` where you are (the default), or a commit hash.
+    """
     session = context.reading()
     with session.store as store:
         history = History(session)
@@ -115,13 +122,3 @@ def _remarks(out: Output, node: Node) -> None:
         out.line("Your own git repository moved meanwhile (snapstore never moves it):", YELLOW)
         for text in moved:
             out.line(f"  {text}")
-
-
-COMMAND = Command(
-    "show",
-    show,
-    "Show one turn, with its patch. Also its prompt and replies, and what was left out. TURN is a number (0 is before "
-    "the first), `#12` by sequence, a branch, `branch:5`, a checkpoint, `@` where you are (the default), or a commit "
-    "hash.",
-    operands=(Operand("turn", "[TURN]"),),
-)

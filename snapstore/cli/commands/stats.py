@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, safe, size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.context import Context
+from snapstore.timeline.stats import read_stats
 
 
+@click.command()
+@common_options
 def stats(context: Context) -> int:
-    from snapstore.timeline.stats import read_stats
+    """Show how the store is used.
 
+    How many sessions went back, branches a session, moves and how many were taken back.
+    """
     with context.store() as store:
         found = read_stats(store)
     if context.json:
@@ -45,10 +49,3 @@ def _print(context: Context, found: dict[str, Any]) -> None:
         out.line(f"{out.paint('hook', YELLOW)}  {safe(text)}")
     for problem in found["health"]["problems"]:
         out.line(f"{safe(str(problem['where']))}: {safe(str(problem['message']))}", YELLOW)
-
-
-COMMAND = Command(
-    "stats",
-    stats,
-    "Show how the store is used. How many sessions went back, branches a session, moves and how many were taken back.",
-)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from snapstore.cli.options import Command
+import os
+from typing import Any
+
+import click
+
+from snapstore.agents.capabilities import NONE, capability
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
 from snapstore.cli.output import (
     BOLD,
     DIM,
     LISTED,
     YELLOW,
+    Output,
     ago,
     file_rows,
     files_text,
@@ -18,20 +26,19 @@ from snapstore.cli.output import (
     size_text,
 )
 from snapstore.errors import NoStore
+from snapstore.timeline import logbook
 from snapstore.timeline.documents import timestamp
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.context import Context
-    from snapstore.cli.output import Output
-    from snapstore.timeline.status import Status
+from snapstore.timeline.places import home_folder
+from snapstore.timeline.status import Status, read_status
 
 
+@click.command()
+@common_options
 def status(context: Context) -> int:
-    from snapstore.timeline.status import read_status
+    """Show where you are and what changed since.
 
+    Also open turns, files left out, and where the store is.
+    """
     try:
         session = context.reading()
     except NoStore as error:
@@ -50,11 +57,6 @@ def status(context: Context) -> int:
 
 def _with_reason(error: NoStore) -> NoStore:
     """An agent's hook may have tried to make the store: then its log says what stood in the way."""
-    import os
-
-    from snapstore.timeline import logbook
-    from snapstore.timeline.places import home_folder
-
     noted = [line for line in logbook.last(f"{home_folder()}/log") if f" in {os.getcwd()}: " in line]
     if noted:
         error.hint = f"A hook could not make one: {noted[-1]}\n`snapstore init` says what can be done about it."
@@ -126,18 +128,9 @@ def _conversation(out: Output, talk: dict[str, Any]) -> str:
     if talk["awaiting"]:
         return f"{text}, {out.paint('a fork is on its way', YELLOW)}"
     if talk["pending_fork"] or not talk["materialized"]:
-        from snapstore.agents.capabilities import NONE, capability
-
         what = "holds undone turns" if talk["pending_fork"] else "wholly undone"
         how = "`snapstore fork`" if talk["pending_fork"] else "`snapstore fork` starts afresh"
         if capability(talk["agent"]).forks == NONE:
             how = "go back in it there, or start a new one"
         return f"{text}, {out.paint(what, YELLOW)}{out.paint(f': {how}', DIM)}"
     return text
-
-
-COMMAND = Command(
-    "status",
-    status,
-    "Show where you are and what changed since. Also open turns, files left out, and where the store is.",
-)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from snapstore.cli.options import Command, Option
+import click
+
+from snapstore.cli.commands.tui import show_tree
+from snapstore.cli.context import Context
+from snapstore.cli.options import ascii_option, common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output
 from snapstore.timeline import painting
 from snapstore.timeline.drawing import Glyphs, Row, can_draw, listed, rows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.graph import Graph
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.treedocument import tree_document
 
 _STYLES = {
     painting.LANE: (DIM,),
@@ -25,19 +26,22 @@ _STYLES = {
 }
 
 
+@click.command()
+@click.option("--all", is_flag=True, help="Every node, and the archived branches too.")
+@ascii_option
+@click.option("-i", "--interactive", is_flag=True, help="Walk through it: `snapstore tui`.")
+@common_options
 def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
+    """Draw all branches of the session, newest on top.
+
+    `@` is where you are; `Turn 5 ⑂ 2` has two ways on from it. Long runs are folded and archived branches left out.
+    """
     if interactive:
-        from snapstore.cli.commands.tui import tui
-
-        return tui(context, look=None, ascii=ascii)
-    from snapstore.timeline.graph import Graph
-
+        return show_tree(context, ascii=ascii)
     session = context.reading()
     with session.store as store:
         graph = Graph(store, session.name)
         if context.json:
-            from snapstore.timeline.treedocument import tree_document
-
             shown_nodes = None if all else listed(graph)
             context.out.raw(tree_document(graph, store.clock(), shown_nodes))
             return 0
@@ -76,16 +80,3 @@ def _footer(out: Output, graph: Graph, drawn: list[Row], more: int) -> None:
         out.line(
             f"`snapstore tree --all` shows {', '.join(hidden[:-1])}{' and ' * (len(hidden) > 1)}{hidden[-1]}.", DIM
         )
-
-
-COMMAND = Command(
-    "tree",
-    tree,
-    "Draw all branches of the session, newest on top. `@` is where you are; `Turn 5 ⑂ 2` has two ways on from it. "
-    "Long runs are folded and archived branches left out.",
-    options=(
-        Option("all", "--all", "Every node, and the archived branches too."),
-        Option("ascii", "--ascii", "Draw with plain characters only."),
-        Option("interactive", "-i --interactive", "Walk through it: `snapstore tui`."),
-    ),
-)

@@ -6,19 +6,36 @@ import gc
 import os
 import sys
 
-from snapstore.cli.errors import silence
-from snapstore.cli.options import Command, Option
-from snapstore.errors import Usage
+import click
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
+from snapstore.cli.context import Context
+from snapstore.cli.errors import silence
+from snapstore.cli.options import ascii_option, common_options
+from snapstore.cli.param_types import SuggestingChoice
+from snapstore.errors import Usage
+from snapstore.timeline.drawing import can_draw
 
 _PATIENCE = "5"  # seconds: a person at a screen is told soon that the store is in use
 LOOKS = ("auto", "dark", "light")
 
 
-def tui(context: Context, *, look: str | None, ascii: bool) -> int:
+@click.command()
+@click.option(
+    "--look", metavar="LOOK", type=SuggestingChoice(LOOKS), default="auto", help="auto (unless given), dark or light."
+)
+@ascii_option
+@common_options
+def tui(context: Context, *, look: str, ascii: bool) -> int:
+    """Walk through the tree in the terminal, with Vim's keys.
+
+    Look at turns and differences, undo, redo, go anywhere; `?` lists the keys. What others record appears as they do.
+    Needs the extra: pip install 'snapstore[tui]'.
+    """
+    return show_tree(context, look=look, ascii=ascii)
+
+
+def show_tree(context: Context, *, look: str = "auto", ascii: bool = False) -> int:
+    """Show the tree on the terminal until its user leaves it."""
     if context.json:
         raise Usage("the terminal tree is for people", "`snapstore tree --json` is the tree for programs.")
     if not (context.out.terminal and sys.stdin.isatty()) or os.environ.get("TERM") in ("dumb", ""):
@@ -30,14 +47,12 @@ def tui(context: Context, *, look: str | None, ascii: bool) -> int:
             raise
         hint = "Install it with `pip install 'snapstore[tui]'`."
         raise Usage("the package of the terminal tree is missing", hint) from None
-    from snapstore.timeline.drawing import can_draw
-
     os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
     gc.freeze()  # what was imported stays: looking it over again with each large tree would take longer than the tree
     drawn = can_draw(sys.stdout.encoding)
     app = SnapstoreApp(
         session=context.session,
-        look=_background() if look in (None, "auto") else str(look),
+        look=_background() if look == "auto" else look,
         ascii=ascii or not drawn,
         encoding=None if drawn else sys.stdout.encoding,
     )
@@ -63,21 +78,3 @@ def _background() -> str:
     Asking the terminal is no way: an answer that comes late would be taken for keys, and keys undo."""
     last = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return "light" if last in ("7", "15") else "dark"
-
-
-def _look(text: str) -> str:
-    if text not in LOOKS:
-        raise ValueError(f"{text!r} is none of {', '.join(LOOKS)}")
-    return text
-
-
-LOOK = Option("look", "--look", "auto (unless given), dark or light.", metavar="LOOK", convert=_look)
-ASCII = Option("ascii", "--ascii", "Draw with plain characters only.")
-
-COMMAND = Command(
-    "tui",
-    tui,
-    "Walk through the tree in the terminal, with Vim's keys. Look at turns and differences, undo, redo, go anywhere; "
-    "`?` lists the keys. What others record appears as they do. Needs the extra: pip install 'snapstore[tui]'.",
-    options=(LOOK, ASCII),
-)

@@ -5,19 +5,36 @@ Hooks run this at every step of an agent, so nothing is imported here that a tur
 
 from __future__ import annotations
 
-from snapstore.cli.options import AGENT, QUIET, Command, Family, Operand, Option
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, agent_option, common_options, level_options, quiet_option
+from snapstore.cli.param_types import FILE
+from snapstore.cli.summary import summary
 from snapstore.errors import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.context import Context
-    from snapstore.timeline.documents import OpenTurn
-    from snapstore.timeline.session import Session
+from snapstore.timeline.documents import OpenTurn, timestamp
+from snapstore.timeline.history import History
+from snapstore.timeline.session import Session
 
 
+@click.group(cls=CommandGroup)
+@level_options
+def turn() -> None:
+    """Bracket a turn by hand, or from an agent's hooks."""
+
+
+@turn.command()
+@click.option("-m", "--prompt", metavar="PROMPT", help="What was asked for.")
+@agent_option
+@quiet_option
+@common_options
 def begin(context: Context, *, prompt: str | None, agent: str | None) -> int:
+    """Begin a turn.
+
+    What changed since the last one is recorded on its own first. Makes the store when there is none.
+    """
     session = context.recording(create=True)
     with session.store as store:
         session.begin(prompt or "", agent=agent or "agent")
@@ -33,7 +50,17 @@ def begin(context: Context, *, prompt: str | None, agent: str | None) -> int:
     return 0
 
 
+@turn.command()
+@click.argument("paths", metavar="PATH…", nargs=-1, type=FILE)
+@click.option("--after", is_flag=True, help="They are written already.")
+@click.option("--shell", is_flag=True, help="A program ran that may have changed anything: scan at the end.")
+@quiet_option
+@common_options
 def touch(context: Context, *, paths: tuple[str, ...], after: bool, shell: bool) -> int:
+    """Name files the open turn is about to write.
+
+    A turn whose files are all named need not scan.
+    """
     if not paths and not shell:
         raise Usage("nothing to touch", "Name the files, or say --shell when a program may have changed any.")
     session = context.recording()
@@ -46,25 +73,37 @@ def touch(context: Context, *, paths: tuple[str, ...], after: bool, shell: bool)
     return 0
 
 
+@turn.command()
+@click.option("-m", "--reply", metavar="TEXT", help="What the agent answered.")
+@click.option("--scan", is_flag=True, help="Scan even though files were named.")
+@quiet_option
+@common_options
 def end(context: Context, *, reply: str | None, scan: bool) -> int:
+    """End the open turn and record what it changed.
+
+    That is the files named, or what a scan finds.
+    """
     session = context.recording()
     with session.store:
         record: dict[str, Any] = {"replies": [reply]} if reply else {}
         oid = session.end(scan=True if scan else None, **record)
         if context.json or not context.quiet:
-            from snapstore.timeline.history import History
-
             node = History(session).node(oid)
             if context.json:
                 context.document(node.as_json())
             else:
-                from snapstore.cli.summary import summary
-
                 summary(context.out, node)
     return 0
 
 
+@turn.command()
+@quiet_option
+@common_options
 def cancel(context: Context) -> int:
+    """Forget the open turn.
+
+    What it changed stays on disk, and is recorded as edits.
+    """
     session = context.recording()
     with session.store as store:
         turn = store.open_turn(session.name)
@@ -78,8 +117,6 @@ def cancel(context: Context) -> int:
 
 
 def _document(session: Session, turn: OpenTurn) -> dict[str, Any]:
-    from snapstore.timeline.documents import timestamp
-
     return {
         "session": turn.session,
         "turn": _number(session, turn),
@@ -100,45 +137,3 @@ def _number(session: Session, turn: OpenTurn) -> int:
     while (number := commit.number("Turn")) is None and commit.parents:
         commit = shadow.commit(commit.parents[0])
     return (number or 0) + 1
-
-
-COMMAND = Family(
-    "turn",
-    "Bracket a turn by hand, or from an agent's hooks.",
-    (
-        Command(
-            "begin",
-            begin,
-            "Begin a turn. What changed since the last one is recorded on its own first. Makes the store when there "
-            "is none.",
-            options=(Option("prompt", "-m --prompt", "What was asked for.", metavar="PROMPT"), AGENT, QUIET),
-        ),
-        Command(
-            "touch",
-            touch,
-            "Name files the open turn is about to write. A turn whose files are all named need not scan.",
-            options=(
-                Option("after", "--after", "They are written already."),
-                Option("shell", "--shell", "A program ran that may have changed anything: scan at the end."),
-                QUIET,
-            ),
-            operands=(Operand("paths", "PATH…", many=True, complete="file"),),
-        ),
-        Command(
-            "end",
-            end,
-            "End the open turn and record what it changed. That is the files named, or what a scan finds.",
-            options=(
-                Option("reply", "-m --reply", "What the agent answered.", metavar="TEXT"),
-                Option("scan", "--scan", "Scan even though files were named."),
-                QUIET,
-            ),
-        ),
-        Command(
-            "cancel",
-            cancel,
-            "Forget the open turn. What it changed stays on disk, and is recorded as edits.",
-            options=(QUIET,),
-        ),
-    ),
-)

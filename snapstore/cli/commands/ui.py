@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
+import tempfile
+import webbrowser
+from threading import Thread
 
-from snapstore.cli.options import Command, Option
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM
 from snapstore.errors import Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
 
 _PATIENCE = "5"  # seconds: a person at a page is told soon that the store is in use
 
 
+@click.command()
+@click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Listen on this port; else on a free one.")
+@click.option("--no-open", is_flag=True, help="Only print the address.")
+@common_options
 def ui(context: Context, *, port: int | None, no_open: bool) -> int:
-    import logging
+    """Open the turns as a page in your browser.
 
+    See them as a conversation with its file changes, and undo, redo and branch by hand. For this machine and this
+    browser only. Needs the extra: pip install 'snapstore[ui]'.
+    """
     try:
         from snapstore.web.server import Server
     except ImportError as error:
@@ -49,31 +59,9 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
 def _open(url: str) -> str:
     """Opens the browser with a file that leads there: everyone on the machine can read the words of a command, and who
     reads the address first could use it."""
-    import tempfile
-    import webbrowser
-    from threading import Thread
-
     fd, path = tempfile.mkstemp(prefix="snapstore-", suffix=".html")
     with open(fd, "w", encoding="ascii") as file:
         file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><title>snapstore</title>')
     # On the side: a browser for terminals comes back when it is left, and must find the server at work before.
     Thread(target=webbrowser.open, args=(f"file://{path}",), daemon=True).start()
     return path
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or len(text) > 5 or not 0 < int(text) < 65536:
-        raise ValueError(f"{text!r} is not a port")
-    return int(text)
-
-
-COMMAND = Command(
-    "ui",
-    ui,
-    "Open the turns as a page in your browser. See them as a conversation with its file changes, and undo, redo and "
-    "branch by hand. For this machine and this browser only. Needs the extra: pip install 'snapstore[ui]'.",
-    options=(
-        Option("port", "--port", "Listen on this port; else on a free one.", metavar="N", convert=_port),
-        Option("no_open", "--no-open", "Only print the address."),
-    ),
-)

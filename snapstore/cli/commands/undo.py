@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from snapstore.cli.moves import TRAVEL, Move, carry_out, count, reverting, turns_text
-from snapstore.cli.options import Command, Operand
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+import click
 
-    from snapstore.cli.context import Context
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, reverting, turns_text
+from snapstore.cli.options import MoveCommand, common_options, travel_options
+from snapstore.cli.param_types import COUNT
 
 
-def undo(context: Context, *, number: str | None, **options: Any) -> int:
-    wanted = count(number)
+@click.command(cls=MoveCommand)
+@click.argument("number", metavar="[N]", required=False, type=COUNT)
+@travel_options
+@common_options
+def undo(context: Context, *, number: int | None, **options: Any) -> int:
+    """Undo the last turn, or the last N.
+
+    Only what these turns changed; your own edits stay. `redo` brings them back.
+    """
     move = Move(
-        ["undo", *([number] if number else [])],
-        lambda session, how: session.plan_undo(wanted, **how),
+        ["undo", *([str(number)] if number else [])],
+        lambda session, how: session.plan_undo(number or 1, **how),
         ask=lambda plan: f"Undo {turns_text(len(plan.undone))}? {reverting(plan)}",
         nothing="Nothing to undo",
         reverts=True,
     )
     return carry_out(context, move, options)
-
-
-COMMAND = Command(
-    "undo",
-    undo,
-    "Undo the last turn, or the last N. Only what these turns changed; your own edits stay. `redo` brings them back.",
-    options=TRAVEL,
-    operands=(Operand("number", "[N]"),),
-)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import sys
 
-from snapstore.cli.options import Command, Option
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import ascii_option, common_options
 from snapstore.cli.output import BOLD, CYAN, DIM
 from snapstore.timeline.drawing import Glyphs, can_draw
+from snapstore.timeline.graph import Graph
 from snapstore.timeline.painting import NARROW
 from snapstore.timeline.text import clip
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
+from snapstore.timeline.undolist import ends, table
 
 
+@click.command()
+@ascii_option
+@common_options
 def undolist(context: Context, *, ascii: bool) -> int:
-    from snapstore.timeline.graph import Graph
-    from snapstore.timeline.undolist import ends, table
+    """List the last turn of every line, newest first.
 
+    Its number, how many turns lead to it, its branch, age and state. Nothing that was undone is missing here.
+    """
     session = context.reading()
     with session.store as store:
         graph, now = Graph(store, session.name), store.clock()
@@ -40,12 +45,3 @@ def undolist(context: Context, *, ascii: bool) -> int:
             styles = {"current": (CYAN, BOLD), "listed": (), "pinned": ()}.get(state, (DIM,))
             out.line(clip(text, width, more) if width else text, *styles)
     return 0
-
-
-COMMAND = Command(
-    "undolist",
-    undolist,
-    "List the last turn of every line, newest first. Its number, how many turns lead to it, its branch, age and state. "
-    "Nothing that was undone is missing here.",
-    options=(Option("ascii", "--ascii", "Draw with plain characters only."),),
-)
