@@ -111,7 +111,7 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     names = list(known)
     if len(name) > 60 or len(names) > 2000:  # not a name at all, or too many to compare
         return []
-    return get_close_matches(name, names, cutoff=0.5)
+    return get_close_matches(name, names)
 
 
 def did_you_mean(names: Iterable[str], otherwise: str) -> str:

@@ -159,7 +159,7 @@ def test_a_path_without_two_dashes_is_told_so(run: Run) -> None:
         (["switch", "mian"], 16, "main"),
         (["branch", "archive", "mian"], 16, "main"),
         (["checkpoint", "--delete", "before-logn"], 16, "before-login"),
-        (["log", "--session", "s2"], 16, "s1"),
+        (["log", "--session", "s-1"], 16, "s1"),
         (["config", "get", "max-branch"], 16, "max_branches"),
         (["import", "x", "--agent", "codx"], 16, "codex"),
         (["push", "orign"], 16, "origin"),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from snapstore.cli.context import CommonOptions
-from snapstore.cli.param_types import FILE, FOLDER, SESSION
+from snapstore.cli.param_types import FILE, FOLDER, ROWS, SESSION
 
 Callback = Callable[..., Any]
 
@@ -105,7 +105,7 @@ rows_option = click.option(
     "-n",
     "number",
     metavar="N",
-    type=click.IntRange(0, 999_999_999),
+    type=ROWS,
     help="Rows to show; 0 for all. Without it all, or on a terminal what fits.",
 )
 

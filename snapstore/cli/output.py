@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from snapstore.errors import Failed
@@ -92,18 +92,15 @@ class Output:
         return size.columns, size.lines
 
 
-class telling:
-    """Around every write to a stream: that it cannot be written says nothing of what was done.
-
-    By hand, because importing contextlib takes a quarter of an interpreter's start, and a hook that has nothing to do
-    would not need it otherwise."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise Untold(f"{UNWRITTEN}{error.strerror or error}") from error
+@contextmanager
+def telling() -> Iterator[None]:
+    """Around every write to a stream: that it cannot be written says nothing of what was done."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Untold(f"{UNWRITTEN}{error.strerror or error}") from error
 
 
 def _can_show(stream: TextIO) -> bool:
@@ -112,14 +109,6 @@ def _can_show(stream: TextIO) -> bool:
     except (UnicodeError, LookupError, AttributeError):
         return False
     return True
-
-
-def stdout() -> Output:
-    return Output(sys.stdout)
-
-
-def stderr() -> Output:
-    return Output(sys.stderr)
 
 
 def file_rows(out: Output, changes: Sequence[FileChange], indent: str, limit: int | None = None) -> Iterable[str]:

@@ -39,6 +39,20 @@ class Converted(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
+class WholeNumber(click.IntRange):
+    """A number in a range. `what` says what it should be, for a value that is not."""
+
+    def __init__(self, what: str, min: int, max: int) -> None:
+        super().__init__(min, max)
+        self._what = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"{value!r} is not {self._what}", param, ctx)
+
+
 class Known(click.ParamType[str]):
     """A name that the store knows. It is completed from there; the command itself looks it up."""
 
@@ -93,6 +107,8 @@ FOLDER = AnyPath(file_okay=False)
 COUNT = Converted("count", count)
 STEP = Converted("step", lambda text: Step(text, count_or_duration(text)))
 AGE = Converted("age", _age)
+ROWS = WholeNumber("a number of rows", 0, 999_999_999)
+PORT = WholeNumber("a port", 1, 65535)
 DURATION = Converted("time", duration)
 MAX_FILE_SIZE = Converted("size", BY_NAME["max_file_size"].convert)
 MAX_BRANCHES = Converted("number", BY_NAME["max_branches"].convert)
@@ -107,15 +123,12 @@ SETTING = Known("setting", completers.settings)
 TRANSCRIPT_AGENT = Known("agent", completers.transcript_agents)
 
 
-class OperationNumber(click.IntRange):
-    """The number of an operation."""
-
-    def __init__(self) -> None:
-        super().__init__(min=1, max=10**18)
+class OperationNumber(WholeNumber):
+    """The number of an operation, completed from the store."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         items = completers.quietly(completers.operations, ctx)
         return [item for item in items if item.value.startswith(incomplete)]
 
 
-OPERATION = OperationNumber()
+OPERATION = OperationNumber("the number of an operation; `snapstore ops` lists them", 1, 10**18)

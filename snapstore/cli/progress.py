@@ -28,6 +28,7 @@ class Progress:
         self._bar.update(self._task, completed=number)
 
     def _show(self) -> None:
+        # Most commands show no bar, and rich takes longer to load than the whole command does.
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 

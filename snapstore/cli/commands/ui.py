@@ -14,13 +14,14 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM
+from snapstore.cli.param_types import PORT
 from snapstore.errors import Usage
 
 _PATIENCE = "5"  # seconds: a person at a page is told soon that the store is in use
 
 
 @click.command()
-@click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Listen on this port; else on a free one.")
+@click.option("--port", metavar="N", type=PORT, help="Listen on this port; else on a free one.")
 @click.option("--no-open", is_flag=True, help="Only print the address.")
 @common_options
 def ui(context: Context, *, port: int | None, no_open: bool) -> int:
