@@ -77,6 +77,7 @@ def test_a_word_alone_is_its_default_command(turns: Run) -> None:
     assert turns("ops", "--json") == turns("--json", "ops") == turns("ops", "-n", "0", "--json") == operations
     assert json.loads(turns("ops", "--session", "undo", "--json"))["operations"] == [], "`undo` is a session here"
     assert json.loads(turns("remote", "--json"))["remotes"] == []
+    assert turns("ops", "-C.", "list", "--json") == turns("ops", "--session=s1", "list", "--json") == operations
     assert turns("config", "--json") == turns("config", "list", "--json")
     assert "No such command 'lst'" in turns("ops", "lst", status=2)
     assert "--nothing" in turns("ops", "--nothing", status=2)
@@ -204,6 +205,7 @@ def test_completion_knows_what_is_in_the_store(turns: Run, tmp_path: Path) -> No
     assert completed("help", "und") == ["undolist", "undo"]
     assert completed("help", "turn", "b") == ["begin"]
     assert completed("rest") == ["restore"]
+    assert "main" in completed("diff", "") and completed("diff", "--", "som") == ["som"], "files, by the shell itself"
 
 
 def test_completion_follows_the_options_before_it(

@@ -6,6 +6,7 @@ import os
 from importlib import import_module
 
 import click
+from click.shell_completion import shell_complete
 
 from snapstore import __version__
 from snapstore.cli.context import CommonOptions
@@ -103,29 +104,31 @@ def run(arguments: list[str]) -> int:
     if os.environ.get(COMPLETE):
         return _complete()
     common = CommonOptions()
+    return guarded(lambda: _invoke(arguments or ["--help"], common), common)
 
-    def action() -> int:
-        try:
-            status = application.main(arguments or ["--help"], prog_name="snapstore", standalone_mode=False, obj=common)
-        except click.UsageError as error:
-            common.note(arguments)
-            raise _usage(error) from None
-        except click.Abort:
-            raise KeyboardInterrupt from None
-        return status if isinstance(status, int) else 0
 
-    return guarded(action, common)
+def _invoke(arguments: list[str], common: CommonOptions) -> int:
+    """Have click read the words and call the command.
+
+    Not by its `main`, which has ways of its own to end for an interrupt and a closed pipe.
+    """
+    try:
+        with application.make_context("snapstore", list(arguments), obj=common) as ctx:
+            status = application.invoke(ctx)
+    except click.exceptions.Exit as ended:  # after `--help` and `--version`
+        return ended.exit_code
+    except click.UsageError as error:
+        common.note(arguments)
+        raise _usage(error) from None
+    return status if isinstance(status, int) else 0
 
 
 def _complete() -> int:
     """Answer a shell that asks for completions. A failure is an empty answer: somebody is typing."""
     try:
-        application.main([], prog_name="snapstore", complete_var=COMPLETE, standalone_mode=False)
-    except SystemExit as error:  # how click ends this
-        return error.code if isinstance(error.code, int) else 0
+        return shell_complete(application, {}, "snapstore", COMPLETE, os.environ[COMPLETE])
     except Exception:
         return 0
-    return 0
 
 
 def _usage(error: click.UsageError) -> Usage:

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from snapstore.cli.context import CommonOptions
 from snapstore.cli.param_types import FILE, FOLDER, ROWS, SESSION
@@ -191,19 +192,18 @@ class PathsCommand(MoveCommand):
     """A command whose last argument is paths after `--`. click does not tell where `--` stood."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if ctx.resilient_parsing:
-            return super().parse_args(ctx, args)
         end = args.index("--") if "--" in args else len(args)
         rest = super().parse_args(ctx, args[:end])
-        name = self._paths().name
-        if ctx.params[name]:
-            words = " ".join(ctx.params[name])
+        *others, paths = [param.name for param in self.params if isinstance(param, click.Argument)]
+        if ctx.resilient_parsing:  # for completion: after `--` only paths can follow
+            for name in others if end < len(args) else ():
+                ctx.set_parameter_source(name, ParameterSource.COMMANDLINE)
+            return rest
+        if ctx.params[paths]:
+            words = " ".join(ctx.params[paths])
             raise click.UsageError(f"Too many words ({words}): paths come after `--`.", ctx)
-        ctx.params[name] = tuple(args[end + 1 :])
+        ctx.params[paths] = tuple(args[end + 1 :])
         return rest
-
-    def _paths(self) -> click.Argument:
-        return [param for param in self.params if isinstance(param, click.Argument)][-1]
 
 
 class RawCommand(click.Command):
@@ -249,9 +249,9 @@ class CommandGroup(click.Group):
         for word in words:
             if not word.startswith("-"):
                 return False
-            flag, equals, _ = word.partition("=")
+            flag, value = (word.partition("=")[::2]) if word.startswith("--") else (word[:2], word[2:])
             if flag not in takes_value:  # an option of the default command, or a mistake that it will report
                 return True
-            if takes_value[flag] and not equals:
+            if takes_value[flag] and not value:
                 next(words, None)
         return True
