@@ -134,7 +134,18 @@ def understood(*words: str) -> dict[str, Any]:
         ("undo --merge 2", {"merge": "merge", "number": 2}),
         ("undo --merge=markers", {"merge": "markers"}),
         ("restore 2 --merge -- --merge", {"turn": "2", "merge": "merge", "paths": ("--merge",)}),
-        ("rewind 3", {"target": "3"}),
+        (
+            "undo 2 --merge=markers -y --ours a --ours=b",
+            {"number": 2, "merge": "markers", "yes": True, "ours": ("a", "b")},
+        ),
+        ("rewind 3 --exact", {"target": "3", "exact": True}),
+        ("redo --all --json", {"everything": True}),
+        ("restore 3 --force -- a --merge", {"turn": "3", "force": True, "paths": ("a", "--merge")}),
+        ("ops", {}),
+        ("ops -n 3", {"number": 3}),
+        ("--json ops list -n 1", {"number": 1}),
+        ("ops --session=s undo 7 --merge", {"operation": 7, "merge": "merge"}),
+        ("recover --back", {"back": True}),
     ],
 )
 def test_words_arrive_as_they_were_typed(words: str, values: dict[str, Any]) -> None:

@@ -48,6 +48,8 @@ class WholeNumber(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
+            if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
+                raise click.BadParameter(value)  # Python also reads " 1", "1_0" and the digits of all scripts
             return int(super().convert(value, param, ctx))
         except click.BadParameter:
             self.fail(f"{value!r} is not {self._what}", param, ctx)
