@@ -18,6 +18,10 @@ Failed, status 1: nothing was recorded, and the files are as they were.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class SnapstoreError(Exception):
     """`message` says what is wrong, `hint` what to do next; `details` go into the JSON form."""
@@ -98,3 +102,19 @@ class Secret(SnapstoreError):
     name = "secret"
     status = 18
     hint = "Remove the file from what is shared, or name it to share it on purpose."
+
+
+def similar(name: str, known: Iterable[str]) -> list[str]:
+    """Return up to three known names that look like `name`, the most similar first."""
+    from difflib import get_close_matches  # only an error needs it
+
+    names = list(known)
+    if len(name) > 60 or len(names) > 2000:  # not a name at all, or too many to compare
+        return []
+    return get_close_matches(name, names)
+
+
+def did_you_mean(names: Iterable[str], otherwise: str) -> str:
+    """Return a hint that asks whether one of these names was meant; `otherwise` follows."""
+    question = " or ".join(f"`{name}`" for name in names)
+    return f"Did you mean {question}? {otherwise}" if question else otherwise

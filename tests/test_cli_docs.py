@@ -9,14 +9,17 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from test_cli import PROGRAM, snap, snap_json
 
+import snapstore
 from snapstore.agents.installations import INSTALLATIONS
-from snapstore.cli import moves
-from snapstore.cli.options import COMMON, PLACES, Command, load
+from snapstore.cli.app import SECTIONS, application
+from snapstore.cli.options import RawCommand, common_options, travel_options
 from snapstore.errors import SnapstoreError
 from snapstore.worktree.ignore import MACHINE_MADE
 
@@ -28,32 +31,39 @@ README = (PROJECT / "README.md").read_text()
 MOVES = ("undo", "redo", "goto", "earlier", "later", "switch", "revert", "apply", "restore", "ops undo", "fork")
 
 
-def commands() -> list[tuple[str, Command]]:
-    found: list[tuple[str, Command]] = []
-    for name in PLACES:
-        described = load(name)
-        assert described is not None
-        if isinstance(described, Command):
-            found.append((name, described))
+def commands() -> list[tuple[str, click.Command]]:
+    """Every command, and those below groups as `turn begin`."""
+    found: list[tuple[str, click.Command]] = []
+    ctx = click.Context(application)
+    for name in application.list_commands(ctx):
+        command = application.get_command(ctx, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            found += [(f"{name} {below}", one) for below, one in command.commands.items()]
         else:
-            found += [(f"{name} {below}", command) for below, command in described.commands.items()]
+            found.append((name, command))
     return found
+
+
+def flags_of(decorator: Callable[[Callable[..., int]], Callable[..., int]]) -> set[str]:
+    """The flags of the options that a decorator adds."""
+    command = click.command()(decorator(lambda: 0))
+    return {flag for param in command.params for flag in param.opts}
 
 
 def options_in_help(root: Path, *words: str) -> list[str]:
     """Every option that `--help` lists."""
-    listing = snap(root, *words, "--help").stdout.partition("Options:")[2].partition("Commands:")[0]
+    listing = snap(root, *words, "--help").stdout.partition("Options:")[2].partition("\n\n")[0]
     rows = re.findall(r"^  (-.*?)(?:  |$)", listing, re.M)
     return [flag for row in rows for flag in re.findall(r"--?[\w-]+", row)]
 
 
-@pytest.mark.parametrize("name", [name for name, command in commands() if not command.raw])
+@pytest.mark.parametrize("name", [name for name, command in commands() if not isinstance(command, RawCommand)])
 def test_the_readme_names_every_command_and_every_option(root: Path, name: str) -> None:
     flags = options_in_help(root, *name.split())
     assert "--json" in flags
     row = next(row for row in README.splitlines() if row.startswith((f"| `{name}`", f"| `{name} ")))
-    shared = (*COMMON, *(moves.TRAVEL if name in MOVES else ()))
-    everywhere = {"--help", "-h", *(flag for option in shared for flag in option.flags)}
+    everywhere = {"--help", "-h", *flags_of(common_options), *(flags_of(travel_options) if name in MOVES else ())}
     for flag in flags:
         if flag in everywhere or flag in ("-q", "--quiet"):
             assert f"`{flag}" in README, flag
@@ -86,9 +96,47 @@ def test_the_help_is_the_same_by_every_door(root: Path) -> None:
 
 
 def test_the_help_says_every_command_in_a_whole_sentence(root: Path) -> None:
-    for family in ((), ("turn",), ("branch",), ("ops",), ("config",), ("remote",)):
-        rows = snap(root, *family, "--help", COLUMNS="80").stdout.partition("Commands:\n")[2].splitlines()
+    for family in ("turn", "branch", "ops", "config", "remote"):
+        rows = snap(root, family, "--help", COLUMNS="80").stdout.partition("Commands:\n")[2].splitlines()
         assert rows and [row for row in rows if not row.endswith(".")] == []
+    sections = snap(root, "--help", COLUMNS="80").stdout.partition("\nRecord:\n")[2]
+    rows = [row for row in sections.splitlines() if row.startswith("  ")]
+    assert len(rows) == sum(map(len, SECTIONS.values()))
+    assert [row for row in rows if not row.endswith(".")] == []
+
+
+def test_the_help_groups_the_commands(root: Path) -> None:
+    text = snap(root, "--help").stdout
+    titles = [row.removesuffix(":") for row in text.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", row)]
+    assert titles == ["Options", *SECTIONS]
+    named = [name for names in SECTIONS.values() for name in names]
+    assert len(named) == len(set(named))
+    files = {path.stem.rstrip("_").replace("_", "-") for path in (PROJECT / "snapstore/cli/commands").glob("[a-z]*.py")}
+    assert set(named) == files, "one file per command, and every command in the help"
+
+
+@pytest.mark.parametrize("name", ["", "undo", "turn", "turn begin", "branch merge", "git", "hook", "rewind", "help"])
+def test_help_as_a_command_says_the_same_as_the_option(root: Path, name: str) -> None:
+    text = snap(root, "help", *name.split()).stdout
+    assert " ".join(text.split()).startswith(" ".join(f"Usage: snapstore {name}".split()))
+    if name not in ("git", "hook"):
+        assert text == snap(root, *name.split(), "--help").stdout
+    document = snap_json(root, "help", *name.split(), "--json")
+    assert (document["help"].strip(), document["command"]) == (text.strip(), f"snapstore {name}".strip())
+
+
+def test_help_of_what_is_no_command(root: Path) -> None:
+    done = snap(root, "help", "unod", status=2)
+    assert "No such command 'unod'" in done.stderr and "Did you mean `undo`" in done.stderr
+    assert "No such command 'begni'" in snap(root, "help", "turn", "begni", status=2).stderr
+    assert "`snapstore undo` has no commands below it." in snap(root, "help", "undo", "x", status=2).stderr
+
+
+def test_the_version_is_told_in_each_way(root: Path) -> None:
+    told = f"snapstore {snapstore.__version__}\n"
+    for words in (["-V"], ["--version"], ["version"]):
+        assert snap(root, *words).stdout == told
+    assert snap_json(root, "version", "--json") == {"version": snapstore.__version__}
 
 
 def test_the_program_runs_twice_in_one_process(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +193,7 @@ def completions(root: Path, *words: str) -> list[str]:
 
 def test_completion_knows_commands_options_and_sessions(root: Path) -> None:
     snap(root, "turn", "begin", "--session", "s1")
-    assert completions(root, "s") == ["status", "sessions", "show", "switch", "stats", "shell-init"]
+    assert completions(root, "s") == ["status", "show", "sessions", "switch", "stats", "shell-init"]
     assert completions(root, "turn", "") == ["begin", "touch", "end", "cancel"]
     assert "--read-data" in completions(root, "check", "--")
     assert completions(root, "log", "--session", "") == ["s1"]
@@ -180,34 +228,30 @@ LOADED = """
 import os, sys
 from snapstore.cli import main
 status = main(sys.argv[1:])
-heavy = {"click", "pydantic", "dulwich", "rich", "subprocess", "typing", "asyncio", "platformdirs", "logging"}
-sys.stderr.write(",".join(sorted(heavy & set(sys.modules))))
+sys.stderr.write("\\n" + ",".join(sys.modules))
 sys.exit(status)
 """
+
+
+HEAVY = {"click", "pydantic", "dulwich", "rich", "subprocess", "typing", "asyncio", "platformdirs", "logging"}
 
 
 def loaded(root: Path, *arguments: str, feed: str = "") -> str:
     command = [sys.executable, "-c", LOADED, *arguments]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True, input=feed)
-    return done.stderr.splitlines()[-1] if done.stderr else ""
+    return done.stderr.splitlines()[-1]
 
 
-def test_a_hook_loads_nothing_that_a_turn_does_not_need(root: Path) -> None:
+@pytest.mark.parametrize("words", [["turn", "begin"], ["log", "--json"], ["status"], ["run", "-q", "--", "true"]])
+def test_an_ordinary_command_loads_nothing_for_screens_and_servers(root: Path, words: list[str]) -> None:
     snap(root, "init")
-    assert loaded(root, "turn", "begin", "-m", "Go", "--session", "s1", "-q") == ""
-    assert loaded(root, "turn", "touch", "--session=s1", "--json", "a") == ""
-    (root / "a").write_text("1")
-    assert loaded(root, "-C", ".", "turn", "end", "--session", "s1", "--json") == ""
-    assert loaded(root, "turn", "begin", "--json") == ""
-    assert loaded(root, "turn", "end", "--scan") == ""
-    assert loaded(root, "run", "-q", "--", "true") == ""
-    assert loaded(root, "run", "--json", "--", "true") == ""
+    assert not {"rich", "textual", "fastapi", "uvicorn", "mcp", "asyncio"} & set(loaded(root, *words).split(","))
 
 
 def test_an_agents_hook_loads_as_little(root: Path) -> None:
     def say(event: str, **fields: object) -> str:
         payload = {"session_id": "s1", "cwd": str(root), "hook_event_name": event, "prompt_id": "p1", **fields}
-        return loaded(root, "hook", "claude", feed=json.dumps(payload))
+        return ",".join(sorted(HEAVY & set(loaded(root, "hook", "claude", feed=json.dumps(payload)).split(","))))
 
     edit = {"tool_name": "Edit", "tool_input": {"file_path": str(root / "a")}}
     snap(root, "init")
@@ -225,44 +269,8 @@ def test_click_loads_only_the_command_that_is_asked_for(root: Path) -> None:
         "sys.stderr.write(' '.join(name for name in sys.modules if name.startswith('snapstore.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert "snapstore.cli.log" in done.stderr.split()
-    assert not {"snapstore.cli.run", "snapstore.cli.status"} & set(done.stderr.split())
-
-
-BOTH = [
-    ["log", "-n", "3", "--stat"],
-    ["-C", "x", "--json", "log", "--session=s", "-C", "y"],
-    ["run", "-m", "Go", "ls", "-l", "--", "x"],
-    ["run", "--", "ls", "--json"],
-    ["run", "--json", "--", "-x"],
-    ["turn", "--json", "touch", "a", "--after", "--", "-b", "--shell"],
-    ["turn", "end", "-m", "-", "--scan"],
-    ["diff", "1", "2", "--", "a", "--json"],
-    ["diff", "--", "--"],
-    ["--json", "git", "--json", "-C", "x", "--"],
-    ["init", "--max-file-size=1.5GiB", "--adopt", "--from", "o", "dir"],
-    ["show", "--", "-5"],
-]
-
-
-@pytest.mark.parametrize("arguments", BOTH, ids=" ".join)
-def test_both_parsers_understand_the_same(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    import snapstore.cli.app as app
-    from snapstore.cli.parser import parse
-
-    seen: list[object] = []
-
-    def remember(command: Command, levels: list[dict[str, object]], own: dict[str, object]) -> int:
-        shown = [{key: value for key, value in level.items() if value} for level in levels]
-        seen.append((command.name, [level for level in shown if level], own))
-        return 0
-
-    monkeypatch.setattr(app, "carry_out", remember)
-    small = parse(arguments)
-    assert small is not None
-    remember(*small)
-    assert app.run(arguments) == 0
-    assert seen[0] == seen[1]
+    assert "snapstore.cli.commands.log" in done.stderr.split()
+    assert not {"snapstore.cli.commands.run", "snapstore.cli.commands.status"} & set(done.stderr.split())
 
 
 # The walk-through

@@ -210,9 +210,9 @@ def test_a_system_error_is_told_without_a_traceback(root: Path, tmp_path: Path) 
 
 BROKEN = """
 import sys
-import snapstore.cli.status as status
-def broken(context): raise ZeroDivisionError("no \\x1b[31m such thing")
-status.COMMAND.function = broken
+from snapstore.cli.context import Context
+def broken(self): raise ZeroDivisionError("no \\x1b[31m such thing")
+Context.reading = broken
 from snapstore.cli import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import test_cli_docs
 from helpers import bit_by_bit, child, on_disk
 from test_cli import PROGRAM, assert_record, snap, snap_json
 from test_cli_display import COLOUR, HARMFUL, HOSTILE
@@ -408,26 +407,6 @@ def test_already_as_wanted_is_said_and_not_counted(told: Path) -> None:
     said = snap(told, "undo").stdout
     assert "  Files reverted: new.txt\n" in said
     assert "  Already as wanted: tests.py\n" in said
-
-
-BOTH = [
-    ["undo", "--merge", "2"],
-    ["undo", "2", "--merge=markers", "-y", "--ours", "a", "--ours=b"],
-    ["rewind", "3", "--exact"],
-    ["redo", "--all", "--json"],
-    ["restore", "3", "--force", "--", "a", "--merge"],
-    ["ops"],
-    ["ops", "-n", "3"],
-    ["ops", "--json"],
-    ["--json", "ops", "list", "-n", "0"],
-    ["ops", "--session=s", "undo", "7", "--merge"],
-    ["recover", "--back"],
-]
-
-
-@pytest.mark.parametrize("arguments", BOTH, ids=" ".join)
-def test_both_parsers_understand_the_same(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    test_cli_docs.test_both_parsers_understand_the_same(arguments, monkeypatch)
 
 
 # Previews.

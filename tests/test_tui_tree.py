@@ -728,7 +728,7 @@ def test_what_it_needs_is_said(root: Path) -> None:
         assert "needs a terminal" in snap(root, *words, status=2).stderr
         assert "`snapstore tree` prints" in snap(root, *words, status=2).stderr
     assert "tree --json" in snap(root, "tui", "--json", status=2).stdout
-    assert "'sepia' is none of auto, dark, light" in snap(root, "tui", "--look", "sepia", status=2).stderr
+    assert "'sepia' is not one of 'auto', 'dark', 'light'" in snap(root, "tui", "--look", "sepia", status=2).stderr
 
 
 def test_without_the_extra_it_says_what_to_install(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

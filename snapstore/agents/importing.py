@@ -10,7 +10,7 @@ import re
 from contextlib import contextmanager
 
 from snapstore.agents.remembering import conversation_fields
-from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe
+from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe, did_you_mean, similar
 from snapstore.timeline.conversation import AgentSession, Conversations
 from snapstore.timeline.documents import check_name, timestamp
 from snapstore.timeline.importing import REPLAYED, ImportedTurn, import_session, read_files
@@ -211,7 +211,8 @@ def importable(store: Store | None, cwd: str) -> list[dict[str, Any]]:
 def locate(transcript: str, agent: str | None, cwd: str) -> tuple[str, str, str | None]:
     """The file, its agent and, where one was asked for, the id of the session in it: from a path or a session's id."""
     if agent is not None and agent not in AGENTS:
-        raise Unknown(f"no reader for the transcripts of {agent[:80]!r}", f"Known are {', '.join(AGENTS)}.")
+        hint = did_you_mean(similar(agent, AGENTS), f"Known are {', '.join(AGENTS)}.")
+        raise Unknown(f"no reader for the transcripts of {agent[:80]!r}", hint)
     if os.path.exists(transcript):
         return transcript, agent or detect(transcript), None
     if os.sep in transcript or transcript.endswith((".jsonl", ".json", ".db")):

@@ -1,39 +1,29 @@
-"""The command line: one file a command, each a description (its options, its operands) and a function.
-
-`import click` costs three interpreter starts, and `turn` runs inside an agent's hooks, so a small parser reads the
-descriptions first. What it does not understand (a mistake, `--help`, a shell asking for completions) goes to click,
-which is built from the same descriptions and knows how to explain.
-"""
+"""The command line. `app` reads it with click; `commands` holds one file per command."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from gc import set_threshold  # the module's name is that of a command, which takes it once it is loaded
+from collections.abc import Sequence
 from io import TextIOWrapper
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 _SAID = "snapstore_said_in"
+_NOT_FOR_HOOKS = {"-h", "--help", "--debug"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script. Gives the exit status."""
-    set_threshold(100_000)  # a hook is over before there is garbage: looking for it was a tenth of its time
+    """Run the program and return its exit status. This is the console script."""
+    gc.set_threshold(100_000)  # a hook is over before there is garbage: looking for it was a tenth of its time
     _open_standard_streams()
     if argv is None:
         _speak_utf8()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if "_SNAPSTORE_COMPLETE" not in os.environ:
-        from snapstore.cli.parser import parse
+    # An agent's hook must not fail, whatever its words: it does not go through click, and does not import it.
+    if arguments[:1] == ["hook"] and not _NOT_FOR_HOOKS & set(arguments):
+        from snapstore.cli.hook import run_hook
 
-        request = parse(arguments)
-        if request is not None:
-            from snapstore.cli.context import carry_out
-
-            return carry_out(*request)
+        return run_hook(arguments[1:])
     from snapstore.cli.app import run
 
     return run(arguments)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from snapstore.cli.context import Context
 from snapstore.cli.output import DIM, GREEN, safe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.cli.context import Context
-    from snapstore.timeline.ops import Operation
-    from snapstore.timeline.session import Session
+from snapstore.timeline.changes import change_document
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.ops import Operation
+from snapstore.timeline.session import Session
 
 
 def tell(context: Context, session: Session, operation: Operation | None, text: str, *notes: str) -> int:
@@ -16,12 +15,9 @@ def tell(context: Context, session: Session, operation: Operation | None, text: 
     if context.json:
         from snapstore.records.base import dump
         from snapstore.records.branches import ChangeRecord
-        from snapstore.timeline.changes import change_document
 
         context.document(dump(ChangeRecord, change_document(session, operation, text, notes)))
         return 0
-    from snapstore.timeline.graph import Graph
-
     graph = Graph(session.store, session.name)
     out = context.out
     out.line(f"{out.paint('✓', GREEN)} {safe(text)}" if operation else safe(text))

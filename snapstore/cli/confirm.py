@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
+from snapstore.cli.context import Context
 from snapstore.cli.moved import rows
 from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
-from snapstore.timeline.plan import BOTH, CONVERSATION, REMOVE, WRITE
+from snapstore.timeline.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
+from snapstore.timeline.session import Session
 from snapstore.timeline.wording import deserves_a_look
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.cli.context import Context
     from snapstore.cli.moves import Move
-    from snapstore.timeline.plan import Plan
-    from snapstore.timeline.session import Session
 
 
 def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass, field
+from typing import Any
 
-from snapstore.cli.errors import guarded
 from snapstore.cli.output import DIM, Output, safe
+from snapstore.cli.paths import shell_word
+from snapstore.cli.progress import Progress
 from snapstore.errors import NoStore, Usage
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.options import Command
-    from snapstore.cli.parser import Values
-    from snapstore.cli.progress import Progress
-    from snapstore.timeline.session import Session
-    from snapstore.timeline.store import Store
+from snapstore.timeline.creation import if_moved
+from snapstore.timeline.documents import check_name
+from snapstore.timeline.places import home_folder
+from snapstore.timeline.session import Session
+from snapstore.timeline.store import DEFAULT_SESSION, Store
 
 
 class Context:
@@ -46,14 +44,9 @@ class Context:
         self.out.document(data)
 
     def store(self) -> Store:
-        from snapstore.timeline.store import Store
-
         try:
             return Store.open(".", say=self.say)
         except NoStore as error:
-            from snapstore.timeline.creation import if_moved
-            from snapstore.timeline.places import home_folder
-
             error.hint = f"{error.hint} {if_moved(home_folder(), '.')}".rstrip()
             raise
 
@@ -63,9 +56,6 @@ class Context:
 
     def recording(self, *, create: bool = False) -> Session:
         """The session a turn belongs to. With `create` its store is made when there is none."""
-        from snapstore.timeline.documents import check_name
-        from snapstore.timeline.store import DEFAULT_SESSION, Store
-
         name = check_name(self.session or DEFAULT_SESSION)
         if not create:
             return self.store().session(name)
@@ -75,30 +65,32 @@ class Context:
         return store.session(name)
 
     def progress(self, what: str) -> Progress:
-        from snapstore.cli.progress import Progress
-
         return Progress(what, self.err)
 
 
-def carry_out(command: Command, levels: list[Values], own: Values) -> int:
-    """Does what was asked for. Common options may stand at every level; the innermost wins, and folders add up."""
-    json = any(level.get("json") for level in levels)
-    debug = any(level.get("debug") for level in levels)
+@dataclass
+class CommonOptions:
+    """The options of every command, collected from all levels of the command line."""
 
-    def action() -> int:
-        folders = [folder for level in levels for folder in level.get("folder") or ()]
-        for folder in folders:
+    folders: list[str] = field(default_factory=list)
+    session: str | None = None
+    json: bool = False
+    debug: bool = False
+
+    def note(self, arguments: list[str]) -> None:
+        """Look for `--json` and `--debug` in a command line that could not be read: they decide how that is told."""
+        options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        self.json |= "--json" in options
+        self.debug |= "--debug" in options
+
+    def start(self) -> Context:
+        """Change to the folders that `-C` names, and return what a command works with."""
+        for folder in self.folders:
             _enter(folder)
-        sessions = [level["session"] for level in levels if level.get("session") is not None]
-        context = Context(json=json, debug=debug, session=sessions[-1] if sessions else None)
-        if folders:  # a command that is printed to be typed must act on the same project
-            from snapstore.cli.paths import shell_word
-
-            context.out.program = f"snapstore -C {shell_word(os.path.join(*folders))}"
-        context.quiet = bool(own.pop("quiet", False))
-        return command.function(context, **own)
-
-    return guarded(action, json=json, debug=debug)
+        context = Context(json=self.json, debug=self.debug, session=self.session)
+        if self.folders:  # a command that is printed to be typed must act on the same project
+            context.out.program = f"snapstore -C {shell_word(os.path.join(*self.folders))}"
+        return context
 
 
 def _enter(folder: str) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from traceback import format_exc
+from typing import TextIO
 
+from snapstore.cli.context import CommonOptions
 from snapstore.cli.output import DIM, RED, Output, Untold, safe, safe_lines, telling
 from snapstore.errors import Failed, Secret, SnapstoreError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TextIO
 
 BROKEN_PIPE, INTERRUPTED = 128 + 13, 128 + 2  # what a shell shows for SIGPIPE and SIGINT
 
@@ -20,15 +19,15 @@ class Unexpected(SnapstoreError):
     """A mistake of ours."""
 
 
-def guarded(action: Callable[[], int], *, json: bool = False, debug: bool = False) -> int:
-    """Does something for a person; whatever goes wrong is explained, and becomes the exit status."""
+def guarded(action: Callable[[], int], common: CommonOptions) -> int:
+    """Run an action and return its exit status. Whatever goes wrong is explained as the common options say."""
     try:
         status = action()
         with telling():
             sys.stdout.flush()
         return status
     except SnapstoreError as error:
-        return report(error, json=json, debug=debug)
+        return report(error, json=common.json, debug=common.debug)
     except KeyboardInterrupt:
         silence()
         try:
@@ -41,12 +40,12 @@ def guarded(action: Callable[[], int], *, json: bool = False, debug: bool = Fals
         return BROKEN_PIPE
     except OSError as error:
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
-        if not json:
+        if not common.json:
             silence()  # perhaps it was standard output that failed, and would once more at exit
-        return report(Failed(f"{error.strerror or error}{where}"), json=json, debug=debug)
+        return report(Failed(f"{error.strerror or error}{where}"), json=common.json, debug=common.debug)
     except Exception as error:
         text = str(error).strip() or "no more is known"
-        return report(Unexpected(f"unexpected: {type(error).__name__}: {text}"), json=json, debug=debug)
+        return report(Unexpected(f"unexpected: {type(error).__name__}: {text}"), json=common.json, debug=common.debug)
 
 
 def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) -> int:
@@ -54,8 +53,6 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
     err = Output(sys.stderr)
     try:
         if debug:
-            from traceback import format_exc
-
             for line in safe_lines(format_exc()):
                 err.line(line, DIM)
         if json and not isinstance(error, Untold) and _answered(error):

@@ -2,33 +2,29 @@
 
 It never disturbs the agent: status 0 whatever happens, nothing on standard output but what the agent's rules ask for,
 errors to the log. A status of 2 would block the agent, and any text could end up in its context.
+
+What could fail to load is imported inside functions, where every exception is caught and logged.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+import time
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 
-from snapstore.cli.options import Command, Operand
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from snapstore.agents.events import Event
-    from snapstore.cli.context import Context
+from snapstore.agents import AGENTS, ANSWERS
+from snapstore.agents.events import Event
+from snapstore.errors import Corrupt, SnapstoreError, Unknown
 
 _LARGEST = 64 << 20  # bytes of a payload: a tool's answer may be long
 _PATIENCE = "8"  # seconds that an agent waits for a store in use: it is held for milliseconds, or by one that hangs
 
 
-def hook(context: Context, *, words: tuple[str, ...]) -> int:
-    if words[:1] in (("-h",), ("--help",)):
-        from snapstore.cli.app import help_of
-
-        context.out.line(help_of(COMMAND))
-        return 0
-    import os
-
+def run_hook(words: Sequence[str]) -> int:
+    """Handle what an agent's hook sends, and return 0. With `--debug` errors are raised."""
     os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
     agent = words[0] if words else ""
     told: list[str] = []
@@ -44,8 +40,6 @@ def hook(context: Context, *, words: tuple[str, ...]) -> int:
 
 def _say(answer: str) -> None:
     """Past the buffers: what cannot be written, because nobody listens or a disk is full, is not said."""
-    import os
-
     if answer and sys.stdout is not None:  # closed, its number may be another file's by now
         try:
             os.write(sys.stdout.fileno(), f"{answer}\n".encode())
@@ -54,22 +48,12 @@ def _say(answer: str) -> None:
 
 
 def _answer(agent: str, told: str) -> str:
-    from snapstore.agents import ANSWERS
-
     if not told:
         return ANSWERS.get(agent, "")
-    import json
-
     return json.dumps({"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": told}})
 
 
 def _events(agent: str) -> Iterator[Event]:
-    import os
-    from importlib import import_module
-
-    from snapstore.agents import AGENTS
-    from snapstore.errors import Corrupt, Unknown
-
     if agent not in (*AGENTS, "shell"):
         raise Unknown(f"no hooks are known for {agent[:80]!r}", f"Known are {', '.join(AGENTS)}.")
     adapter = import_module(f"snapstore.agents.{agent}")
@@ -80,8 +64,6 @@ def _events(agent: str) -> Iterator[Event]:
         words = data.decode("utf-8", "surrogateescape").split("\0")[:-1]
         yield from adapter.events(words)
         return
-    import json
-
     try:
         payload = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -93,7 +75,6 @@ def _events(agent: str) -> Iterator[Event]:
 
 def _handled(event: Event) -> str:
     from snapstore.agents.turns import handle
-    from snapstore.errors import SnapstoreError
 
     _mark(event.agent)
     try:
@@ -105,8 +86,6 @@ def _handled(event: Event) -> str:
 
 def _mark(agent: str) -> None:
     """When the agent's hooks last fired: the age of a file. Only shown, so it is not synced."""
-    import os
-
     from snapstore.timeline.places import home_folder
 
     folder = f"{home_folder()}/fired"
@@ -120,9 +99,6 @@ def _mark(agent: str) -> None:
 
 def _note(agent: str, error: BaseException) -> None:
     """Where no store could be opened, there is a log for all of them."""
-    import time
-
-    from snapstore.errors import SnapstoreError
     from snapstore.timeline import logbook
     from snapstore.timeline.places import home_folder
 
@@ -131,12 +107,3 @@ def _note(agent: str, error: BaseException) -> None:
         logbook.note(f"{home_folder()}/log", f"hook {agent}: {text}", time.time())
     except SnapstoreError:
         pass  # not even a home
-
-
-COMMAND = Command(
-    "hook",
-    hook,
-    "Take what an agent's hooks send. `snapstore connect` sets them up.",
-    operands=(Operand("words", "AGENT", many=True),),
-    raw=True,
-)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
+from snapstore.agents.forking import way_on
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
+from snapstore.errors import SnapstoreError
 from snapstore.timeline import wording
-from snapstore.timeline.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE
+from snapstore.timeline.move import Moved
+from snapstore.timeline.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan
+from snapstore.timeline.session import Session
 from snapstore.timeline.wording import (
     IRREPLACEABLE,
     SETTLED,
@@ -21,16 +27,8 @@ from snapstore.timeline.wording import (
     subject,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
     from snapstore.cli.moves import Move
-    from snapstore.errors import SnapstoreError
-    from snapstore.timeline.move import Moved
-    from snapstore.timeline.plan import PathMove, Plan
-    from snapstore.timeline.session import Session
 
 
 def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
@@ -60,8 +58,6 @@ def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
 
 def _way_on(out: Output, session: Session, done: Moved) -> None:
     """What the move means for the agent's conversation, which remembers what was undone."""
-    from snapstore.agents.forking import way_on
-
     other = "" if session.store.active_session() == session.name else f" --session {session.name}"
     notices, forks, resume = way_on(session)
     for notice in notices:

@@ -1,73 +1,27 @@
-"""What all moves have in common: their options, and the way from a plan to its end.
+"""What all moves have in common: the way from a plan to its end.
 
 Plan, show or ask, move, tell. A command adds its operand, and how it makes its plan.
 """
 
 from __future__ import annotations
 
-from snapstore.cli.options import Option
-from snapstore.cli.output import UNWRITTEN, files_text
+from collections.abc import Callable
+from typing import Any
+
+from snapstore.agents.closing import close_interrupted
+from snapstore.cli import moved
+from snapstore.cli.confirm import agreed
+from snapstore.cli.context import Context
+from snapstore.cli.output import UNWRITTEN, Output, files_text
 from snapstore.cli.paths import below, shell_word
 from snapstore.errors import Failed, SnapstoreError, Usage
-from snapstore.timeline.wording import count as count
-from snapstore.timeline.wording import count_or_duration as count_or_duration
+from snapstore.timeline.move import Moved
+from snapstore.timeline.plan import BOTH, CONVERSATION, FILES, Plan, Policy
+from snapstore.timeline.session import Session
+from snapstore.timeline.store import failed
 from snapstore.timeline.wording import turns_text as turns_text
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from snapstore.cli.context import Context
-    from snapstore.cli.output import Output
-    from snapstore.timeline.move import Moved
-    from snapstore.timeline.plan import Plan, Policy
-    from snapstore.timeline.session import Session
-
-    MakePlan = Callable[[Session, dict[str, Any]], Plan]
-
-
-def _merge(text: str) -> str:
-    if text not in ("merge", "markers"):
-        raise ValueError(f"{text!r} is no way to merge; say --merge or --merge=markers")
-    return text
-
-
-OPTIONS = (
-    Option("preview", "--preview", "Show what would happen, and change nothing."),
-    Option("yes", "-y --yes", "Do not ask."),
-    Option(
-        "merge",
-        "--merge",
-        "Merge files that changed since with what is wanted; refused where both changed the same lines, unless those "
-        "shall stand between markers.",
-        metavar="[=markers]",
-        convert=_merge,
-        bare="merge",
-    ),
-    Option("force", "--force", "Overwrite files that changed since. They are saved first."),
-    Option("skip", "--skip", "Leave files that changed since as they are."),
-    Option(
-        "ours", "--ours", "If this file changed since, leave it as it is.", metavar="PATH", many=True, complete="file"
-    ),
-    Option(
-        "theirs",
-        "--theirs",
-        "If this file changed since, overwrite it. It is saved first.",
-        metavar="PATH",
-        many=True,
-        complete="file",
-    ),
-    Option("cancel", "--cancel", "Close a turn that is still open first, as interrupted."),
-)
-SCOPES = (
-    Option("files_only", "--files-only", "Move the files, and stay where you are in the conversation."),
-    Option("conversation_only", "--conversation-only", "Move in the conversation, and leave all files as they are."),
-)
-EXACT = Option(
-    "exact", "--exact", "The whole tree as it was, edits by other hands included. What is lost is saved first."
-)
-TRAVEL = (*OPTIONS, *SCOPES, EXACT)
+MakePlan = Callable[[Session, dict[str, Any]], Plan]
 
 _REPEATED = ("exact", "files_only", "conversation_only")
 
@@ -151,11 +105,8 @@ def _close_open_turn(context: Context, session: Session, move: Move) -> None:
     """Where the user wants it, or where nobody works on it any more."""
     if move.cancel:
         session.close_open_turn()
-    elif session.store.open_turn(session.name) is not None:
-        from snapstore.agents.closing import close_interrupted
-
-        if close_interrupted(session):
-            context.say(f"closed the interrupted turn of session {session.name}")
+    elif session.store.open_turn(session.name) is not None and close_interrupted(session):
+        context.say(f"closed the interrupted turn of session {session.name}")
 
 
 def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
@@ -164,16 +115,12 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
         if context.json:
             _document(context, document)
         else:
-            from snapstore.cli import moved
-
             moved.would(context.out, session, move, plan)
         return 0
-    if not plan.conflicts and not plan.nothing_to_do and not move.yes and not context.json:
-        from snapstore.cli.confirm import agreed
-
-        if not agreed(context, session, move, plan):
-            context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
-            return 1
+    asking = not plan.conflicts and not plan.nothing_to_do and not move.yes and not context.json
+    if asking and not agreed(context, session, move, plan):
+        context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
+        return 1
     done = session.move(plan)
     move.over = move.then is None
     then = _follow(session, move, done)
@@ -181,8 +128,6 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
     if context.json:
         _document(context, done.as_json() | (then.as_json() if then is not None else {}))
     else:
-        from snapstore.cli import moved
-
         moved.tell(context.out, session, move, done)
         if then is not None:
             then.tell(context.out)
@@ -220,8 +165,6 @@ class Then:
 
 def _failed(context: Context, move: Move, error: SnapstoreError | OSError) -> int:
     if isinstance(error, OSError):
-        from snapstore.timeline.store import failed
-
         if isinstance(error, BrokenPipeError):
             raise error
         error = failed(error)
@@ -230,8 +173,6 @@ def _failed(context: Context, move: Move, error: SnapstoreError | OSError) -> in
     conflicts = error.details.get("conflicts")
     if not isinstance(conflicts, list) or not conflicts or context.json or context.debug:
         raise error
-    from snapstore.cli import moved
-
     moved.refuse(context.err, move, error, conflicts)
     return error.status
 
@@ -253,8 +194,6 @@ def _default(options: dict[str, Any]) -> str:
 
 
 def _how(session: Session, options: dict[str, Any], default: str) -> dict[str, Any]:
-    from snapstore.timeline.plan import BOTH, CONVERSATION, FILES, Policy
-
     ours, theirs = ([below(session.store.root, path) for path in options[side]] for side in ("ours", "theirs"))
     for path in set(ours) & set(theirs):
         raise Usage(f"both --ours and --theirs name {path.decode('utf-8', 'replace')!r}", "Choose one of them.")

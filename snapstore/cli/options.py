@@ -1,200 +1,257 @@
-"""How a command is described: once, for the small parser, for click and for the completion of shells."""
+"""Options and command classes that several commands share."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
-    Function = Callable[..., int]
-    Convert = Callable[[str], Any]
+import click
+from click.core import ParameterSource
 
+from snapstore.cli.context import CommonOptions
+from snapstore.cli.param_types import FILE, FOLDER, ROWS, SESSION
 
-class Option:
-    """`--agent NAME`, or without a metavar a flag. `convert` raises ValueError with a sentence for people. With `bare`
-    the value may be left out, and comes after `=` only: `--merge` is what `bare` says, `--merge=markers` another."""
-
-    __slots__ = ("bare", "complete", "convert", "flags", "help", "many", "metavar", "name")
-
-    def __init__(
-        self,
-        name: str,
-        flags: str,
-        help: str,
-        *,
-        metavar: str = "",
-        convert: Convert = str,
-        many: bool = False,
-        complete: str = "",
-        bare: str = "",
-    ) -> None:
-        self.name = name
-        self.flags = tuple(flags.split())
-        self.help = help
-        self.metavar = metavar
-        self.convert = convert
-        self.many = many
-        self.complete = complete
-        self.bare = bare
+Callback = Callable[..., Any]
 
 
-class Operand:
-    """A word that is not an option. `many` takes all that is left; `dashed` only what comes after `--`."""
-
-    __slots__ = ("choices", "complete", "dashed", "many", "metavar", "name", "required")
-
-    def __init__(
-        self,
-        name: str,
-        metavar: str,
-        *,
-        required: bool = False,
-        many: bool = False,
-        dashed: bool = False,
-        choices: tuple[str, ...] = (),
-        complete: str = "",
-    ) -> None:
-        self.name = name
-        self.metavar = metavar
-        self.required = required
-        self.many = many
-        self.dashed = dashed
-        self.choices = choices
-        self.complete = complete
+# Options of every command.
 
 
-class Command:
-    """What a command is called, takes and does. With `verbatim` its operands end its options (`run`); with `raw` it
-    has no options at all and gets every word as it came (`git`)."""
-
-    __slots__ = ("function", "help", "name", "operands", "options", "raw", "verbatim")
-
-    def __init__(
-        self,
-        name: str,
-        function: Function,
-        help: str,
-        *,
-        options: tuple[Option, ...] = (),
-        operands: tuple[Operand, ...] = (),
-        verbatim: bool = False,
-        raw: bool = False,
-    ) -> None:
-        self.name = name
-        self.function = function
-        self.help = help
-        self.options = options
-        self.operands = operands
-        self.verbatim = verbatim
-        self.raw = raw
+def _remember_folders(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
+    ctx.ensure_object(CommonOptions).folders.extend(value)
 
 
-class Family:
-    """Commands below one word: `turn begin`, `turn end`. The word alone is the `default` one of them: `ops` is
-    `ops list`."""
+def _remember_session(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.ensure_object(CommonOptions).session = value
 
-    __slots__ = ("commands", "default", "help", "name")
 
-    def __init__(self, name: str, help: str, commands: tuple[Command, ...], *, default: str = "") -> None:
-        self.name = name
-        self.help = help
-        self.commands: Mapping[str, Command] = {command.name: command for command in commands}
+def _remember_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.ensure_object(CommonOptions).json |= value
+
+
+def _remember_debug(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.ensure_object(CommonOptions).debug |= value
+
+
+_COMMON = (
+    click.option(
+        "-C",
+        "folder",
+        metavar="DIR",
+        type=FOLDER,
+        multiple=True,
+        expose_value=False,
+        callback=_remember_folders,
+        help="Work as if started in this folder.",
+    ),
+    click.option(
+        "--session",
+        metavar="NAME",
+        type=SESSION,
+        expose_value=False,
+        callback=_remember_session,
+        help="Which session: else $SNAPSTORE_SESSION, else `shell` to record, and the last active one to read.",
+    ),
+    click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_json,
+        help="Print one JSON document, and nothing else, on standard output.",
+    ),
+    click.option(
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_debug,
+        help="Show where in the program an error happened.",
+    ),
+)
+
+
+def level_options(function: Callback) -> Callback:
+    """Add the common options to a group.
+
+    They may stand before and after every command word. All levels write into one `CommonOptions`: folders add up, and
+    the innermost session wins.
+    """
+    return _decorated(function, _COMMON)
+
+
+def with_context(function: Callable[..., int]) -> Callback:
+    """Call a command's function with a `Context` made from the common options."""
+
+    @wraps(function)
+    def call(*, quiet: bool = False, **values: Any) -> int:
+        context = click.get_current_context().ensure_object(CommonOptions).start()
+        context.quiet = quiet
+        return function(context, **values)
+
+    return call
+
+
+def common_options(function: Callable[..., int]) -> Callback:
+    """Add the common options to a command, and call its function with a `Context` made from them."""
+    return level_options(with_context(function))
+
+
+# Options of some commands.
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing when all went well.")
+agent_option = click.option("--agent", metavar="NAME", help="Who does the turn: the author of its commit.")
+ascii_option = click.option("--ascii", is_flag=True, help="Draw with plain characters only.")
+rows_option = click.option(
+    "-n",
+    "number",
+    metavar="N",
+    type=ROWS,
+    help="Rows to show; 0 for all. Without it all, or on a terminal what fits.",
+)
+
+
+class _OptionalValue(click.Option):
+    """An option whose value may be left out, shown as `--merge[=markers]`."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return record and (record[0].replace(" [=", "[="), record[1])
+
+
+_MOVE = (
+    click.option("--preview", is_flag=True, help="Show what would happen, and change nothing."),
+    click.option("-y", "--yes", is_flag=True, help="Do not ask."),
+    click.option(
+        "--merge",
+        cls=_OptionalValue,
+        metavar="[=markers]",
+        is_flag=False,
+        flag_value="merge",
+        type=click.Choice(("merge", "markers")),
+        help="Merge files that changed since with what is wanted; refused where both changed the same lines, unless "
+        "those shall stand between markers.",
+    ),
+    click.option("--force", is_flag=True, help="Overwrite files that changed since. They are saved first."),
+    click.option("--skip", is_flag=True, help="Leave files that changed since as they are."),
+    click.option(
+        "--ours", metavar="PATH", type=FILE, multiple=True, help="If this file changed since, leave it as it is."
+    ),
+    click.option(
+        "--theirs",
+        metavar="PATH",
+        type=FILE,
+        multiple=True,
+        help="If this file changed since, overwrite it. It is saved first.",
+    ),
+    click.option("--cancel", is_flag=True, help="Close a turn that is still open first, as interrupted."),
+)
+_TRAVEL = (
+    *_MOVE,
+    click.option("--files-only", is_flag=True, help="Move the files, and stay where you are in the conversation."),
+    click.option(
+        "--conversation-only", is_flag=True, help="Move in the conversation, and leave all files as they are."
+    ),
+    click.option(
+        "--exact",
+        is_flag=True,
+        help="The whole tree as it was, edits by other hands included. What is lost is saved first.",
+    ),
+)
+
+
+def move_options(function: Callback) -> Callback:
+    """Add the options of every move. The command's class must be `MoveCommand`."""
+    return _decorated(function, _MOVE)
+
+
+def travel_options(function: Callback) -> Callback:
+    """Add the options of a move to another turn. The command's class must be `MoveCommand`."""
+    return _decorated(function, _TRAVEL)
+
+
+def _decorated(function: Callback, options: tuple[Callable[[Callback], Callback], ...]) -> Callback:
+    for option in reversed(options):  # click lists the option that was added last first
+        function = option(function)
+    return function
+
+
+# Commands whose words click alone would read differently.
+
+
+class MoveCommand(click.Command):
+    """A move. `--merge` takes a value after `=` only, so that `undo --merge 2` undoes two turns."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        options = ["--merge=merge" if arg == "--merge" else arg for arg in args[:end]]
+        return super().parse_args(ctx, [*options, *args[end:]])
+
+
+class PathsCommand(MoveCommand):
+    """A command whose last argument is paths after `--`. click does not tell where `--` stood."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        rest = super().parse_args(ctx, args[:end])
+        *others, paths = [param.name for param in self.params if isinstance(param, click.Argument)]
+        if ctx.resilient_parsing:  # for completion: after `--` only paths can follow
+            for name in others if end < len(args) else ():
+                ctx.set_parameter_source(name, ParameterSource.COMMANDLINE)
+            return rest
+        if ctx.params[paths]:
+            words = " ".join(ctx.params[paths])
+            raise click.UsageError(f"Too many words ({words}): paths come after `--`.", ctx)
+        ctx.params[paths] = tuple(args[end + 1 :])
+        return rest
+
+
+class RawCommand(click.Command):
+    """A command without options. Its only argument takes every word as it came."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.params[self.params[0].name] = tuple(args)
+        return []
+
+
+class CommandGroup(click.Group):
+    """Commands below one word, listed in the order of their definition.
+
+    The word alone, or followed by options only, is the `default` command: `ops` is `ops list`.
+    """
+
+    def __init__(self, *args: Any, default: str = "", **attributes: Any) -> None:
+        super().__init__(*args, **{"subcommand_metavar": "COMMAND …", "no_args_is_help": False, **attributes})
         self.default = default
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
 
-FOLDER = Option("folder", "-C", "Work as if started in this folder.", metavar="DIR", many=True, complete="folder")
-SESSION = Option(
-    "session",
-    "--session",
-    "Which session: else $SNAPSTORE_SESSION, else `shell` to record, and the last active one to read.",
-    metavar="NAME",
-    complete="session",
-)
-JSON = Option("json", "--json", "Print one JSON document, and nothing else, on standard output.")
-DEBUG = Option("debug", "--debug", "Show where in the program an error happened.")
-COMMON = (FOLDER, SESSION, JSON, DEBUG)
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name similar commands where there is none of that name; also those that are not loaded yet."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise click.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx)
+        return super().resolve_command(ctx, args)
 
-QUIET = Option("quiet", "-q --quiet", "Say nothing when all went well.")
-AGENT = Option("agent", "--agent", "Who does the turn: the author of its commit.", metavar="NAME")
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self.default and not ctx.resilient_parsing and self._means_default(ctx, args):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
 
-
-def _rows(text: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise ValueError(f"{text!r} is not a number of rows")
-    return int(text)
-
-
-ROWS = Option(
-    "number",
-    "-n",
-    "Rows to show; 0 for all. Without it all, or on a terminal what fits.",
-    metavar="N",
-    convert=_rows,
-)
-
-# Where each command is described. They are loaded one at a time: a hook pays for its own only.
-PLACES = {
-    "init": "snapstore.cli.init",
-    "connect": "snapstore.cli.connect",
-    "disconnect": "snapstore.cli.disconnect",
-    "status": "snapstore.cli.status",
-    "run": "snapstore.cli.run",
-    "turn": "snapstore.cli.turn",
-    "sessions": "snapstore.cli.sessions",
-    "log": "snapstore.cli.log",
-    "show": "snapstore.cli.show",
-    "diff": "snapstore.cli.diff",
-    "tree": "snapstore.cli.tree",
-    "undolist": "snapstore.cli.undolist",
-    "undo": "snapstore.cli.undo",
-    "redo": "snapstore.cli.redo",
-    "fork": "snapstore.cli.fork",
-    "goto": "snapstore.cli.goto",
-    "earlier": "snapstore.cli.earlier",
-    "later": "snapstore.cli.later",
-    "switch": "snapstore.cli.switch",
-    "revert": "snapstore.cli.revert",
-    "apply": "snapstore.cli.apply",
-    "restore": "snapstore.cli.restore",
-    "branches": "snapstore.cli.branches",
-    "branch": "snapstore.cli.branch",
-    "compare": "snapstore.cli.compare",
-    "checkpoint": "snapstore.cli.checkpoint",
-    "checkpoints": "snapstore.cli.checkpoints",
-    "ops": "snapstore.cli.ops",
-    "recover": "snapstore.cli.recover",
-    "check": "snapstore.cli.check",
-    "config": "snapstore.cli.config",
-    "du": "snapstore.cli.du",
-    "stats": "snapstore.cli.stats",
-    "gc": "snapstore.cli.gc",
-    "prune": "snapstore.cli.prune",
-    "forget": "snapstore.cli.forget",
-    "remote": "snapstore.cli.remote",
-    "push": "snapstore.cli.push",
-    "pull": "snapstore.cli.pull",
-    "clone": "snapstore.cli.clone",
-    "export": "snapstore.cli.export",
-    "import": "snapstore.cli.import_",
-    "shell-init": "snapstore.cli.shell_init",
-    "mcp": "snapstore.cli.mcp",
-    "hook": "snapstore.cli.hook",
-    "daemon": "snapstore.cli.daemon",
-    "git": "snapstore.cli.git",
-    "completion": "snapstore.cli.completion",
-    "tui": "snapstore.cli.tui",
-    "ui": "snapstore.cli.ui",
-}
-
-ALIASES = {"rewind": "goto"}
-
-
-def load(name: str) -> Command | Family | None:
-    name = ALIASES.get(name, name)
-    if name not in PLACES:
-        return None
-    from importlib import import_module
-
-    described: Command | Family = import_module(PLACES[name]).COMMAND
-    return described
+    def _means_default(self, ctx: click.Context, args: list[str]) -> bool:
+        """Whether no word of a command follows the options of this level."""
+        if set(ctx.help_option_names) & set(args):
+            return False
+        takes_value = {flag: not getattr(param, "is_flag", False) for param in self.params for flag in param.opts}
+        words = iter(args)
+        for word in words:
+            if not word.startswith("-"):
+                return False
+            flag, value = (word.partition("=")[::2]) if word.startswith("--") else (word[:2], word[2:])
+            if flag not in takes_value:  # an option of the default command, or a mistake that it will report
+                return True
+            if takes_value[flag] and not value:
+                next(words, None)
+        return True

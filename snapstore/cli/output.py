@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from snapstore.errors import Failed
+from snapstore.timeline.nodes import FileChange
 from snapstore.timeline.text import ago as ago
 from snapstore.timeline.text import date_text as date_text
 from snapstore.timeline.text import duration_text as duration_text
@@ -22,13 +25,6 @@ from snapstore.timeline.text import safe_lines as safe_lines
 from snapstore.timeline.text import seconds_of as seconds_of
 from snapstore.timeline.text import shorten as shorten
 from snapstore.timeline.text import size_text as size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any, TextIO
-
-    from snapstore.timeline.nodes import FileChange
 
 DIM, RED, GREEN, YELLOW, CYAN, BOLD = "2", "31", "32", "33", "36", "1"
 LISTED = 12  # paths named before "… and N more"
@@ -96,18 +92,15 @@ class Output:
         return size.columns, size.lines
 
 
-class telling:
-    """Around every write to a stream: that it cannot be written says nothing of what was done.
-
-    By hand, because importing contextlib takes a quarter of an interpreter's start, and a hook that has nothing to do
-    would not need it otherwise."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, at: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise Untold(f"{UNWRITTEN}{error.strerror or error}") from error
+@contextmanager
+def telling() -> Iterator[None]:
+    """Around every write to a stream: that it cannot be written says nothing of what was done."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Untold(f"{UNWRITTEN}{error.strerror or error}") from error
 
 
 def _can_show(stream: TextIO) -> bool:
@@ -116,14 +109,6 @@ def _can_show(stream: TextIO) -> bool:
     except (UnicodeError, LookupError, AttributeError):
         return False
     return True
-
-
-def stdout() -> Output:
-    return Output(sys.stdout)
-
-
-def stderr() -> Output:
-    return Output(sys.stderr)
 
 
 def file_rows(out: Output, changes: Sequence[FileChange], indent: str, limit: int | None = None) -> Iterable[str]:

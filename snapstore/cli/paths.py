@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Unsafe, Usage
+from snapstore.git.commits import quote
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-")
 
@@ -41,6 +42,4 @@ def shell_word(text: str | bytes) -> str:
     shown = os.fsdecode(data)
     if shown.isprintable():
         return "'" + shown.replace("'", "'\\''") + "'"
-    from snapstore.git.commits import quote
-
     return "$'" + quote(data)[1:-1].replace('\\"', '"').replace("'", "\\'") + "'"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.cli.output import Output
+from snapstore.cli.output import Output
 
 PATIENCE = 1.0
 
@@ -31,6 +28,7 @@ class Progress:
         self._bar.update(self._task, completed=number)
 
     def _show(self) -> None:
+        # Most commands show no bar, and rich takes longer to load than the whole command does.
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from getpass import getpass
 
-from snapstore.cli.output import BOLD, DIM, YELLOW, safe
+from snapstore.cli.context import Context
+from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
 from snapstore.share.naming import split
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from snapstore.cli.context import Context
-    from snapstore.cli.output import Output
-    from snapstore.share.pull import Pulled
-    from snapstore.share.push import Pushed
+from snapstore.share.pull import Pulled
+from snapstore.share.push import Pushed
 
 PATIENCE = 1.0
 LISTED = 12
@@ -54,8 +50,6 @@ def asking(context: Context) -> Callable[[str, bool], str | None] | None:
         return None
 
     def ask(what: str, secret: bool) -> str | None:
-        from getpass import getpass
-
         try:
             if secret:
                 return getpass(f"{safe(what)}: ")

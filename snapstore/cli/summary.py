@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from snapstore.cli.output import DIM, YELLOW, Output, files_text, path_text, safe
+from snapstore.timeline.nodes import Node
 from snapstore.timeline.unrecorded import beside
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.nodes import Node
 
 NAMED = 3  # files named in the line itself
 LISTED = 20

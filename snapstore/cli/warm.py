@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from snapstore.agents import AGENTS
-from snapstore.cli.options import PLACES
 from snapstore.errors import SnapstoreError
 from snapstore.timeline.store import Store
 
@@ -23,10 +22,13 @@ def is_wanted() -> bool:
 
 def load() -> None:
     """Import every command, every agent and what they need."""
-    for name, place in PLACES.items():
+    # Only here: a hook that asks `is_wanted` does not load click.
+    from snapstore.cli.app import command_modules
+
+    for name, place in command_modules().items():
         if name not in _WITH_A_SCREEN:
             import_module(place)
     for agent in (*AGENTS, "shell"):
         import_module(f"snapstore.agents.{agent}")
-    for module in ("cli.app", "agents.turns", "timeline.history", "timeline.step"):
+    for module in ("cli.hook", "agents.turns", "timeline.history", "timeline.step"):
         import_module(f"snapstore.{module}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from snapstore.errors import Unknown, Unsafe, Usage
+from snapstore.errors import Unknown, Unsafe, Usage, did_you_mean, similar
 from snapstore.git.transports.urls import is_token, shown
 from snapstore.timeline import logbook
 from snapstore.timeline.documents import check_name, encode
@@ -117,8 +117,9 @@ class Remotes:
         raise self._unknown(name)
 
     def _unknown(self, name: str) -> Unknown:
-        names = ", ".join(remote.name for remote in self.list()) or "none"
-        return Unknown(f"there is no remote {name!r}", f"Remotes here: {names}.", remote=name)
+        known = [remote.name for remote in self.list()]
+        hint = did_you_mean(similar(name, known), f"Remotes here: {', '.join(known) or 'none'}.")
+        return Unknown(f"there is no remote {name!r}", hint, remote=name)
 
     def _write(self, remotes: Any, what: str) -> None:
         document = _Document(remotes={one.name: {"url": one.url, "auto": one.auto} for one in remotes})

@@ -9,7 +9,7 @@ An address is only ever compared with what there is: none becomes a path, the na
 
 from __future__ import annotations
 
-from snapstore.errors import Unknown
+from snapstore.errors import Unknown, did_you_mean, similar
 from snapstore.timeline.graph import Graph
 
 TYPE_CHECKING = False
@@ -203,16 +203,12 @@ def _no_turn(graph: Graph, tip: bytes, number: int, address: str, where: str = "
 
 
 def _nearest(graph: Graph, address: str) -> str:
-    """Names that may have been meant. Compared in full only where they are short enough to be names at all."""
+    """Names that may have been meant, else the forms that an address can have."""
     names = [*graph.branches, *graph.archived, *graph.checkpoints]
     names += [f"{session}/" for session in graph.store.sessions() if session != graph.session]
-    if len(address) <= 60 and len(names) <= 2000:
-        from difflib import get_close_matches
-
-        close = get_close_matches(address.partition(":")[0], names, n=3, cutoff=0.5)
-        if close:
-            return f"Did you mean {' or '.join(f'`{name}`' for name in close)}?"
-    return "`snapstore tree` shows turns, branches and checkpoints; a turn is `5`, `#12`, `branch:5`, `@` or a hash."
+    close = similar(address.partition(":")[0], names) if len(address) <= 60 else []
+    forms = "`snapstore tree` shows turns, branches and checkpoints; a turn is `5`, `#12`, `branch:5`, `@` or a hash."
+    return did_you_mean(close, "" if close else forms).rstrip()
 
 
 def _short(text: str) -> str:

@@ -6,7 +6,7 @@ them back. Nothing becomes unreachable: what is deleted moves to `refs/snapstore
 
 from __future__ import annotations
 
-from snapstore.errors import Conflict, Unknown, Unsafe, Usage
+from snapstore.errors import Conflict, Unknown, Unsafe, Usage, did_you_mean, similar
 from snapstore.timeline.branch import ARCHIVED, CURRENT, LISTED, Branch
 from snapstore.timeline.documents import SessionState, check_name, encode, reads_as_address, timestamp
 from snapstore.timeline.graph import Graph
@@ -187,7 +187,8 @@ class Branches:
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
             if self._refs.read(self._place("tags", name)) is None:
                 names = ", ".join(graph.checkpoints) or "none"
-                raise Unknown(f"there is no checkpoint {name!r}", f"Checkpoints here: {names}.", checkpoint=name)
+                hint = did_you_mean(similar(name, graph.checkpoints), f"Checkpoints here: {names}.")
+                raise Unknown(f"there is no checkpoint {name!r}", hint, checkpoint=name)
             self._not_foreign(graph, self._place("tags", name), f"checkpoint {name}", "deleted")
             return f"delete of checkpoint {name}", [(self._place("tags", name), self._deleted_checkpoint(number, name))]
 
@@ -290,8 +291,9 @@ class Branches:
         if name in graph.archived:
             return self._place("snapstore/archive", name)
         check_name(name, "branch")
-        names = ", ".join([*graph.branches, *graph.archived][:10]) or "none"
-        raise Unknown(f"there is no branch {name!r}", f"Branches here: {names}.", branch=name)
+        known = [*graph.branches, *graph.archived]
+        hint = did_you_mean(similar(name, known), f"Branches here: {', '.join(known[:10]) or 'none'}.")
+        raise Unknown(f"there is no branch {name!r}", hint, branch=name)
 
     def _own(self, graph: Graph, name: str, what: str) -> str:
         """The ref of a branch of ours: those of other machines are only read."""

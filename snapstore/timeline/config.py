@@ -13,7 +13,7 @@ import os
 import re
 import stat
 
-from snapstore.errors import Failed, Unknown, Usage
+from snapstore.errors import Failed, Unknown, Usage, similar
 from snapstore.records.settings import BY_NAME, SETTINGS, shown
 from snapstore.worktree import durable
 
@@ -196,9 +196,7 @@ def known(key: str) -> str:
 
 
 def nearest(key: str) -> str:
-    from difflib import get_close_matches
-
-    found = get_close_matches(key.lower().replace("-", "_"), BY_NAME, n=1, cutoff=0.5)
+    found = similar(key.lower().replace("-", "_"), BY_NAME)
     return f"Did you mean {found[0]}?" if found else f"There are {', '.join(BY_NAME)}."
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from snapstore.errors import Corrupt, Unknown
+from snapstore.errors import Corrupt, Unknown, did_you_mean, similar
 from snapstore.git.objects import COMMIT
 from snapstore.timeline.commitcache import MANY, CommitCache, row_of
 from snapstore.timeline.recorder import MAIN
@@ -73,7 +73,9 @@ class Graph:
         if cursor is None:
             raise Unknown(
                 f"there is no session {session!r} in this store",
-                f"Sessions here: {', '.join(store.sessions()) or 'none'}.",
+                did_you_mean(
+                    similar(session, store.sessions()), f"Sessions here: {', '.join(store.sessions()) or 'none'}."
+                ),
                 session=session,
             )
         self.cursor = cursor

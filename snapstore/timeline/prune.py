@@ -8,7 +8,7 @@ it back until the grace time of `gc` is over: only then are its turns, and what 
 
 from __future__ import annotations
 
-from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage
+from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage, did_you_mean, similar
 from snapstore.git import notes
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT
@@ -291,4 +291,5 @@ def must_be_known(store: Store, names: Iterable[str]) -> None:
     known |= {f"{name.split('/')[3]}/{name.rpartition('/')[2]}" for name in refs if name.startswith(DELETED)}
     for name in names:
         if name not in known:
-            raise Usage(f"there is no branch {name!r} to keep", "`snapstore branches --all` lists them.")
+            hint = did_you_mean(similar(name, known), "`snapstore branches --all` lists them.")
+            raise Usage(f"there is no branch {name!r} to keep", hint)

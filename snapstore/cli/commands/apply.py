@@ -1,0 +1,31 @@
+"""`snapstore apply`: one turn of another branch or session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, changing
+from snapstore.cli.options import MoveCommand, common_options, move_options
+from snapstore.cli.param_types import TARGET
+
+
+@click.command(cls=MoveCommand)
+@click.argument("turn", metavar="TURN", type=TARGET)
+@move_options
+@common_options
+def apply(context: Context, *, turn: str, **options: Any) -> int:
+    """Take one turn of another branch or session in.
+
+    `branch:5`, `session/branch:5`, `#12` or a commit hash. Files that differ here are merged. It becomes a new turn,
+    which can be undone.
+    """
+    move = Move(
+        ["apply", turn],
+        lambda session, how: session.plan_apply(turn, **how),
+        ask=lambda plan: f"Apply {turn}? {changing(plan)}",
+        nothing="Nothing to apply: what it changed is here already.",
+    )
+    return carry_out(context, move, options)

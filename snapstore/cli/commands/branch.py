@@ -1,0 +1,191 @@
+"""`snapstore branch rename|delete|archive|unarchive|promote`: names of lines of turns. No node and no file changes."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from snapstore.cli.changed import tell
+from snapstore.cli.commands.branches import kept, rows
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, common_options, level_options
+from snapstore.cli.output import BOLD, LISTED, Output
+from snapstore.cli.param_types import AGE, BRANCH
+from snapstore.errors import Usage
+from snapstore.timeline.branch import Branch
+from snapstore.timeline.branches import Branches
+from snapstore.timeline.session import Session
+
+
+@click.group(cls=CommandGroup)
+@level_options
+def branch() -> None:
+    """Rename, delete, archive or promote a branch."""
+
+
+@branch.command()
+@click.argument("old", metavar="OLD", type=BRANCH)
+@click.argument("new", metavar="NEW")
+@common_options
+def rename(context: Context, *, old: str, new: str) -> int:
+    """Give a branch another name."""
+    session = context.reading()
+    with session.store:
+        operation = Branches(session).rename(old, new)
+        return tell(context, session, operation, f"Branch {old} is now called {new}.")
+
+
+@branch.command()
+@click.argument("names", metavar="[NAME…]", nargs=-1, type=BRANCH)
+@click.option("--older", metavar="AGE", type=AGE, help="Those last used longer ago than this.")
+@click.option("--merged-into", metavar="NAME", type=BRANCH, help="Those that end on this branch's line.")
+@click.option("--all", is_flag=True, help="With a filter: also those in the archive.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--preview", is_flag=True, help="Show what would go, and change nothing.")
+@common_options
+def delete(
+    context: Context,
+    *,
+    names: tuple[str, ...],
+    older: int | None,
+    merged_into: str | None,
+    all: bool,
+    yes: bool,
+    preview: bool,
+) -> int:
+    """Delete branches, by name or by a filter.
+
+    A filter leaves the current branch and those with checkpoints alone. Their turns stay in the store, and `snapstore
+    ops undo` brings them back.
+    """
+    filtered = older is not None or merged_into is not None
+    if bool(names) == filtered:
+        raise Usage("name branches, or say which with --older or --merged-into", "One of the two, and not both.")
+    if all and not filtered:
+        raise Usage("--all belongs to --older and --merged-into", "Named branches are found in the archive too.")
+    session = context.reading()
+    with session.store:
+        found = Branches(session)
+        if filtered:
+            going, staying = found.matching(older_seconds=older, merged_into=merged_into, archived=all)
+        else:
+            going, staying = found.named(names), []
+        return _delete(context, session, going, staying, yes=yes, preview=preview)
+
+
+def _delete(
+    context: Context, session: Session, going: list[Branch], staying: list[Branch], *, yes: bool, preview: bool
+) -> int:
+    now = session.store.clock()
+    if context.json and preview:
+        from snapstore.records.base import dump
+        from snapstore.records.branches import DeletePreviewRecord
+
+        document = {
+            "session": session.name,
+            "deleting": [branch.as_json(now) for branch in going],
+            "kept": [branch.as_json(now) for branch in staying],
+            "preview": True,
+        }
+        context.document(dump(DeletePreviewRecord, document))
+        return 0
+    if not context.json:
+        kept(context.out, staying)
+    if preview:
+        _name(context.out, going, "Would delete", now)
+        context.out.line("Nothing was changed.")
+        return 0
+    if not going:
+        return tell(context, session, None, "No branch to delete.")
+    if not yes and not context.json and not _agreed(context, going, now):
+        context.err.line("Nothing was changed.")
+        return 1
+    operation = Branches(session).delete_all(
+        [branch.name for branch in going], tips={branch.name: branch.tip for branch in going}
+    )
+    names = ", ".join(branch.name for branch in going[:LISTED]) + (", …" if len(going) > LISTED else "")
+    what = f"Deleted branch {names}." if len(going) == 1 else f"Deleted {len(going)} branches: {names}."
+    pinned = [name for branch in going for name in branch.pinned]
+    notes = [f"Still there: checkpoint {', '.join(pinned)}, and the turns up to it."] if pinned else []
+    return tell(context, session, operation, what, *notes)
+
+
+def _agreed(context: Context, going: list[Branch], now: float) -> bool:
+    """A person is asked, with the names of what goes (S1-50). Where no person sits, nobody is asked."""
+    if not (context.err.terminal and sys.stdin.isatty()):
+        return True
+    _name(context.err, going, "Delete", now)
+    sys.stderr.write("Go on? [y/N] ")
+    sys.stderr.flush()
+    answer = sys.stdin.buffer.readline()
+    if not answer.endswith(b"\n"):
+        context.err.line()
+    return answer.strip().lower() in (b"y", b"yes")
+
+
+def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:
+    number = "no branch" if not going else "1 branch" if len(going) == 1 else f"{len(going):,} branches"
+    turns = sum(branch.own for branch in going)
+    own = f", with {turns} turn{'' if turns == 1 else 's'} on no other branch" if turns else ""
+    out.line(f"{verb} {number}{own}{':' if going else '.'}", BOLD)
+    for row in rows(out, going, now):
+        out.line(row)
+
+
+@branch.command()
+@click.argument("name", metavar="NAME", type=BRANCH)
+@common_options
+def archive(context: Context, *, name: str) -> int:
+    """Take a branch out of the list.
+
+    It stays whole.
+    """
+    session = context.reading()
+    with session.store:
+        operation = Branches(session).archive(name)
+        return tell(context, session, operation, f"Branch {name} is in the archive, whole.")
+
+
+@branch.command()
+@click.argument("name", metavar="NAME", type=BRANCH)
+@click.option("--force", is_flag=True, help="Also past the limit of listed branches.")
+@common_options
+def unarchive(context: Context, *, name: str, force: bool) -> int:
+    """List an archived branch again."""
+    session = context.reading()
+    with session.store:
+        operation = Branches(session).unarchive(name, force=force)
+        return tell(context, session, operation, f"Branch {name} is listed again.")
+
+
+@branch.command()
+@click.argument("name", metavar="NAME", type=BRANCH)
+@common_options
+def promote(context: Context, *, name: str) -> int:
+    """Make a branch the main line.
+
+    It takes the name `main`; the former one goes to the archive as `archive-main`. Only names change: nothing is
+    merged, and you stay where you are.
+    """
+    return _promote(context, name)
+
+
+@branch.command()
+@click.argument("name", metavar="NAME", type=BRANCH)
+@common_options
+def merge(context: Context, *, name: str) -> int:
+    """The same as promote."""
+    return _promote(context, name)
+
+
+def _promote(context: Context, name: str) -> int:
+    session = context.reading()
+    with session.store:
+        found = Branches(session)
+        operation = found.promote(name)
+        if operation is None:
+            return tell(context, session, None, f"Branch {name} is the main line already.")
+        former = found.former(operation)
+        notes = [f"The former main is {former}."] if former else []
+        return tell(context, session, operation, f"Branch {name} is now main.", *notes)

@@ -1,0 +1,106 @@
+"""`snapstore branches`: the lines of turns of a session."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.commands.sessions import whose
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, first_line, safe
+from snapstore.timeline.branch import ARCHIVED, Branch
+from snapstore.timeline.branches import Branches
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.limit import is_crowded, warning
+from snapstore.timeline.text import cells, clip
+
+WIDEST_NAME = 24
+NARROW = 60
+LEAST_TEXT = 12  # columns that a prompt gets however narrow the terminal
+
+
+@click.command()
+@click.option("--all", is_flag=True, help="Also those in the archive.")
+@common_options
+def branches(context: Context, *, all: bool) -> int:
+    """List the branches, the current one (`@`) first.
+
+    A branch starts by itself when a turn follows an undo; the old future stays as `Branch from turn 5` until it is
+    renamed.
+    """
+    session = context.reading()
+    with session.store as store:
+        everything = Branches(session).list()
+        archived = sum(branch.state == ARCHIVED for branch in everything)
+        listed, limit, now = len(everything) - archived, store.header.max_branches, store.clock()
+        shown = everything if all else everything[:listed]
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.branches import BranchesRecord
+
+            document = {
+                "session": session.name,
+                "branches": [branch.as_json(now) for branch in shown],
+                "listed": listed,
+                "archived": archived,
+                "max_branches": limit,
+            }
+            context.document(dump(BranchesRecord, document))
+            return 0
+        out = context.out
+        for row in rows(out, shown, now):
+            out.line(row)
+        if archived and not all:
+            number = "1 more is" if archived == 1 else f"{archived:,} more are"
+            out.line(f"{number} in the archive: `snapstore branches --all`", DIM)
+        own = sum(branch.owner is None for branch in everything[:listed])
+        if is_crowded(store, own):
+            context.say(warning(session.name, own, limit))
+    return 0
+
+
+def rows(out: Output, found: list[Branch], now: float) -> list[str]:
+    """`@ main-2  3 turns  2m ago  Branch from turn 1 · Add a login function`"""
+    width = out.size()[0] if out.terminal else 0
+    widest = max((cells(safe(branch.name)) for branch in found), default=0)
+    name_width = min(widest, WIDEST_NAME if width < 80 else 2 * WIDEST_NAME) if width else widest
+    texts = []
+    for branch in found:
+        name = clip(safe(branch.name), name_width) if width else safe(branch.name)
+        name += " " * (name_width - cells(name))
+        turns = "1 turn" if branch.turns == 1 else f"{branch.turns:,} turns"
+        columns = f"{turns:>8}  {ago(timestamp(branch.seconds), now):<10}  "
+        text = _text(branch, narrow=0 < width < NARROW)
+        if width:
+            text = clip(text, max(width - name_width - len(columns) - 4, LEAST_TEXT))
+        if branch.state == "archived":
+            texts.append(out.paint(f"  {name}  {columns}{text}".rstrip(), DIM))
+            continue
+        here = branch.state == "current"
+        mark, shown = (out.paint("@", CYAN, BOLD), out.paint(name, BOLD)) if here else (" ", name)
+        texts.append(f"{mark} {shown}  {out.paint(columns, DIM)}{text}".rstrip())
+    return texts
+
+
+def _text(branch: Branch, *, narrow: bool) -> str:
+    """What it is for people: where it came from, what holds it, what was last asked for."""
+    parts = []
+    if branch.state == "archived":
+        parts.append("archived")
+    if branch.label != branch.name:
+        parts.append(safe(branch.label.removeprefix("Branch ") if narrow else branch.label))
+    if branch.pinned:
+        parts.append("◆ " + ", ".join(safe(name) for name in branch.pinned))
+    if branch.owner is not None:
+        parts.append(whose(branch.owner).removeprefix(" · "))
+    parts.append(first_line(branch.prompt) or ("(no prompt)" if branch.turns else "(no turns yet)"))
+    return " · ".join(parts)
+
+
+def kept(out: Output, found: list[Branch]) -> None:
+    """Those that a filter met and left alone, and why."""
+    for branch in found:
+        why = "you stand on it" if branch.state == "current" else f"checkpoint {', '.join(branch.pinned)}"
+        if branch.owner is not None:
+            why = f"of {branch.owner['name']}"
+        out.line(f"Kept: {safe(branch.name)} ({safe(why)})", YELLOW)

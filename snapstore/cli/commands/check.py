@@ -1,0 +1,52 @@
+"""`snapstore check`: is everything that was recorded still there, and unharmed?"""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import DIM, GREEN, YELLOW, safe
+from snapstore.errors import Corrupt
+from snapstore.timeline.check import Check
+
+HINT = "What does not need the damaged parts still works."
+
+
+@click.command()
+@click.option("--read-data", is_flag=True, help="Read every byte too, and compare it with its checksum.")
+@common_options
+def check(context: Context, *, read_data: bool) -> int:
+    """Check that everything recorded is there.
+
+    Refs, commits, folders, files and state. Exit status 14 when it is not.
+    """
+    with context.store() as store, context.progress("Checking") as progress:
+        report = Check(store, read_data=read_data, progress=progress).run()
+    problems = report.problems
+    verdict = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.nodes import CheckRecord
+
+        document = {"ok": not problems, **report.as_json()}
+        if problems:
+            document = {**Corrupt(f"the store has {verdict}", HINT).as_json(), **document}
+        context.document(dump(CheckRecord, document))
+        return Corrupt.status if problems else 0
+    out = context.out
+    looked = f"{report.refs:,} refs, {report.commits:,} commits, {report.trees:,} folders, {report.blobs:,} files"
+    out.line(f"Checked {looked}{', every byte read' if read_data else ''}.")
+    if not problems:
+        out.line("The store is whole.", GREEN)
+        if not read_data:
+            out.line("`snapstore check --read-data` also reads every byte.", DIM)
+        return 0
+    out.line(f"{verdict}:", YELLOW)
+    for problem in problems:
+        out.line(f"  {safe(str(problem['where']))}: {safe(str(problem['message']))}")
+        hint = safe(str(problem.get("hint") or ""))
+        if hint and "snapstore check" not in hint:  # that is what they are doing
+            out.line(f"    {hint}", DIM)
+    out.line(HINT, DIM)
+    return Corrupt.status

@@ -1,0 +1,41 @@
+"""`snapstore checkpoint`: a name pinned to a node."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.changed import tell
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.param_types import CHECKPOINT, TARGET
+from snapstore.errors import Usage
+from snapstore.timeline.addresses import resolve
+from snapstore.timeline.branches import Branches
+from snapstore.timeline.graph import Graph
+
+
+@click.command()
+@click.argument("name", metavar="NAME", type=CHECKPOINT)
+@click.argument("target", metavar="[TARGET]", required=False, type=TARGET)
+@click.option("--delete", is_flag=True, help="Remove the name. The turn stays.")
+@click.option("--force", is_flag=True, help="Move a name that is taken by another checkpoint.")
+@common_options
+def checkpoint(context: Context, *, name: str, target: str | None, delete: bool, force: bool) -> int:
+    """Pin a name to a turn: where you are, or TARGET.
+
+    Its branch is never archived by itself; `snapstore goto NAME` goes there.
+    """
+    if delete and (target is not None or force):
+        raise Usage("--delete takes only the name", "`snapstore checkpoint --delete NAME`.")
+    session = context.reading()
+    with session.store as store:
+        found = Branches(session)
+        if delete:
+            return tell(context, session, found.delete_checkpoint(name), f"Deleted checkpoint {name}.")
+        graph = Graph(store, session.name)
+        oid = resolve(graph, "@" if target is None else target)
+        operation = found.checkpoint(name, oid, force=force)
+        turn = graph.turn_of(oid)
+        place = f"turn {turn}" if turn else "the start, before the first turn"
+        verb = "is at" if operation is not None else "is already at"
+        return tell(context, session, operation, f"Checkpoint {name} {verb} {place} ({oid.hex()[:8]}).")

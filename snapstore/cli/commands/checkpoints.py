@@ -1,0 +1,66 @@
+"""`snapstore checkpoints`: the names pinned to nodes."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, CYAN, DIM, ago, first_line, safe
+from snapstore.timeline.branch import Leaf
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.text import cells, clip
+
+LEAST_PROMPT = 12  # columns; with fewer it is left out
+
+
+@click.command()
+@common_options
+def checkpoints(context: Context) -> int:
+    """List the checkpoints, oldest turn first."""
+    session = context.reading()
+    with session.store as store:
+        graph = Graph(store, session.name)
+        pinned = {name: Leaf(graph, oid) for name, oid in graph.checkpoints.items()}
+        names = sorted(pinned, key=lambda name: (pinned[name].seq, name))
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.branches import CheckpointsRecord
+
+            document = {
+                "session": session.name,
+                "checkpoints": [_document(graph, name, pinned[name]) for name in names],
+            }
+            context.document(dump(CheckpointsRecord, document))
+            return 0
+        out, now = context.out, store.clock()
+        width = out.size()[0] if out.terminal else 0
+        widest = max((cells(safe(name)) for name in names), default=0)
+        for name in names:
+            leaf = pinned[name]
+            here = out.paint("@", CYAN, BOLD) if leaf.tip == graph.cursor else " "
+            shown = safe(name) + " " * (widest - cells(safe(name)))
+            branch = graph.branch_of(leaf.tip)
+            place = f"turn {leaf.turns} on {safe(branch)}" if branch else f"turn {leaf.turns}"
+            columns = f"{place}  {ago(timestamp(leaf.seconds), now):<10}"
+            prompt = first_line(leaf.prompt)
+            if width:
+                room = width - widest - cells(columns) - 6
+                prompt = clip(prompt, room) if room >= LEAST_PROMPT else ""
+            out.line(f"{here} {out.paint(shown, BOLD)}  {out.paint(columns, DIM)}  {prompt}".rstrip())
+        if not names:
+            out.line("No checkpoints yet. Pin one where you are: `snapstore checkpoint NAME`", DIM)
+    return 0
+
+
+def _document(graph: Graph, name: str, leaf: Leaf) -> dict[str, object]:
+    return {
+        "name": name,
+        "seq": leaf.seq,
+        "turn": leaf.turns,
+        "commit": leaf.tip.hex(),
+        "branch": graph.branch_of(leaf.tip),
+        "ended_at": timestamp(leaf.seconds),
+        "prompt": leaf.prompt,
+    }

@@ -1,0 +1,66 @@
+"""`snapstore clone`: a project with all its turns, on another machine."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
+from snapstore.cli.output import BOLD, DIM, files_text, path_text
+from snapstore.cli.param_types import FOLDER
+from snapstore.cli.sharing import Transfer, asking, tell_pull
+from snapstore.share import attach
+from snapstore.share.attach import Attached
+from snapstore.timeline import places
+
+
+@click.command()
+@click.argument("url", metavar="URL")
+@click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
+@quiet_option
+@common_options
+def clone(context: Context, *, url: str, directory: str | None) -> int:
+    """Make a folder from what is shared at URL.
+
+    It has the files of the newest turn, and its store all that was pushed there. Without DIR the folder is called as
+    the repository is.
+    """
+    home = places.home_folder()
+    folder = directory if directory is not None else attach.folder_of(url)
+    with Transfer(context) as progress:
+        done = attach.clone(home, url, folder, say=context.say, progress=progress, ask=asking(context))
+    told(context, done)
+    return 0
+
+
+def told(context: Context, done: Attached) -> None:
+    """What became of it, for `clone` and `init --from`."""
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.sharing import AttachRecord
+
+        document = {
+            "root": os.fsdecode(done.root),
+            "store": places.store_folder(places.home_folder(), done.root),
+            "session": done.session,
+            "joined": done.joined,
+            "files": done.written,
+            "pull": done.pulled.as_json() if done.pulled is not None else None,
+        }
+        context.document(dump(AttachRecord, document))
+        return
+    if context.quiet:
+        return
+    out = context.out
+    if done.pulled is not None:
+        tell_pull(out, done.pulled, "")
+    shown = out.paint(path_text(done.root), BOLD)
+    if done.written:
+        out.line(f"Wrote {files_text(done.written)} into {shown}, as the newest turn left them.")
+    elif done.joined:
+        out.line(f"{shown} belongs to the shared project from now on.")
+    else:
+        out.line(f"Watching over {shown} from now on. No file was changed.")
+    out.line("Next: `snapstore sessions` shows whose turns are here.", DIM)

@@ -1,0 +1,155 @@
+"""`snapstore config`: what can be set, what is in force, and where it stands."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, common_options, level_options, quiet_option
+from snapstore.cli.output import BOLD, DIM, YELLOW, path_text, safe
+from snapstore.cli.param_types import SETTING
+from snapstore.errors import Usage
+from snapstore.timeline import config as settings_file
+from snapstore.timeline.config import Problem
+from snapstore.timeline.store import Store
+
+if TYPE_CHECKING:
+    from snapstore.records.settings import Setting
+
+
+@click.group(cls=CommandGroup, default="list")
+@level_options
+def config() -> None:
+    """List, read and set how a store is kept."""
+
+
+@config.command("list")
+@common_options
+def listed(context: Context) -> int:
+    """List every setting, its value and what it means.
+
+    The same as `config` alone.
+    """
+    from snapstore.records.settings import SETTINGS
+
+    with context.store() as store:
+        said, problems = _read(store)
+        rows = [_row(store, setting, said) for setting in SETTINGS]
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.config import ConfigRecord
+
+            found = [problem.as_json() for problem in problems]
+            document = {"file": settings_file.path_of(store), "settings": rows, "problems": found}
+            context.document(dump(ConfigRecord, document))
+            return 0
+        out = context.out
+        width = max(min(out.size()[0], 100) - 2, 30) if out.terminal else 98
+        for row in rows:
+            shown = out.paint(safe(row["text"]) or "(empty)", *([YELLOW] if row["set"] else []))
+            default = out.paint(f"  unless set {row['default_text'] or '(empty)'}", DIM) if row["set"] else ""
+            out.line(f"{out.paint(row['key'], BOLD)} = {shown}{default}")
+            for line in textwrap.wrap(row["help"], width):
+                out.line(f"  {line}", DIM)
+        for problem in problems:
+            context.say(f"{problem}. {problem.hint}")
+        out.line(f"Set in {path_text(settings_file.path_of(store))}, or with `snapstore config set KEY VALUE`.", DIM)
+    return 0
+
+
+@config.command()
+@click.argument("key", metavar="KEY", type=SETTING)
+@common_options
+def get(context: Context, *, key: str) -> int:
+    """Print the value of one setting."""
+    from snapstore.records.settings import BY_NAME
+
+    name = settings_file.known(key)
+    with context.store() as store:
+        row = _row(store, BY_NAME[name], _read(store)[0] if context.json else {})
+        if context.json:
+            context.document(_record(row))
+        elif isinstance(row["value"], list):
+            for one in row["value"]:
+                context.out.line(safe(one))
+        else:
+            context.out.line(safe(row["text"]))
+    return 0
+
+
+@config.command("set")
+@click.argument("key", metavar="KEY", type=SETTING)
+@click.argument("values", metavar="VALUE…", nargs=-1, required=True, type=click.UNPROCESSED)
+@quiet_option
+@common_options
+def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
+    """Set a setting.
+
+    A size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one a word.
+    """
+    from snapstore.records.settings import BY_NAME
+
+    name = settings_file.known(key)
+    setting = BY_NAME[name]
+    if not isinstance(setting.default, list) and len(values) > 1:
+        raise Usage(f"{name} has one value", f"`snapstore config set {name} VALUE`.")
+    try:
+        value = setting.convert(list(values) if isinstance(setting.default, list) else values[0])
+    except ValueError as error:
+        raise Usage(f"{name}: {error}", setting.help, key=name) from None
+    return _set(context, setting, value)
+
+
+@config.command()
+@click.argument("key", metavar="KEY", type=SETTING)
+@quiet_option
+@common_options
+def unset(context: Context, *, key: str) -> int:
+    """Leave a setting to its default again."""
+    from snapstore.records.settings import BY_NAME
+
+    return _set(context, BY_NAME[settings_file.known(key)], None)
+
+
+def _set(context: Context, setting: Setting, value: Any) -> int:
+    with context.store() as store:
+        before = getattr(store.header, setting.name)
+        store.configure(**{setting.name: value})
+        row = _row(store, setting, {} if value is None else {setting.name: value})
+        if context.json:
+            context.document(_record(row))
+        elif not context.quiet:
+            was = f", formerly {safe(setting.spell(before)) or '(empty)'}" if before != row["value"] else ""
+            context.out.line(f"{setting.name} is {safe(row['text']) or '(empty)'}{was}.")
+    return 0
+
+
+def _read(store: Store) -> tuple[dict[str, Any], list[Problem]]:
+    """What the file says, and every fault in it."""
+    from snapstore.records.config import faults
+
+    return settings_file.read(store.folder, faults) if os.path.lexists(settings_file.path_of(store)) else ({}, [])
+
+
+def _row(store: Store, setting: Setting, said: dict[str, Any]) -> dict[str, Any]:
+    value = getattr(store.header, setting.name)
+    return {
+        "key": setting.name,
+        "value": value,
+        "text": setting.spell(value),
+        "default": setting.default,
+        "default_text": setting.spell(setting.default),
+        "set": setting.name in said,
+        "help": setting.help,
+    }
+
+
+def _record(row: dict[str, Any]) -> dict[str, Any]:
+    from snapstore.records.base import dump
+    from snapstore.records.config import SettingRecord
+
+    return dump(SettingRecord, row)

@@ -1,0 +1,208 @@
+"""`snapstore connect`: an agent's own hooks call us from now on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+import click
+
+from snapstore.agents import AGENTS, connecting
+from snapstore.agents.capabilities import capability
+from snapstore.agents.connecting import SCOPES, Connected, Connection, Here, Plan
+from snapstore.agents.differences import unified
+from snapstore.agents.installations import INSTALLATIONS, running_program
+from snapstore.agents.placing import BACKUP
+from snapstore.cli.context import Context
+from snapstore.cli.options import Callback, common_options
+from snapstore.cli.output import BOLD, DIM, GREEN, YELLOW, ago, path_text, safe
+from snapstore.cli.param_types import FOLDER, SuggestingChoice
+from snapstore.cli.patches import print_patch
+from snapstore.cli.paths import shell_word
+from snapstore.errors import Usage
+from snapstore.timeline import places
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.patches import patch_json
+
+WHICH = f"{', '.join(AGENTS[:-1])} or {AGENTS[-1]}"
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Print what would change in which file, and write nothing."
+)
+
+
+def scope_options(function: Callback) -> Callback:
+    """Add the options that say which of an agent's settings are meant."""
+    for option in (
+        click.option(
+            "--plugin",
+            metavar="DIR",
+            type=FOLDER,
+            help="For claude: a plugin folder of its own, for `claude --plugin-dir DIR`, instead of settings.",
+        ),
+        click.option("--project", is_flag=True, help="In the project's settings, which others may share."),
+        click.option("--user", is_flag=True, help="In your own settings, for all projects."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command(
+    help=f"""Connect an agent: its own hooks record each turn.
+
+    AGENT is {WHICH}. In your own settings unless said otherwise. What is there stays, a backup stands beside it, and
+    `disconnect` takes exactly that out again.
+    """
+)
+@click.argument("agent", metavar="[AGENT]", required=False, type=SuggestingChoice(AGENTS))
+@scope_options
+@click.option("--tell", is_flag=True, help="For claude: a running agent may be told that its turns were undone.")
+@dry_run_option
+@click.option("--list", "listed", is_flag=True, help="What is connected, where, and when it last called.")
+@common_options
+def connect(
+    context: Context,
+    *,
+    agent: str | None,
+    user: bool,
+    project: bool,
+    plugin: str | None,
+    tell: bool,
+    dry_run: bool,
+    listed: bool,
+) -> int:
+    scopes = one_scope(user=user, project=project, plugin=plugin)
+    place = here()
+    if listed:
+        return _list(context, connecting.connections(place.home, place.cwd, place.environ), agent)
+    if agent is None:
+        raise Usage("which agent?", f"Name one of {', '.join(AGENTS)}; `snapstore connect --list` shows them.")
+    program = running_program(place.environ)
+    plan = connecting.connect(place, agent, scopes[0], program, tell=tell, plugin=plugin, dry_run=dry_run)
+    installation = INSTALLATIONS[agent]
+    after = installation.after if plugin is None else f"Start it with `claude --plugin-dir {plan_folder(plugin)}`."
+    if told(context, plan, dry_run=dry_run, after=after):
+        return 0
+    out = context.out
+    if not plan.changes:
+        out.line(f"{installation.title} is connected already; nothing to do.")
+        out.line(f"{out.paint('in        ', DIM)}{path_text(plan.paths[0])}")
+        return 0
+    out.line(f"{out.paint('Connected', GREEN)} {installation.title}: each of its turns is recorded from now on.")
+    written(context, plan)
+    out.line(safe(after), DIM)
+    scope = f" --plugin {plan_folder(plugin)}" if plugin is not None else " --project" if project else ""
+    out.line(f"Undo this with `{out.program} disconnect {agent}{scope}`.", DIM)
+    return 0
+
+
+def here() -> Here:
+    return Here(places.home_folder(), os.getcwd(), os.environ)
+
+
+def one_scope(*, user: bool, project: bool, plugin: str | None) -> Sequence[str]:
+    """What was asked for, else every scope, the most usual first."""
+    if user + project + (plugin is not None) > 1:
+        raise Usage("--user, --project and --plugin exclude each other", "Choose one of them.")
+    return ["user"] if user else ["project"] if project else SCOPES
+
+
+def plan_folder(plugin: str) -> str:
+    return shell_word(plugin)
+
+
+def told(context: Context, plan: Plan, *, dry_run: bool, after: str) -> bool:
+    """Answers a program, or somebody who only asked what would change; False when there is more to say."""
+    if not context.json and not dry_run:
+        return False
+    lines = unified(plan.changes)
+    if context.json:
+        from snapstore.records.agents import ConnectRecord
+        from snapstore.records.base import dump
+
+        files = [
+            {
+                **path_json(os.fsencode(change.found.path)),
+                "change": "A" if change.found.data is None else "D" if change.after is None else "M",
+                "backup": change.found.target + BACKUP if change.keep else None,
+            }
+            for change in plan.changes
+        ]
+        document = {
+            "agent": plan.agent,
+            "scopes": plan.scopes,
+            "command": plan.command or None,
+            "changed": bool(files),
+            "dry_run": dry_run,
+            "files": files,
+            "notes": plan.notes,
+            "next": after,
+            **(patch_json(lines) if dry_run else {}),
+        }
+        context.document(dump(ConnectRecord, document))
+    elif lines:
+        print_patch(context.out, lines)
+    else:
+        context.out.line("Nothing would change.")
+    return True
+
+
+def written(context: Context, plan: Plan) -> None:
+    """The files, and what is beside them."""
+    out = context.out
+    for change in plan.changes:
+        verb = "removed" if change.after is None else "written"
+        out.line(f"{out.paint(f'{verb:<10}', DIM)}{out.paint(path_text(change.found.path), BOLD)}")
+        if change.keep:
+            out.line(f"{out.paint('backup    ', DIM)}{path_text(change.found.target + BACKUP)}")
+    for note in plan.notes:
+        out.line(safe(note), YELLOW)
+
+
+def _list(context: Context, found: list[Connection], agent: str | None) -> int:
+    found = [connection for connection in found if agent in (None, connection.agent)]
+    if context.json:
+        from snapstore.records.agents import ConnectionsRecord
+        from snapstore.records.base import dump
+
+        context.document(dump(ConnectionsRecord, {"agents": [_document(connection) for connection in found]}))
+        return 0
+    out = context.out
+    now = time.time()
+    for connection in found:
+        fired = "never called" if connection.fired is None else f"called {ago(timestamp(connection.fired), now)}"
+        name = f"{connection.agent:<10}"
+        if not connection.places:
+            out.line(f"{out.paint(name, DIM)}{out.paint('not connected', DIM)}")
+            continue
+        for at, place in enumerate(connection.places):
+            shown = out.paint(name, BOLD) if at == 0 else " " * 10
+            out.line(f"{shown}{_state(context, place)}  {out.paint(fired, DIM)}  {path_text(place.path)}")
+            if place.problem:
+                out.line(f"{' ' * 10}{safe(place.problem)}", YELLOW)
+    return 0
+
+
+def _state(context: Context, place: Connected) -> str:
+    state = "unreadable" if place.problem else "outdated" if place.outdated else "connected"
+    return context.out.paint(f"{state:<11}{place.scope:<8}", GREEN if state == "connected" else YELLOW)
+
+
+def _document(connection: Connection) -> dict[str, object]:
+    return {
+        "agent": connection.agent,
+        "connected": any(not place.problem for place in connection.places),
+        "places": [
+            {
+                **path_json(os.fsencode(place.path)),
+                "scope": place.scope,
+                "outdated": place.outdated,
+                "tells": place.tells,
+                "problem": place.problem or None,
+            }
+            for place in connection.places
+        ],
+        "fired_at": None if connection.fired is None else timestamp(connection.fired),
+        "capabilities": capability(connection.agent).as_json(),
+    }

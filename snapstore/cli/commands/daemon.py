@@ -1,0 +1,85 @@
+"""`snapstore daemon run|status|stop`: the warm process, which makes commands and hooks start quickly."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from snapstore import __version__
+from snapstore.cli import main
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, common_options, level_options
+from snapstore.cli.output import DIM, duration_text, path_text
+from snapstore.cli.warm import load
+from snapstore.daemon import server
+from snapstore.errors import Busy
+
+
+@click.group(cls=CommandGroup, default="status")
+@level_options
+def daemon() -> None:
+    """See or stop the warm process, which makes commands and hooks start quickly."""
+
+
+@daemon.command()
+@click.option("--idle", metavar="S", type=click.FLOAT, help="Leave after so many seconds without work.")
+@common_options
+def run(context: Context, *, idle: float | None) -> int:
+    """Be the warm process, here, until it is stopped.
+
+    A hook or `turn` starts one by itself.
+    """
+    try:
+        place = server.Place()
+    except server.Taken as error:
+        raise Busy(f"the warm process was not started: {error}", "See `snapstore daemon status`.") from error
+    load()
+    warm = server.Server(place, main, idle=server.IDLE if idle is None else idle)
+    context.out.line(f"Listening at {path_text(place.path)}. Stop with Ctrl-C or `snapstore daemon stop`.")
+    context.out.flush()
+    warm.work()
+    return 0
+
+
+@daemon.command()
+@common_options
+def status(context: Context) -> int:
+    """Show whether the warm process runs, since when, and how much it has done."""
+    found = server.running()
+    document: dict[str, Any] = {"running": found is not None, "version": __version__}
+    if found is not None:
+        document |= {
+            "pid": found.pid,
+            "socket": found.socket,
+            "started_at": found.started_at,
+            "served": found.served,
+            "memory_bytes": found.memory_bytes,
+        }
+    if context.json:
+        context.document(document)
+    elif found is None:
+        context.out.line("No warm process runs. A hook or `snapstore turn` leaves one behind.")
+    else:
+        age = duration_text(time.time() - found.started_at)
+        memory = f", {found.memory_bytes / 1e6:.0f} MB" if found.memory_bytes else ""
+        requests = "1 request" if found.served == 1 else f"{found.served:,} requests"
+        context.out.line(f"The warm process {found.pid} has run for {age}: {requests}{memory}.")
+        context.out.line(f"socket    {path_text(found.socket)}", DIM)
+    return 0
+
+
+@daemon.command()
+@common_options
+def stop(context: Context) -> int:
+    """Stop the warm process.
+
+    Commands that are running go on.
+    """
+    found = server.stop()
+    if context.json:
+        context.document({"stopped": found})
+    else:
+        context.out.line("Stopped the warm process." if found else "No warm process runs.")
+    return 0

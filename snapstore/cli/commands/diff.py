@@ -1,0 +1,69 @@
+"""`snapstore diff`: two recorded states, or one and the disk."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import PathsCommand, common_options
+from snapstore.cli.output import DIM
+from snapstore.cli.param_types import FILE, TARGET
+from snapstore.cli.patches import print_patch
+from snapstore.cli.paths import below
+from snapstore.errors import Unknown
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import file_changes
+from snapstore.timeline.patches import patch_json, patched
+
+
+@click.command(cls=PathsCommand)
+@click.argument("a", metavar="[A", required=False, type=TARGET)
+@click.argument("b", metavar="[B]]", required=False, type=TARGET)
+@click.argument("paths", metavar="[-- PATH…]", nargs=-1, type=FILE)
+@common_options
+def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ...]) -> int:
+    """Show differences as a patch.
+
+    From where you are to the disk; from turn A to the disk; or from A to B, which are turns as `show` takes them.
+    Paths after `--` narrow it down.
+    """
+    session = context.reading()
+    with session.store as store:
+        history = History(session)
+        wanted = [below(store.root, path) for path in paths]
+        old, new = _side(history, "@" if a is None else a), _side(history, b)
+        changes = file_changes(store.shadow, bytes.fromhex(old["tree"]), bytes.fromhex(new["tree"]))
+        if wanted:
+            changes = [change for change in changes if _named(change.path, wanted)]
+        files, patch = patched(history, changes)
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.nodes import DiffRecord
+
+            document = {"session": session.name, "from": old, "to": new, "files": [file.as_json() for file in files]}
+            context.document(dump(DiffRecord, {**document, **patch_json(patch)}))
+        elif patch:
+            print_patch(context.out, patch)
+        elif context.out.terminal:
+            context.out.line("No differences.", DIM)
+    return 0
+
+
+def _side(history: History, address: str | None) -> dict[str, Any]:
+    if address is None:
+        return {"address": None, "turn": None, "commit": None, "tree": history.disk().hex()}
+    try:
+        oid = history.resolve(address)
+    except Unknown as error:
+        if os.path.lexists(address):
+            error.hint = f"To name a file put it after two dashes: `snapstore diff -- {address}`."
+        raise
+    commit = history.store.shadow.commit(oid)
+    return {"address": address, "turn": commit.number("Turn"), "commit": oid.hex(), "tree": commit.tree.hex()}
+
+
+def _named(path: bytes, wanted: list[bytes]) -> bool:
+    return any(not top or path == top or path.startswith(top + b"/") for top in wanted)

@@ -1,0 +1,37 @@
+"""`snapstore disconnect`: an agent's hooks as they were before."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.agents import AGENTS, connecting
+from snapstore.agents.installations import INSTALLATIONS
+from snapstore.cli.commands.connect import WHICH, dry_run_option, here, one_scope, scope_options, told, written
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.param_types import SuggestingChoice
+
+
+@click.command(
+    help=f"""Take our hooks out of an agent's settings.
+
+    Exactly what `connect` put there, wherever it did. AGENT is {WHICH}.
+    """
+)
+@click.argument("agent", metavar="AGENT", type=SuggestingChoice(AGENTS))
+@scope_options
+@dry_run_option
+@common_options
+def disconnect(context: Context, *, agent: str, user: bool, project: bool, plugin: str | None, dry_run: bool) -> int:
+    scopes = one_scope(user=user, project=project, plugin=plugin)
+    plan = connecting.disconnect(here(), agent, scopes, plugin=plugin, dry_run=dry_run)
+    title = INSTALLATIONS[agent].title
+    after = f"Restart {title} if it is running."
+    if told(context, plan, dry_run=dry_run, after=after):
+        return 0
+    if not plan.changes:
+        context.out.line(f"{title} is not connected{'' if len(scopes) > 1 else ' there'}; nothing to do.")
+        return 0
+    context.out.line(f"Disconnected {title}: its turns are no longer recorded. What was recorded stays.")
+    written(context, plan)
+    return 0

@@ -1,0 +1,76 @@
+"""`snapstore du`: what holds how much of the store."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM, path_text, safe, size_text
+from snapstore.timeline.diskuse import DiskUse
+
+_ROWS = 10
+
+
+@click.command()
+@common_options
+def du(context: Context) -> int:
+    """Show what holds how much of the store.
+
+    By session, branch, folder and file.
+    """
+    with context.store() as store:
+        found = DiskUse(store).measure()
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.keeping import DiskUseRecord
+
+            context.document(dump(DiskUseRecord, found.as_json()))
+        else:
+            _print(context, found, store.header.max_store_size)
+    return 0
+
+
+def _print(context: Context, found: DiskUse, limit: int) -> None:
+
+    out = context.out
+
+    def row(size: int, text: str, more: str = "") -> None:
+        out.line(f"{size_text(size):>10}  {text}{out.paint(more, DIM)}")
+
+    of = f" of {size_text(limit)}" if limit else ""
+    out.line(f"{out.paint(f'{size_text(found.total):>10}', BOLD)}  in all{of}")
+    document = found.as_json()
+    for key, text in (
+        ("files_bytes", "files"),
+        ("records_bytes", "conversations"),
+        ("index_bytes", "indexes of packs"),
+    ):
+        row(document[key], text)
+    count, size = found.saved()
+    if count:
+        row(
+            size,
+            f"of it saved before {count:,} forced moves" if count > 1 else "of it saved before a forced move",
+            ": `snapstore prune --safety`",
+        )
+    if found.unreferenced:
+        row(found.unreferenced, "nothing refers to", ": `snapstore gc` drops it once it is old enough")
+    if found.borrowed:
+        row(found.borrowed, "besides, shared with your own repository", ": takes no room")
+    out.line("By session", BOLD)
+    for name, (exclusive, shared) in sorted(found.sessions.items(), key=lambda item: -sum(item[1])):
+        row(exclusive, safe(name), f"  and {size_text(shared)} shared with others")
+    out.line("By branch, what it alone holds", BOLD)
+    holders = sorted(found.holders, key=lambda holder: -holder.exclusive)
+    for holder in holders[:_ROWS]:
+        state = "" if holder.state == "listed" else f"  {holder.state}"
+        row(holder.exclusive, f"{safe(holder.session)}/{safe(holder.name)}", state)
+    if len(holders) > _ROWS:
+        out.line(f"            … and {len(holders) - _ROWS:,} more (`--json`)", DIM)
+    out.line("By folder, all versions", BOLD)
+    for path, size in found.folders()[:_ROWS]:
+        row(size, path_text(path) if path else "(the top)")
+    out.line("Largest files, all versions", BOLD)
+    for path, size, versions in found.largest()[:_ROWS]:
+        row(size, path_text(path), f"  {versions:,} versions" if versions > 1 else "")

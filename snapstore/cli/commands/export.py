@@ -1,0 +1,50 @@
+"""`snapstore export`: everything that is recorded, in one file."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
+from snapstore.cli.output import BOLD, DIM, path_text, size_text
+from snapstore.cli.param_types import FILE
+from snapstore.cli.sharing import Transfer
+from snapstore.share import secrets
+from snapstore.share.bundles import export as write
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=FILE)
+@click.option(
+    "--since", metavar="FILE", type=FILE, help="Only what is new after an earlier export, which the reader has."
+)
+@click.option(
+    "--allow",
+    metavar="WORD",
+    multiple=True,
+    help="Allow a finding that is no secret, by the word that the refused export printed.",
+)
+@quiet_option
+@common_options
+def export(context: Context, *, file: str, since: str | None, allow: tuple[str, ...]) -> int:
+    """Write everything that is recorded into a file.
+
+    It is a git bundle with everybody's turns, for a machine with no network between. `import FILE` takes it in there,
+    `clone FILE DIR` makes a folder of it. Searched for secrets as a push is.
+    """
+    with context.store() as store:
+        if allow:
+            secrets.allow(store, allow)
+        with Transfer(context) as progress:
+            done = write(store, file, since=since, progress=progress)
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.sharing import ExportRecord
+
+            context.document(dump(ExportRecord, done.as_json()))
+        elif not context.quiet:
+            out = context.out
+            shown = out.paint(path_text(done.path), BOLD)
+            out.line(f"Wrote {shown}: {size_text(done.size)}, {done.objects:,} objects.")
+            out.line("Next, where it arrives: `snapstore import FILE`, or `snapstore clone FILE DIR`.", DIM)
+    return 0

@@ -1,0 +1,201 @@
+"""`snapstore forget`: files or a turn out of all that was recorded, for good."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, Output, path_text, safe
+from snapstore.cli.param_types import TARGET_OR_FILE
+from snapstore.cli.paths import below
+from snapstore.errors import Unknown, Unsafe, Usage
+from snapstore.share import unsharing
+from snapstore.share.unsharing import Reach
+from snapstore.timeline.conversation import Conversations
+from snapstore.timeline.forgettable import files_of, turn_of
+from snapstore.timeline.forgetting import Forgetting
+from snapstore.timeline.forgotten import Forgotten
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.session import Session
+
+
+@click.command()
+@click.argument("target", metavar="[PATH|TURN]", required=False, type=TARGET_OR_FILE)
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--copies", is_flag=True, help="Also where the same content lies, or lay, under other names.")
+@click.option("--recapture", is_flag=True, help="Record the files again from the next turn on, if they are there.")
+@click.option(
+    "--remotes",
+    is_flag=True,
+    help="Also replace what is ours on the remotes; alone, for what was forgotten earlier. The only thing "
+    "that is ever forced.",
+)
+@common_options
+def forget(
+    context: Context, *, target: str | None, dry_run: bool, yes: bool, copies: bool, recapture: bool, remotes: bool
+) -> int:
+    """Take files or a turn out of all that was recorded, for good.
+
+    A file, a folder, all that matches a pattern, or one turn: history is made again without it, and the old objects
+    go. No file on disk is touched. `5` is a turn, `./5` a file.
+    """
+    if target is None and (copies or recapture or not remotes):
+        raise Usage("what is to be forgotten?", "Name a file, a folder, a pattern or a turn; see `forget --help`.")
+    session = context.reading()
+    with session.store as store:
+        try:
+            with context.progress("Looking through history") as progress:
+                run = _meant(session, Forgetting(store, progress), target, copies=copies, recapture=recapture)
+                planned = run(True)
+        except Unknown:
+            if target is not None and not (remotes and unsharing.is_due(store)):
+                raise
+            done, reached = Forgotten(), unsharing.survey(store) if dry_run else unsharing.replace(store)
+            done.dry_run = dry_run
+            _answer(context, session, done, reached)
+            return 1 if any(one.error for one in reached) else 0
+        reached = unsharing.survey(store)
+        if dry_run:
+            _answer(context, session, planned, reached)
+            return 0
+        if not yes and not _agreed(context, planned, reached):
+            context.err.line("Nothing was changed.")
+            return 1
+        with context.progress("Forgetting") as progress:
+            store.progress = progress
+            done = run(False)
+            if remotes:
+                reached = unsharing.replace(store)
+        _answer(context, session, done, reached)
+    return 1 if any(one.error for one in reached) else 0
+
+
+def _meant(
+    session: Session, forgetting: Forgetting, target: str | None, *, copies: bool, recapture: bool
+) -> Callable[[bool], Forgotten]:
+    if target is None:
+        raise Unknown("nothing here is meant")
+    root = session.store.root
+    try:
+        path: bytes | None = below(root, target)
+    except Unsafe:
+        path = None
+    with session.store.lock:  # another forget would take away what was just read
+        session.store.shadow.objects.refresh()
+        turn = turn_of(session, target, path)
+        if turn is None and path is not None:
+            names, patterns = files_of(session, target, path, below(root, "."))
+    if turn is not None:
+        if copies or recapture:
+            raise Usage("--copies and --recapture are for files", "Leave them out for a turn.")
+        return lambda dry_run: forgetting.turn(turn, dry_run=dry_run)
+    if path is None:
+        raise Unsafe(f"{target!r} is not below {os.fsdecode(root)}", "Name files of this project, or a turn.")
+    return lambda dry_run: forgetting.paths(names, patterns, copies=copies, recapture=recapture, dry_run=dry_run)
+
+
+def _agreed(context: Context, planned: Forgotten, reached: list[Reach]) -> bool:
+    err = context.err if context.err.terminal else context.out
+    if context.json or not (err.terminal and sys.stdin.isatty()):
+        raise Usage("this cannot be taken back", "Say `--yes` to go on, or look first with `--dry-run`.")
+    _tell(err, planned, reached)
+    err.ask("This cannot be taken back. Go on? [y/N] ")
+    return sys.stdin.buffer.readline().strip().lower() in (b"y", b"yes")
+
+
+def _answer(context: Context, session: Session, forgotten: Forgotten, reached: list[Reach]) -> None:
+    elsewhere = _elsewhere(session, forgotten)
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.forgetting import ForgetRecord
+
+        document = {
+            "dry_run": forgotten.dry_run,
+            "paths": [path_json(path) for path in forgotten.paths],
+            "turn": forgotten.turn and forgotten.turn.hex(),
+            "versions": forgotten.versions,
+            "commits": forgotten.commits,
+            "records": forgotten.records,
+            "copies": [path_json(path) for path in forgotten.copies],
+            "unsearched": [path_json(path) for path in forgotten.unsearched],
+            "lost_refs": forgotten.lost_refs,
+            "on_disk": [path_json(path) for path in forgotten.on_disk],
+            "never_capture": forgotten.never,
+            "remotes": [one.as_json() for one in reached],
+            "elsewhere": elsewhere,
+        }
+        context.document(dump(ForgetRecord, document))
+        return
+    _tell(context.out, forgotten, reached)
+    for text in elsewhere:
+        context.out.line(f"Out of reach: {safe(text)}", DIM)
+    if forgotten.dry_run:
+        context.out.line("Nothing was changed.")
+
+
+def _tell(out: Output, forgotten: Forgotten, reached: list[Reach]) -> None:
+    if forgotten.paths or forgotten.turn:
+        _tell_here(out, forgotten)
+    elif not reached:
+        out.line("There is no remote that could have anything.")
+    for one in reached:
+        for row in one.told():
+            out.line(safe(row), YELLOW if one.error or not one.done else DIM)
+
+
+def _tell_here(out: Output, forgotten: Forgotten) -> None:
+    number = len(forgotten.paths)
+    files = "1 file" if number == 1 else f"{number:,} files"
+    what = f"the turn, with what it did to {files}" if forgotten.turn else f"{files} in {_versions(forgotten)}"
+    out.line(f"{'Would forget' if forgotten.dry_run else out.paint('✓', GREEN) + ' Forgot'} {what}", BOLD)
+    for path in forgotten.paths[:LISTED]:
+        out.line(f"  {path_text(path)}")
+    if number > LISTED:
+        out.line(f"  … and {number - LISTED:,} more", DIM)
+    one, more = ("will have", "will have") if forgotten.dry_run else ("has", "have")
+    commits = (
+        f"1 commit {one} another id" if forgotten.commits == 1 else f"{forgotten.commits:,} commits {more} other ids"
+    )
+    told = "1 record" if forgotten.records == 1 else f"{forgotten.records:,} records"
+    records = f", {told} without it" if forgotten.records else ""
+    out.line(f"{commits}{records}. No file on disk is touched.", DIM)
+    for pattern in forgotten.never[:LISTED]:
+        out.line(f"Never captured again: {safe(pattern)} (`config set never_capture` changes that)")
+    for path in forgotten.copies[:LISTED]:
+        if forgotten.turn:
+            stays = (
+                f"Other turns hold {path_text(path)} as this one had it, and keep it: forget the file, or those turns."
+            )
+        else:
+            stays = f"The same content is recorded as {path_text(path)} too: `--copies` forgets that as well."
+        out.line(stays, YELLOW)
+    for name in forgotten.lost_refs[:LISTED]:
+        out.line(f"{safe(name)} leads to nothing but that, and goes as well.", YELLOW)
+    for path in forgotten.unsearched[:LISTED]:
+        out.line(f"{path_text(path)} holds more text than is looked for in prompts and replies: some may stay.", YELLOW)
+    for path in forgotten.on_disk[:LISTED]:
+        out.line(f"{path_text(path)} is still as the turn left it: the next turn records it again.", YELLOW)
+
+
+def _versions(forgotten: Forgotten) -> str:
+    return "1 version" if forgotten.versions == 1 else f"{forgotten.versions:,} versions"
+
+
+def _elsewhere(session: Session, forgotten: Forgotten) -> list[str]:
+    """Where it may be that is not ours to change."""
+    store = session.store
+    found = [
+        f"the conversation that {known.agent} keeps itself, {known.transcript}"
+        for known in Conversations(store).agent_sessions()
+        if known.transcript and os.path.exists(known.transcript)
+    ]
+    repo = store.user_repo()
+    if repo is not None and forgotten.turn is None:
+        found.append("your own git repository, if it was committed there")
+    return [*found[:LISTED], "backups, clones and copies of the store that were made before"]

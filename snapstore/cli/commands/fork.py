@@ -1,0 +1,99 @@
+"""`snapstore fork`: the agent's conversation, gone on with from an earlier turn."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from snapstore.agents.forking import Forked, Forking
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, Then, carry_out, travelling
+from snapstore.cli.options import MoveCommand, common_options, travel_options
+from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
+from snapstore.cli.param_types import TARGET
+from snapstore.cli.paths import shell_word
+from snapstore.errors import Failed, Usage
+from snapstore.timeline.session import Session
+
+
+@click.command(cls=MoveCommand)
+@click.argument("target", metavar="[TARGET]", required=False, type=TARGET)
+@click.option("--name", metavar="TITLE", help="What the new conversation is called.")
+@click.option("--exec", "run", is_flag=True, help="Run the command instead of printing it.")
+@click.option("--compacted", is_flag=True, help="Fork from before a compaction too, from the lines that were kept.")
+@travel_options
+@common_options
+def fork(context: Context, *, target: str | None, name: str | None, run: bool, compacted: bool, **options: Any) -> int:
+    """Go on with the agent's conversation from here.
+
+    Or from TARGET: files go there too. The conversation so far stays untouched; the command that takes up the new one
+    is printed.
+    """
+    return fork_conversation(context, target=target, name=name, run=run, compacted=compacted, **options)
+
+
+def fork_conversation(
+    context: Context,
+    *,
+    target: str | None,
+    name: str | None = None,
+    run: bool = False,
+    compacted: bool = False,
+    **options: Any,
+) -> int:
+    """Move to the target and fork the conversation there."""
+    if options["files_only"]:
+        raise Usage(
+            "a fork is about the conversation, and --files-only leaves that alone", "Use `goto` for files alone."
+        )
+    made: list[_Told] = []
+
+    def then(session: Session) -> Then:
+        made.append(_Told(Forking(session, title=name, compacted=compacted).run(), session, run))
+        return made[0]
+
+    address = target if target is not None else "@"
+    move = Move(
+        ["fork", *([target] if target is not None else [])],
+        lambda session, how: session.plan_goto(address, **how),
+        ask=lambda plan: f"Fork the conversation after turn {plan.turn}? {travelling(plan)}",
+        nothing="",
+        then=then,
+    )
+    status = carry_out(context, move, options)
+    if run and status == 0 and made and not options["preview"]:
+        return _run(made[0].forked.command)
+    return status
+
+
+class _Told(Then):
+    def __init__(self, forked: Forked, session: Session, run: bool) -> None:
+        self.forked = forked
+        self._root = session.store.root
+        self._run = run
+
+    def as_json(self) -> dict[str, Any]:
+        return {"fork": self.forked.as_json()}
+
+    def tell(self, out: Output) -> None:
+        forked = self.forked
+        if forked.fresh:
+            out.line("The first prompt is undone: the conversation starts afresh.")
+        elif forked.known is not None:
+            title = f": {safe(forked.known.title)}" if forked.known.title else ""
+            out.line(f"Forked the conversation after turn {forked.turn}{title}")
+            out.line(f"  The one before stays as it is: {safe(forked.parent)}", DIM)
+        for notice in forked.notices:
+            out.line(f"Note: {safe(notice)}", YELLOW)
+        if not self._run:
+            command = " ".join(shell_word(word) for word in forked.command)
+            out.line(f"Go on with: {out.paint(command, BOLD)}")
+
+
+def _run(command: list[str]) -> int:
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error.strerror}", f"The fork is ready. Go on with: {' '.join(command)}") from None

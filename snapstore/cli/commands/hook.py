@@ -1,0 +1,27 @@
+"""`snapstore hook`: what an agent runs at every step.
+
+An agent's own call does not come here: `snapstore.cli.main` goes to `cli.hook` directly. This is its help, and the way
+in with other options before its name.
+"""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.hook import run_hook
+from snapstore.cli.options import RawCommand, with_context
+
+
+@click.command(cls=RawCommand, add_help_option=False)
+@click.argument("words", metavar="AGENT", nargs=-1)
+@with_context
+def hook(context: Context, *, words: tuple[str, ...]) -> int:
+    """Take what an agent's hooks send.
+
+    `snapstore connect` sets them up.
+    """
+    if words[:1] in (("-h",), ("--help",)):
+        context.out.line(click.get_current_context().get_help())
+        return 0
+    return run_hook(words)

@@ -1,0 +1,190 @@
+"""`snapstore import`: a timeline from a conversation that nobody recorded."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import click
+
+from snapstore.agents.importing import Import, TurnToImport, importable, locate, prepare
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM, YELLOW, Output, ago, files_text, first_line, path_text, safe, shorten
+from snapstore.cli.param_types import FILE, TRANSCRIPT_AGENT
+from snapstore.cli.paths import shell_word
+from snapstore.cli.sharing import Transfer, tell_pull
+from snapstore.errors import Usage
+from snapstore.git.bundle import is_bundle
+from snapstore.share.pull import pull
+from snapstore.share.remotes import Remote
+from snapstore.timeline import places
+from snapstore.timeline.documents import check_name
+from snapstore.timeline.importing import refuse_known
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.store import Store
+
+_PROMPT = 50  # columns
+_NAMED = 4  # unknown things of a turn before "… and N more"
+
+
+@click.command("import")
+@click.argument("transcript", metavar="[TRANSCRIPT]", required=False, type=FILE)
+@click.option(
+    "--agent", metavar="NAME", type=TRANSCRIPT_AGENT, help="Whose transcript it is, when that cannot be told."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be imported.")
+@click.option("--list", "listed", is_flag=True, help="The conversations that Claude Code has kept for this project.")
+@common_options
+def import_(context: Context, *, transcript: str | None, agent: str | None, dry_run: bool, listed: bool) -> int:
+    """Make a session of a conversation.
+
+    TRANSCRIPT is an agent's file, or the id of its session; a file that `export` wrote is taken in as a pull would.
+    Files come in where the transcript and the disk tell what they were before and after; what is not known is said,
+    turn by turn. Changes no file. Makes the store when there is none.
+    """
+    if listed:
+        return _list(context)
+    if transcript is None:
+        raise Usage("which conversation?", "Give a transcript or a session's id; `snapstore import --list` shows them.")
+    if is_bundle(transcript):
+        return _bundle(context, transcript, dry_run=dry_run)
+    home = places.home_folder()
+    known = places.find(home, ".")
+    path, whose, session_id = locate(transcript, agent, os.getcwd())
+    with prepare(path, whose, session_id, known or places.natural_root("."), home) as found:
+        name = check_name(context.session) if context.session else found.session_name()
+        for warning in found.warnings:
+            context.say(warning)
+        commits: list[bytes] = []
+        verified, moved_on = found.verified, found.moved_on
+        if known is not None or not dry_run:
+            with _store(context) as store:
+                refuse_known(store, name)
+                recorded = found.recorded_in(store)
+                if recorded is not None:
+                    context.say(f"session {recorded} has recorded this conversation, or a part of it, as it went")
+                if not dry_run:
+                    imported = found.carry_out(store, name)
+                    commits, verified, moved_on = imported.commits, imported.verified, imported.moved_on
+    if context.json:
+        from snapstore.records.agents import ImportRecord
+        from snapstore.records.base import dump
+
+        context.document(dump(ImportRecord, _document(found, name, commits, verified, moved_on, dry_run)))
+        return 0
+    out = context.out
+    for number, turn in enumerate(found.turns, 1):
+        _row(out, number, turn)
+    _summary(out, found, name, verified, moved_on, dry_run)
+    return 0
+
+
+def _bundle(context: Context, file: str, *, dry_run: bool) -> int:
+    """What `export` wrote elsewhere: the same as a pull."""
+    if dry_run:
+        raise Usage("--dry-run is for transcripts", f"`git bundle list-heads {file}` shows what is in a bundle.")
+    with context.store() as store:
+        with Transfer(context) as progress:
+            pulled = pull(store, Remote("", os.path.abspath(file)), progress=progress)
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.sharing import PullRecord
+
+            context.document(dump(PullRecord, pulled.as_json()))
+        else:
+            tell_pull(context.out, pulled)
+    return 0
+
+
+def _list(context: Context) -> int:
+    """`6f1c2a34-…  2h ago  Add a login form`, and where it is recorded already."""
+    root = places.find(places.home_folder(), ".")
+    if root is None:
+        found = importable(None, os.getcwd())
+    else:
+        with Store.open(".", say=context.say) as store:
+            found = importable(store, os.getcwd())
+    if context.json:
+        from snapstore.records.agents import ImportableRecord
+        from snapstore.records.base import dump
+
+        context.document(dump(ImportableRecord, {"conversations": found}))
+        return 0
+    out, now = context.out, time.time()
+    for entry in found:
+        prompt = first_line(entry["firstPrompt"]) or "(no prompt)"
+        where = f"  {out.paint('recorded as ' + safe(entry['session']), DIM)}" if entry["session"] else ""
+        when = out.paint(f"{ago(entry['modified'], now):>9}", DIM)
+        out.line(f"{safe(entry['sessionId'])}  {when}  {shorten(prompt, _PROMPT)}{where}")
+    if not found:
+        out.line("Claude Code has kept no conversation of this folder.")
+    return 0
+
+
+def _store(context: Context) -> Store:
+    """The store, made when there is none: its own baseline is the shell's, as with `snapstore init`."""
+    with context.progress("Taking the first snapshot") as progress:
+        store = Store.open(".", create=True, say=context.say, progress=progress)
+    store.progress = None
+    return store
+
+
+def _document(
+    found: Import, name: str, commits: list[bytes], verified: list[bytes], moved_on: list[bytes], preview: bool
+) -> dict[str, Any]:
+    return {
+        "session": name,
+        "agent": found.agent,
+        "agent_session": found.session_id,
+        "turns": [
+            {
+                "turn": number,
+                "prompt": turn.prompt,
+                "files": [{**path_json(path), "change": turn.letter(path)} for path in turn.changes],
+                "unknown": [{"path": path, "why": why} for path, why in turn.unknown],
+                "commit": commits[number - 1].hex() if commits else None,
+            }
+            for number, turn in enumerate(found.turns, 1)
+        ],
+        "verified": [os.fsdecode(path) for path in verified],
+        "moved_on": [os.fsdecode(path) for path in moved_on],
+        "left_out_branches": found.left_out_branches,
+        "left_out_turns": found.left_out_turns,
+        "warnings": found.warnings,
+        "preview": preview,
+    }
+
+
+def _row(out: Output, number: int, turn: TurnToImport) -> None:
+    """`   3  Add a login function  2 files, 1 thing not known`"""
+    prompt = shorten(first_line(turn.prompt) or "(no prompt)", _PROMPT)
+    known = files_text(len(turn.changes)) if turn.changes else "no file"
+    things = "1 thing" if len(turn.unknown) == 1 else f"{len(turn.unknown)} things"
+    unknown = out.paint(f", {things} not known:", YELLOW) if turn.unknown else ""
+    out.line(f"{out.paint(f'{number:>4}', BOLD)}  {prompt}  {out.paint(known, DIM)}{unknown}")
+    for path, why in turn.unknown[:_NAMED]:
+        out.line(f"      {path_text(path)}: {safe(why)}" if path else f"      {safe(why)}", DIM)
+    if len(turn.unknown) > _NAMED:
+        out.line(f"      … and {len(turn.unknown) - _NAMED:,} more", DIM)
+
+
+def _summary(
+    out: Output, found: Import, name: str, verified: list[bytes], moved_on: list[bytes], preview: bool
+) -> None:
+    turns = "1 turn" if len(found.turns) == 1 else f"{len(found.turns):,} turns"
+    verb = "Would import" if preview else "Imported"
+    out.line(f"{verb} {turns} of {found.agent} as session {safe(name)}. No file was changed.")
+    if verified:
+        be, them = ("is", "it") if len(verified) == 1 else ("are", "them")
+        out.line(f"{files_text(len(verified))} {be} on disk as the last turn left {them}: `undo` takes {them} back.")
+    if moved_on:
+        have, them = ("has", "it") if len(moved_on) == 1 else ("have", "them")
+        named = ", ".join(path_text(path) for path in moved_on[:_NAMED]) + (", …" if len(moved_on) > _NAMED else "")
+        out.line(f"{files_text(len(moved_on))} {have} changed since ({named}): `undo` will not touch {them} unasked.")
+    if found.left_out_branches:
+        turns = "1 turn" if found.left_out_turns == 1 else f"{found.left_out_turns:,} turns"
+        out.line(f"Left out: {turns} on other branches of the conversation.")
+    if not preview:
+        out.line(f"See it with `{out.program} log --session {shell_word(name)}`.", DIM)

@@ -1,0 +1,154 @@
+"""`snapstore init`: watch over a folder."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from snapstore.cli.commands.clone import told
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
+from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, files_text, path_text, safe, size_text
+from snapstore.cli.param_types import FOLDER, MAX_BRANCHES, MAX_FILE_SIZE
+from snapstore.cli.sharing import Transfer, asking
+from snapstore.records.settings import BY_NAME
+from snapstore.share import attach
+from snapstore.timeline import places
+from snapstore.timeline.creation import adopt_store, create_store
+from snapstore.timeline.documents import check_name
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.store import DEFAULT_SESSION, Store
+
+
+@click.command()
+@click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
+@click.option("--adopt", is_flag=True, help="The folder moved here: attach its former store.")
+@click.option(
+    "--from",
+    "former",
+    metavar="URL",
+    help="Join the project that is shared at URL: its turns come in, and what is on disk here is recorded on "
+    "top of them. With --adopt: where the folder was.",
+)
+@click.option("--anyway", is_flag=True, help="Even for your home folder, / or a folder inside another store's.")
+@click.option(
+    "--max-file-size",
+    metavar="SIZE",
+    type=MAX_FILE_SIZE,
+    help="Leave out larger files, unless an agent names them; 100MB unless said, 0 for no limit. Also changes "
+    "an existing store.",
+)
+@click.option(
+    "--max-branches",
+    metavar="N",
+    type=MAX_BRANCHES,
+    help="How many branches a session lists; 20 unless said, 0 for no limit. Past it the oldest without a "
+    "checkpoint go to the archive when a turn starts a branch. Also changes an existing store.",
+)
+@quiet_option
+@common_options
+def init(
+    context: Context,
+    *,
+    directory: str | None,
+    adopt: bool,
+    former: str | None,
+    anyway: bool,
+    max_file_size: int | None,
+    max_branches: int | None,
+) -> int:
+    """Watch over a folder from now on.
+
+    Makes its store, outside the folder, and takes the first snapshot. Without DIR it is the top of the git checkout
+    you are in, or the current folder.
+    """
+    home = places.home_folder()
+    found = None if directory is not None else places.find(home, ".")
+    if directory is not None:
+        root = os.fsencode(os.path.realpath(directory))
+        if os.path.isdir(places.store_folder(home, root)):
+            found = root
+    else:
+        root = found if found is not None and not adopt else places.natural_root(".")
+    session = check_name(context.session or DEFAULT_SESSION)
+    limits = {"max_file_size": max_file_size, "max_branches": max_branches}
+    asked: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
+    adopted: str | None = None
+    if former is not None and not adopt:
+        return _attach(context, home, root, former, anyway=anyway, **asked)
+    if adopt:
+        if not anyway:
+            places.refuse_root(home, root)
+        adopted = adopt_store(home, root, former, anyway=anyway)
+    elif found is None:
+        with context.progress("Taking the first snapshot") as progress:
+            create_store(home, root, anyway=anyway, session=session, warn=context.say, progress=progress, **asked)
+    with Store.open(os.fsdecode(root), say=context.say) as store:
+        made = found is None and not adopt
+        changed = any(limit != getattr(store.header, name) for name, limit in asked.items())
+        if changed:
+            store.configure(**asked)
+        _report(context, store, created=made, adopted=adopted, changed=changed)
+    return 0
+
+
+def _attach(context: Context, home: str, root: bytes, url: str, *, anyway: bool, **settings: Any) -> int:
+    """Joins a project that is shared already."""
+    with Transfer(context) as progress:
+        done = attach.attach(
+            home, root, url, anyway=anyway, say=context.say, progress=progress, ask=asking(context), **settings
+        )
+    told(context, done)
+    return 0
+
+
+def _report(context: Context, store: Store, *, created: bool, adopted: str | None, changed: bool) -> None:
+    session = store.session(None)
+    oid = store.shadow.refs.read(f"refs/snapstore/cursor/{session.name}")
+    store.cache.load()
+    left_out = [{**path_json(path), "why": why} for path, why in store.left_out().items()]
+    files = sum(1 for _ in store.shadow.trees.walk(store.shadow.commit(oid).tree)) if oid else 0
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.nodes import InitRecord
+
+        document = {
+            "root": os.fsdecode(store.root),
+            "store": store.folder,
+            "git_dir": store.shadow.git_dir,
+            "session": session.name,
+            "created": created,
+            "adopted_from": adopted,
+            "max_file_size": store.header.max_file_size,
+            "max_branches": store.header.max_branches,
+            "files": files,
+            "left_out": left_out,
+        }
+        context.document(dump(InitRecord, document))
+        return
+    if context.quiet:
+        return
+    out = context.out
+    shown = out.paint(path_text(store.root), BOLD)
+    if adopted is not None:
+        out.line(f"Watching over {shown} again, formerly {path_text(adopted)}.")
+    elif created:
+        out.line(f"Watching over {shown} from now on.")
+    else:
+        out.line(f"Watching over {shown} already{'' if changed else '; nothing to do'}.")
+    limit, most = store.header.max_file_size, store.header.max_branches
+    out.line(f"{out.paint('taken     ', DIM)}{files_text(files)}")
+    if limit != BY_NAME["max_file_size"].default or changed:
+        out.line(f"{out.paint('limit     ', DIM)}{f'{size_text(limit)} a file' if limit else 'none'}")
+    if most != BY_NAME["max_branches"].default or changed:
+        out.line(f"{out.paint('branches  ', DIM)}{f'at most {most:,} listed' if most else 'all listed'}")
+    if left_out:
+        out.line(f"{out.paint('left out  ', DIM)}{out.paint(files_text(len(left_out)), YELLOW)}")
+        for item in left_out[:LISTED]:
+            out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
+        if len(left_out) > LISTED:
+            out.line(f"  … and {len(left_out) - LISTED:,} more (snapstore status --json)", DIM)
+    out.line(f"{out.paint('store     ', DIM)}{path_text(store.folder)}")
+    out.line("Next: `snapstore run -- CMD…` records what a command changes.", DIM)

@@ -1,0 +1,88 @@
+"""`snapstore ops`: every move and branch change, and back to before any of them."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, travelling
+from snapstore.cli.options import CommandGroup, MoveCommand, common_options, level_options, move_options, rows_option
+from snapstore.cli.output import BOLD, DIM, Output, ago, safe, shorten
+from snapstore.cli.param_types import OPERATION
+from snapstore.timeline.ops import Operation, Operations
+
+
+@click.group(cls=CommandGroup, default="list")
+@level_options
+def ops() -> None:
+    """List every move and branch change; take any of them back."""
+
+
+@ops.command("list")
+@rows_option
+@common_options
+def listed(context: Context, *, number: int | None) -> int:
+    """List moves and branch changes, newest first.
+
+    The same as `ops` alone. With --session only its own.
+    """
+    out = context.out
+    limit = number or None
+    if number is None and out.terminal and not context.json:
+        limit = max(10, out.size()[1] - 4)
+    with context.store() as store:
+        mine = context.session
+        found = (one for one in Operations(store).newest_first() if mine is None or one.session == mine)
+        operations = list(islice(found, limit))
+        now = store.clock()
+    undone = Operations.taken_back(operations)
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.moves import OperationsRecord
+
+        rows = [{**one.as_json(), "undone_by": undone.get(one.number)} for one in operations]
+        context.document(dump(OperationsRecord, {"operations": rows}))
+        return 0
+    several = len({one.session for one in operations}) > 1
+    for one in operations:
+        out.line(_row(out, one, now, undone.get(one.number), several=several))
+    if not operations:
+        out.line("No operations yet: nothing was undone, redone or moved.", DIM)
+    elif limit and operations[-1].number > 1 and len(operations) == limit:
+        out.line("… more with `snapstore ops -n 0`", DIM)
+    return 0
+
+
+def _row(out: Output, one: Operation, now: float, undone_by: int | None, *, several: bool) -> str:
+    """`   7  2m ago      undo of 2 turns`"""
+    when = f"{ago(one.at, now):<10}"
+    whose = f"  {safe(one.session)}" if several else ""
+    note = f"  [taken back by {undone_by}]" if undone_by is not None else ""
+    what = safe(one.what)
+    if out.terminal:
+        what = shorten(what, max(out.size()[0] - len(when) - len(whose) - len(note) - 8, 20))
+    if undone_by is not None:
+        return out.paint(f"{one.number:>4}  {when}  {what}{whose}{note}", DIM)
+    return f"{out.paint(f'{one.number:>4}', BOLD)}  {out.paint(when, DIM)}  {what}{out.paint(whose, DIM)}"
+
+
+@ops.command(cls=MoveCommand)
+@click.argument("operation", metavar="[ID]", required=False, type=OPERATION)
+@move_options
+@common_options
+def undo(context: Context, *, operation: int | None, **options: Any) -> int:
+    """Put files, branches and place back to before an operation.
+
+    The last one not taken back yet, unless its number is given. That is an operation of its own, and can be taken
+    back too.
+    """
+    move = Move(
+        ["ops", "undo", *([str(operation)] if operation else [])],
+        lambda session, how: session.plan_ops_undo(operation, **how),
+        ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {travelling(plan)}",
+        nothing="Nothing to undo: no operation is left that was not taken back.",
+    )
+    return carry_out(context, move, options)

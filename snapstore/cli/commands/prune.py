@@ -1,0 +1,101 @@
+"""`snapstore prune`: lets go of branches that nobody listed for long."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
+from snapstore.cli.output import DIM, duration_text, safe, size_text
+from snapstore.cli.param_types import BRANCH, DURATION
+from snapstore.timeline import keeping
+from snapstore.timeline.keeping import Pruned
+from snapstore.timeline.prune import DAY, Prunable, must_be_known
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would go, and what that frees.")
+@click.option(
+    "--older",
+    metavar="TIME",
+    type=DURATION,
+    help="Out of the list for longer than this: else the setting prune_after_days, 90 days unless set.",
+)
+@click.option(
+    "--safety",
+    is_flag=True,
+    help="Let go of what was saved before forced and exact moves instead. Never happens by itself.",
+)
+@click.option(
+    "--keep", metavar="NAME", type=BRANCH, multiple=True, help="Keep this branch, or SESSION/BRANCH. May be said again."
+)
+@quiet_option
+@common_options
+def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str, ...], safety: bool) -> int:
+    """Let go of branches that were archived or deleted long ago.
+
+    Never where a session stands, nor one with a checkpoint, nor one that a remote lacks. Runs by itself after
+    prune_after_days.
+    """
+    with context.store() as store:
+        must_be_known(store, keep)
+        done = keeping.prune(store, older=older, keep=keep, safety=safety, dry_run=dry_run)
+        limit = store.header.prune_after_days * DAY if older is None else older
+        grace, now = store.header.gc_grace, store.clock()
+    undo = f"snapstore ops undo {done.operations[-1].number}" if done.operations else None
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.keeping import PruneRecord
+
+        document = {
+            "dry_run": dry_run,
+            "older_seconds": limit,
+            "pruned": [one.as_json(now) for one in done.going],
+            "kept": [one.as_json(now) for one in done.staying],
+            "size_bytes": done.size,
+            "operations": [one.number for one in done.operations],
+            "undo": undo,
+        }
+        context.document(dump(PruneRecord, document))
+    elif not context.quiet:
+        words = ("saved state", "saved states") if safety else ("branch", "branches")
+        _tell(context, done, limit, grace, now, words, dry_run=dry_run, never=older is None and not limit)
+    return 0
+
+
+def _tell(
+    context: Context,
+    done: Pruned,
+    limit: int,
+    grace: int,
+    now: float,
+    words: tuple[str, str],
+    *,
+    dry_run: bool,
+    never: bool,
+) -> None:
+    from snapstore.records.settings import spell_duration
+
+    out = context.out
+    for one in done.staying:
+        out.line(f"  kept  {_row(one, now)}  {one.kept}", DIM)
+    if not done.going:
+        when = f" more than {spell_duration(limit)} ago" if limit else ""
+        what = "branch was archived or deleted" if words[0] == "branch" else "state was saved before a move"
+        why = "prune_after_days is 0" if never else f"no {'other ' if done.staying else ''}{what}{when}"
+        out.line(f"Nothing to prune: {why}.")
+        return
+    for one in done.going:
+        out.line(f"  {_row(one, now)}  {size_text(one.size)}")
+    number = f"1 {words[0]}" if len(done.going) == 1 else f"{len(done.going):,} {words[1]}"
+    if dry_run:
+        out.line(f"Would prune {number}, and free {size_text(done.size)}. Nothing was changed.")
+        return
+    back = ", ".join(f"`snapstore ops undo {one.number} --session {safe(one.session)}`" for one in done.operations)
+    out.line(f"Pruned {number}: {size_text(done.size)} are free after the `gc` in {spell_duration(grace)}.")
+    out.line(f"Until then {back} brings {'it' if len(done.going) == 1 else 'them'} back.", DIM)
+
+
+def _row(one: Prunable, now: float) -> str:
+
+    return f"{safe(one.session)}/{safe(one.name)}  {one.state}, {duration_text(now - one.used)} ago"

@@ -1,0 +1,36 @@
+"""`snapstore pull`: others' turns from a remote."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
+from snapstore.cli.param_types import REMOTE
+from snapstore.cli.sharing import Transfer, asking, tell_pull
+from snapstore.share import pull as pulling
+from snapstore.share.remotes import Remotes
+
+
+@click.command()
+@click.argument("remote", metavar="[REMOTE]", required=False, type=REMOTE)
+@quiet_option
+@common_options
+def pull(context: Context, *, remote: str | None) -> int:
+    """Bring in what others have pushed.
+
+    Their sessions and branches are listed with their machine, and can be looked at, compared, gone to and continued;
+    no file changes, and nothing of yours. REMOTE is a name or an address; the only one, or `origin`, unless said.
+    """
+    with context.store() as store:
+        target = Remotes(store).find(remote)
+        with Transfer(context) as progress:
+            pulled = pulling.pull(store, target, progress=progress, ask=asking(context))
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.sharing import PullRecord
+
+            context.document(dump(PullRecord, pulled.as_json()))
+        elif not context.quiet:
+            tell_pull(context.out, pulled)
+    return 0

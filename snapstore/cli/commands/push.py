@@ -1,0 +1,75 @@
+"""`snapstore push`: our turns to a remote."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options, quiet_option
+from snapstore.cli.output import safe
+from snapstore.cli.param_types import REMOTE
+from snapstore.cli.sharing import Transfer, asking, tell_push
+from snapstore.errors import Usage
+from snapstore.share import push as pushing
+from snapstore.share import secrets
+from snapstore.share.autopush import run
+from snapstore.share.remotes import Remotes
+
+
+@click.command()
+@click.argument("remote", metavar="[REMOTE]", required=False, type=REMOTE)
+@click.option("--auto", is_flag=True, help="From now on push every turn there by itself, in the background.")
+@click.option("--no-auto", is_flag=True, help="No longer.")
+@click.option(
+    "--allow",
+    metavar="WORD",
+    multiple=True,
+    help="Allow a finding that is no secret, by the word that the refused push printed.",
+)
+@click.option("--with-safety", is_flag=True, help="Also what was on disk before forced moves. Nobody pulls that.")
+@click.option("--background", is_flag=True, help="What is started after a turn. Says nothing; errors go to the log.")
+@quiet_option
+@common_options
+def push(
+    context: Context,
+    *,
+    remote: str | None,
+    auto: bool,
+    no_auto: bool,
+    allow: tuple[str, ...],
+    with_safety: bool,
+    background: bool,
+) -> int:
+    """Send what is recorded here to a remote.
+
+    Branches, checkpoints and what was said in the turns. Nothing there is overwritten: a branch that meets another
+    one of its name goes beside it as `branch@machine`. REMOTE is a name or an address; the only one, or `origin`,
+    unless said.
+    """
+    if auto and no_auto:
+        raise Usage("--auto and --no-auto exclude each other", "Choose one.")
+    with context.store() as store:
+        if background:
+            run(store)
+            return 0
+        remotes = Remotes(store)
+        target = remotes.find(remote)
+        if auto or no_auto:
+            target = remotes.make_automatic(target.name, auto)
+        if allow:
+            secrets.allow(store, allow)
+        with Transfer(context) as progress:
+            pushed = pushing.push(store, target, progress=progress, ask=asking(context), with_safety=with_safety)
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.sharing import PushRecord
+
+            context.document(dump(PushRecord, pushed.as_json()))
+        elif not context.quiet:
+            tell_push(context.out, pushed)
+            name = safe(target.name)
+            if auto:
+                context.out.line(f"Every turn goes to {name} from now on, in the background: `push --no-auto` ends it.")
+            elif no_auto:
+                context.out.line(f"Turns no longer go to {name} by themselves.")
+    return 0

@@ -1,0 +1,126 @@
+"""`snapstore recover`: what an interrupted change wanted, and which way it shall end.
+
+Every other command finishes such a change by itself; this one looks first.
+"""
+
+from __future__ import annotations
+
+from os import fsencode
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
+from snapstore.errors import Usage
+from snapstore.git.refs import unspell
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.plan import texts
+from snapstore.timeline.store import Store
+from snapstore.worktree.journal import Recovery, unspell_entry
+
+
+@click.command()
+@click.option("--finish", is_flag=True, help="Finish it.")
+@click.option("--back", is_flag=True, help="Take it back: files and branches as they were before it.")
+@common_options
+def recover(context: Context, *, finish: bool, back: bool) -> int:
+    """Show a change that was interrupted, and choose how it ends.
+
+    Every other command finishes it by itself.
+    """
+    if finish and back:
+        raise Usage("--finish and --back exclude each other", "Choose one of them.")
+
+    def say(text: str) -> None:
+        if text.startswith("waiting"):  # the rest is told below
+            context.say(text)
+
+    with Store.open(".", say=say, recover=False) as store:
+        pending = store.journal.read()
+        if back and pending and pending.get("then"):
+            raise Usage(
+                f"what was begun ({pending['what']}) cannot be taken back",
+                "`snapstore recover --finish` finishes it, as does any other command.",
+            )
+        obstacles = _obstacles(store, pending) if pending else []
+        ended = store.recover(back=back) if pending and (finish or back) else None
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.moves import RecoveryRecord
+
+        context.document(dump(RecoveryRecord, _document(pending, obstacles, ended)))
+    elif pending is None:
+        context.out.line("Nothing was interrupted.")
+    elif finish or back:
+        _tell(context, str(pending["what"]), ended)
+    else:
+        _show(context, pending, obstacles)
+    return 0
+
+
+def _obstacles(store: Store, pending: dict[str, Any]) -> list[str]:
+    """Why the change could not be finished: an object that is gone, a ref that somebody moved."""
+    found = []
+    for name, old, new in pending["refs"]:
+        if store.shadow.refs.value(name) not in (unspell(old), unspell(new)):
+            found.append(f"{name} was moved by something else")
+    for path, _, new, *_ in pending.get("tree", ()):
+        entry = unspell_entry(new)
+        if entry is not None and entry[1] and not store.shadow.objects.contains(entry[1]):
+            found.append(f"the store lacks what {path_text(path)} should hold")
+    return found
+
+
+def _show(context: Context, pending: dict[str, Any], obstacles: list[str]) -> None:
+    out = context.out
+    out.line(f"{out.paint('Interrupted:', YELLOW)} {out.paint(safe(str(pending['what'])), BOLD)}")
+    tree = pending.get("tree", ())
+    for path, _, new, *_ in tree[:LISTED]:
+        out.line(f"  {'remove' if new is None else 'write ':<6}  {path_text(path)}")
+    if len(tree) > LISTED:
+        out.line(f"  … and {len(tree) - LISTED:,} more", DIM)
+    for name, old, new in pending["refs"]:
+        out.line(f"  move    {safe(name)}  {out.paint(f'{_short(old)} → {_short(new)}', DIM)}")
+    for text in obstacles:
+        out.line(f"It cannot be finished: {safe(text)}.", YELLOW)
+    if not obstacles:
+        out.line("It can be finished: `snapstore recover --finish`, or any other command.")
+    if pending.get("then"):
+        out.line("It cannot be taken back.", DIM)
+    elif obstacles:
+        out.line("`snapstore recover --back` takes it back.")
+    else:
+        out.line("`snapstore recover --back` takes it back instead.", DIM)
+
+
+def _tell(context: Context, what: str, ended: Recovery | None) -> None:
+    out = context.out
+    if ended is None:
+        out.line(f"Another process ended it meanwhile: {safe(what)}")
+        return
+    out.line(f"{out.paint('✓', GREEN)} {'Finished' if ended.finished else 'Taken back'}: {safe(ended.what)}")
+    for path in ended.kept:
+        out.line(f"  Kept as edited since: {path_text(path)}", YELLOW)
+
+
+def _document(pending: dict[str, Any] | None, obstacles: list[str], ended: Recovery | None) -> dict[str, Any]:
+    if pending is None:
+        return {"pending": False, "what": None, "files": [], "refs": [], "obstacles": [], "ended": None, "kept": []}
+    files = [{**path_json(fsencode(path)), "old": old, "new": new} for path, old, new, *_ in pending.get("tree", ())]
+    return {
+        "pending": ended is None,
+        "what": pending["what"],
+        "files": files,
+        "refs": [{"ref": name, "old": old, "new": new} for name, old, new in pending["refs"]],
+        "obstacles": obstacles,
+        "ended": None if ended is None else "finished" if ended.finished else "taken back",
+        "kept": [] if ended is None else texts(ended.kept),
+    }
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return "nothing"
+    return value[:8] if len(value) == 40 else safe(value.removeprefix("ref: ").removeprefix("refs/heads/"))

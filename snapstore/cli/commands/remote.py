@@ -1,0 +1,84 @@
+"""`snapstore remote add|list|remove`: where turns are shared."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, common_options, level_options
+from snapstore.cli.output import BOLD, DIM, path_text, safe
+from snapstore.cli.param_types import REMOTE
+from snapstore.git.transports.urls import parse
+from snapstore.share.machine import known_name
+from snapstore.share.remotes import Remote, Remotes
+
+
+@click.group(cls=CommandGroup, default="list")
+@level_options
+def remote() -> None:
+    """Name the git repositories through which turns are shared.
+
+    `remote` alone lists them.
+    """
+
+
+@remote.command("list")
+@common_options
+def listed(context: Context) -> int:
+    """The remotes of this store."""
+    with context.store() as store:
+        found = Remotes(store).list()
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.sharing import RemotesRecord
+
+            document = {"remotes": [remote.as_json() for remote in found], "machine": known_name(store)}
+            context.document(dump(RemotesRecord, document))
+            return 0
+        out = context.out
+        width = max((len(remote.name) for remote in found), default=0)
+        for remote in found:
+            auto = out.paint("  every turn", DIM) if remote.auto else ""
+            out.line(f"{out.paint(f'{safe(remote.name):<{width}}', BOLD)}  {path_text(remote.shown)}{auto}")
+        if not found:
+            out.line("No remote. Name one: `snapstore remote add origin URL`", DIM)
+    return 0
+
+
+@remote.command()
+@click.argument("name", metavar="NAME")
+@click.argument("url", metavar="URL")
+@click.option("--auto", is_flag=True, help="Push every turn there by itself, in the background.")
+@common_options
+def add(context: Context, *, name: str, url: str, auto: bool) -> int:
+    """Give an address a name.
+
+    Any git repository that is empty, or holds this project's turns: a path, or an https, ssh, git or file address.
+    """
+    parse(url)
+    with context.store() as store:
+        remote = Remotes(store).add(name, url, auto=auto)
+        by_itself = "; every turn goes there by itself" if remote.auto else ""
+        _tell(context, remote, f"Remote {safe(remote.name)}: {path_text(remote.shown)}{by_itself}.")
+    return 0
+
+
+@remote.command()
+@click.argument("name", metavar="NAME", type=REMOTE)
+@common_options
+def remove(context: Context, *, name: str) -> int:
+    """Forget an address."""
+    with context.store() as store:
+        remote = Remotes(store).remove(name)
+        _tell(context, remote, f"Forgot remote {safe(name)}. Nothing changed there, and what came from it stays.")
+    return 0
+
+
+def _tell(context: Context, remote: Remote, text: str) -> None:
+    if context.json:
+        from snapstore.records.base import dump
+        from snapstore.records.sharing import RemoteChangeRecord
+
+        context.document(dump(RemoteChangeRecord, {"what": text, "remote": remote.as_json()}))
+    elif not context.quiet:
+        context.out.line(text)

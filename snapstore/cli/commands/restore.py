@@ -1,0 +1,35 @@
+"""`snapstore restore`: single files, as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, changing
+from snapstore.cli.options import PathsCommand, common_options, move_options
+from snapstore.cli.param_types import FILE, TARGET
+from snapstore.cli.paths import below
+from snapstore.errors import Usage
+
+
+@click.command(cls=PathsCommand)
+@click.argument("turn", metavar="TURN", type=TARGET)
+@click.argument("paths", metavar="-- PATH…", nargs=-1, type=FILE)
+@move_options
+@common_options
+def restore(context: Context, *, turn: str, paths: tuple[str, ...], **options: Any) -> int:
+    """Bring single files or folders back as they were after a turn.
+
+    All others stay as they are. It becomes a new turn, which can be undone.
+    """
+    if not paths:
+        raise Usage("which files?", f"Name them after two dashes: `snapstore restore {turn} -- PATH…`.")
+    move = Move(
+        ["restore", turn, "--", *paths],
+        lambda session, how: session.plan_restore(turn, [below(session.store.root, path) for path in paths], **how),
+        ask=lambda plan: f"Restore from {turn}? {changing(plan)}",
+        nothing="Nothing to restore: the files are like that already.",
+    )
+    return carry_out(context, move, options)

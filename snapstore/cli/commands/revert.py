@@ -1,0 +1,31 @@
+"""`snapstore revert`: one turn out of the middle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.moves import Move, carry_out, reverting
+from snapstore.cli.options import MoveCommand, common_options, move_options
+from snapstore.cli.param_types import TARGET
+
+
+@click.command(cls=MoveCommand)
+@click.argument("turn", metavar="TURN", type=TARGET)
+@move_options
+@common_options
+def revert(context: Context, *, turn: str, **options: Any) -> int:
+    """Take one turn out, and keep those after it.
+
+    Files that later turns changed are merged. It becomes a new turn, which can be undone.
+    """
+    move = Move(
+        ["revert", turn],
+        lambda session, how: session.plan_revert(turn, **how),
+        ask=lambda plan: f"Revert {turn}? {reverting(plan)}",
+        nothing="Nothing to revert: of what it changed nothing is there any more.",
+        reverts=True,
+    )
+    return carry_out(context, move, options)

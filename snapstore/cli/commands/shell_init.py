@@ -1,0 +1,28 @@
+"""`snapstore shell-init`: what makes each command of an interactive shell a turn."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore.agents.shells import SCRIPTS
+from snapstore.cli.commands.completion import SHELLS
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.param_types import SuggestingChoice
+
+
+@click.command()
+@click.argument("shell", metavar="bash|zsh|fish", type=SuggestingChoice(SHELLS))
+@common_options
+def shell_init(context: Context, *, shell: str) -> int:
+    """Print what makes each command of an interactive shell a turn.
+
+    In ~/.bashrc or ~/.zshrc, at the end: eval "$(snapstore shell-init bash)"; in config.fish: snapstore shell-init
+    fish | source. With SNAPSTORE_SHELL=off nothing is recorded.
+    """
+    script = SCRIPTS[shell]
+    if context.json:
+        context.document({"shell": shell, "script": script})
+    else:
+        context.out.line(script)
+    return 0

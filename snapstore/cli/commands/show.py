@@ -1,0 +1,124 @@
+"""`snapstore show`: one turn, whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, Output, file_rows, files_text, path_text, safe, safe_lines
+from snapstore.cli.param_types import TARGET
+from snapstore.cli.patches import print_patch
+from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import Node
+from snapstore.timeline.patches import patch_json, patched
+from snapstore.timeline.unrecorded import beside
+
+
+@click.command()
+@click.argument("turn", metavar="[TURN]", required=False, type=TARGET)
+@common_options
+def show(context: Context, *, turn: str | None) -> int:
+    """Show one turn, with its patch.
+
+    Also its prompt and replies, and what was left out. TURN is a number (0 is before the first), `#12` by sequence, a
+    branch, `branch:5`, a checkpoint, `@` where you are (the default), or a commit hash.
+    """
+    session = context.reading()
+    with session.store as store:
+        history = History(session)
+        node = history.node(history.resolve("@" if turn is None else turn))
+        node.files, patch = patched(history, node.files)
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.nodes import ShowRecord
+
+            names = ("replies", "thinking", "tool_calls", "lines", "unknown")
+            conversation: dict[str, Any] = {name: listed(node, name) for name in names}
+            about = node.record.get("conversation")
+            conversation["conversation"] = about if isinstance(about, dict) else None
+            context.document(dump(ShowRecord, {**node.as_json(), **conversation, **patch_json(patch)}))
+            return 0
+        out = context.out
+        _head(out, node, store.clock())
+        _conversation(out, node)
+        _files(out, node)
+        _remarks(out, node)
+        if patch:
+            out.line()
+            print_patch(out, patch)
+    return 0
+
+
+def _head(out: Output, node: Node, now: float) -> None:
+    status = "" if node.status == "done" else out.paint(f"  [{safe(node.status)}]", YELLOW)
+    out.line(f"{out.paint(safe(node.label), BOLD)}  {node.commit}{status}")
+    out.line(who(node), DIM)
+    out.line(when(node, now), DIM)
+
+
+def _conversation(out: Output, node: Node) -> None:
+    if node.prompt.strip():
+        out.line()
+        for line in safe_lines(node.prompt):
+            out.line(f"    {line}".rstrip())
+    done = calls(node)
+    if done:
+        out.line()
+    for text in done[:LISTED]:
+        out.line(f"  · {text}", DIM)
+    if len(done) > LISTED:
+        out.line(f"  · … and {len(done) - LISTED:,} more", DIM)
+    for reply in listed(node, "replies"):
+        out.line()
+        for line in safe_lines(str(reply)):
+            out.line(f"  > {line}".rstrip(), DIM)
+
+
+def _files(out: Output, node: Node) -> None:
+    out.line()
+    if node.kind == "baseline":
+        out.line("Where the session began.", DIM)
+        return
+    if not node.files:
+        out.line("No file changed.", DIM)
+        return
+    found = FOUND_BY.get(node.found_by or "")
+    out.line(f"{files_text(len(node.files))} changed{f', {found}' if found else ''}")
+    for row in file_rows(out, node.files, "  "):
+        out.line(row)
+
+
+def _remarks(out: Output, node: Node) -> None:
+    """What a reader must know beyond the files: what was not taken in, and what moved in their own repository."""
+    if node.left_out:
+        out.line()
+        out.line("Left out:", YELLOW)
+        for item in node.left_out:
+            out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
+    unknown = [item for item in listed(node, "unknown") if isinstance(item, dict)]
+    if unknown:
+        out.line()
+        out.line("Not known from the conversation:", YELLOW)
+        for item in unknown:
+            about = f"{path_text(str(item['path']))}  " if item.get("path") else ""  # a program has none
+            out.line(f"  {about}{out.paint(safe(str(item.get('why'))), DIM)}")
+    first_seen = listed(node, "first_seen") if node.kind != "baseline" else []
+    if first_seen:
+        out.line()
+        out.line("First seen in this turn, their state before is unknown:", YELLOW)
+        for path in first_seen:
+            out.line(f"  {path_text(str(path))}")
+    others = beside(node)
+    if others:
+        out.line()
+        out.line(f"Meanwhile {safe(others)}: what that wrote may be among these files.", YELLOW)
+    moved = list(git_moves(node))
+    if moved:
+        out.line()
+        out.line("Your own git repository moved meanwhile (snapstore never moves it):", YELLOW)
+        for text in moved:
+            out.line(f"  {text}")

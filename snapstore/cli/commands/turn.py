@@ -1,0 +1,139 @@
+"""`snapstore turn begin|touch|end|cancel`: a turn in pieces, for an agent's hooks.
+
+Hooks run this at every step of an agent, so nothing is imported here that a turn does not need.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import CommandGroup, agent_option, common_options, level_options, quiet_option
+from snapstore.cli.param_types import FILE
+from snapstore.cli.summary import summary
+from snapstore.errors import Usage
+from snapstore.timeline.documents import OpenTurn, timestamp
+from snapstore.timeline.history import History
+from snapstore.timeline.session import Session
+
+
+@click.group(cls=CommandGroup)
+@level_options
+def turn() -> None:
+    """Bracket a turn by hand, or from an agent's hooks."""
+
+
+@turn.command()
+@click.option("-m", "--prompt", metavar="PROMPT", help="What was asked for.")
+@agent_option
+@quiet_option
+@common_options
+def begin(context: Context, *, prompt: str | None, agent: str | None) -> int:
+    """Begin a turn.
+
+    What changed since the last one is recorded on its own first. Makes the store when there is none.
+    """
+    session = context.recording(create=True)
+    with session.store as store:
+        session.begin(prompt or "", agent=agent or "agent")
+        turn = store.open_turn(session.name)
+        assert turn is not None
+        if context.json:
+            context.document(_document(session, turn))
+        elif not context.quiet:
+            before = store.shadow.commit(bytes.fromhex(turn.before))
+            context.out.line(f"Turn {_number(session, turn)} of session {session.name} is open.")
+            if before.trailers.get("Kind") == "edits" and before.seconds >= int(turn.started_at):
+                context.out.line(f"What changed before it is recorded on its own: {before.subject}")
+    return 0
+
+
+@turn.command()
+@click.argument("paths", metavar="PATH…", nargs=-1, type=FILE)
+@click.option("--after", is_flag=True, help="They are written already.")
+@click.option("--shell", is_flag=True, help="A program ran that may have changed anything: scan at the end.")
+@quiet_option
+@common_options
+def touch(context: Context, *, paths: tuple[str, ...], after: bool, shell: bool) -> int:
+    """Name files the open turn is about to write.
+
+    A turn whose files are all named need not scan.
+    """
+    if not paths and not shell:
+        raise Usage("nothing to touch", "Name the files, or say --shell when a program may have changed any.")
+    session = context.recording()
+    with session.store as store:
+        session.touch(paths, after=after, shell=shell)
+        turn = store.open_turn(session.name)
+        assert turn is not None
+        if context.json:
+            context.document(_document(session, turn))
+    return 0
+
+
+@turn.command()
+@click.option("-m", "--reply", metavar="TEXT", help="What the agent answered.")
+@click.option("--scan", is_flag=True, help="Scan even though files were named.")
+@quiet_option
+@common_options
+def end(context: Context, *, reply: str | None, scan: bool) -> int:
+    """End the open turn and record what it changed.
+
+    That is the files named, or what a scan finds.
+    """
+    session = context.recording()
+    with session.store:
+        record: dict[str, Any] = {"replies": [reply]} if reply else {}
+        oid = session.end(scan=True if scan else None, **record)
+        if context.json or not context.quiet:
+            node = History(session).node(oid)
+            if context.json:
+                context.document(node.as_json())
+            else:
+                summary(context.out, node)
+    return 0
+
+
+@turn.command()
+@quiet_option
+@common_options
+def cancel(context: Context) -> int:
+    """Forget the open turn.
+
+    What it changed stays on disk, and is recorded as edits.
+    """
+    session = context.recording()
+    with session.store as store:
+        turn = store.open_turn(session.name)
+        session.cancel()
+        assert turn is not None
+        if context.json:
+            context.document({**_document(session, turn), "status": "cancelled"})
+        elif not context.quiet:
+            context.out.line("Cancelled. What it changed stays on disk, and will be recorded as edits.")
+    return 0
+
+
+def _document(session: Session, turn: OpenTurn) -> dict[str, Any]:
+    return {
+        "session": turn.session,
+        "turn": _number(session, turn),
+        "prompt": turn.prompt,
+        "agent": turn.agent,
+        "started_at": timestamp(turn.started_at),
+        "status": "open",
+        "before": turn.before,
+        "named": turn.named,
+        "shell": turn.shell,
+    }
+
+
+def _number(session: Session, turn: OpenTurn) -> int:
+    """The number the turn will have: one more than the last on its line, past a few edits at most."""
+    shadow = session.store.shadow
+    commit = shadow.commit(bytes.fromhex(turn.before))
+    while (number := commit.number("Turn")) is None and commit.parents:
+        commit = shadow.commit(commit.parents[0])
+    return (number or 0) + 1

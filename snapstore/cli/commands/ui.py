@@ -1,0 +1,68 @@
+"""`snapstore ui`: the page, in a browser on this machine."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import tempfile
+import webbrowser
+from threading import Thread
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+from snapstore.cli.output import BOLD, DIM
+from snapstore.cli.param_types import PORT
+from snapstore.errors import Usage
+
+_PATIENCE = "5"  # seconds: a person at a page is told soon that the store is in use
+
+
+@click.command()
+@click.option("--port", metavar="N", type=PORT, help="Listen on this port; else on a free one.")
+@click.option("--no-open", is_flag=True, help="Only print the address.")
+@common_options
+def ui(context: Context, *, port: int | None, no_open: bool) -> int:
+    """Open the turns as a page in your browser.
+
+    See them as a conversation with its file changes, and undo, redo and branch by hand. For this machine and this
+    browser only. Needs the extra: pip install 'snapstore[ui]'.
+    """
+    try:
+        from snapstore.web.server import Server
+    except ImportError as error:
+        if (error.name or "snapstore").partition(".")[0] == "snapstore":
+            raise
+        hint = "Install them with `pip install 'snapstore[ui]'`."
+        raise Usage("the packages of the page are missing", hint) from None
+    os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
+    server = Server(".", port=port or 0)
+    if context.json:
+        context.document({"url": server.url, "port": server.port})
+    else:
+        context.out.line(context.out.paint(server.url, BOLD))
+        context.out.line("The address works once, for the browser that opens it first. Ctrl-C ends the server.", DIM)
+    context.out.flush()
+    opened = None if no_open else _open(server.url)
+    gc.collect()
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # who knocks too often is no news to the person
+    gc.freeze()  # what was imported stays: looking it over again with each large tree took half of a request's time
+    try:
+        server.run()
+    finally:
+        if opened is not None:
+            os.unlink(opened)
+    return 0
+
+
+def _open(url: str) -> str:
+    """Opens the browser with a file that leads there: everyone on the machine can read the words of a command, and who
+    reads the address first could use it."""
+    fd, path = tempfile.mkstemp(prefix="snapstore-", suffix=".html")
+    with open(fd, "w", encoding="ascii") as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><title>snapstore</title>')
+    # On the side: a browser for terminals comes back when it is left, and must find the server at work before.
+    Thread(target=webbrowser.open, args=(f"file://{path}",), daemon=True).start()
+    return path

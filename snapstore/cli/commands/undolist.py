@@ -1,0 +1,47 @@
+"""`snapstore undolist`: every end of the tree, as Vim's `:undolist` has it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from snapstore.cli.context import Context
+from snapstore.cli.options import ascii_option, common_options
+from snapstore.cli.output import BOLD, CYAN, DIM
+from snapstore.timeline.drawing import Glyphs, can_draw
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.painting import NARROW
+from snapstore.timeline.text import clip
+from snapstore.timeline.undolist import ends, table
+
+
+@click.command()
+@ascii_option
+@common_options
+def undolist(context: Context, *, ascii: bool) -> int:
+    """List the last turn of every line, newest first.
+
+    Its number, how many turns lead to it, its branch, age and state. Nothing that was undone is missing here.
+    """
+    session = context.reading()
+    with session.store as store:
+        graph, now = Graph(store, session.name), store.clock()
+        found = ends(graph)
+        if context.json:
+            from snapstore.records.base import dump
+            from snapstore.records.branches import UndolistRecord
+
+            leaves = [end.as_json(now) for end in found]
+            document = {"session": session.name, "cursor": graph.cursor.hex(), "leaves": leaves}
+            context.document(dump(UndolistRecord, document))
+            return 0
+        out = context.out
+        width = out.size()[0] if out.terminal else 0
+        more = Glyphs(ascii=ascii or not can_draw(sys.stdout.encoding)).more
+        newest = found[::-1]
+        states = ["", *(end.state for end in newest)]
+        for text, state in zip(table(newest, now, narrow=0 < width < NARROW, more=more), states, strict=True):
+            styles = {"current": (CYAN, BOLD), "listed": (), "pinned": ()}.get(state, (DIM,))
+            out.line(clip(text, width, more) if width else text, *styles)
+    return 0

@@ -1,0 +1,20 @@
+"""`snapstore version`: the version of the program."""
+
+from __future__ import annotations
+
+import click
+
+from snapstore import __version__
+from snapstore.cli.context import Context
+from snapstore.cli.options import common_options
+
+
+@click.command()
+@common_options
+def version(context: Context) -> int:
+    """Show the version."""
+    if context.json:
+        context.document({"version": __version__})
+    else:
+        context.out.line(f"snapstore {__version__}")
+    return 0

@@ -1,0 +1,93 @@
+"""What a shell can complete from the store: sessions, branches, checkpoints, turns, operations, remotes, settings.
+
+Completion runs while somebody types. It never fails, makes no store, finishes no interrupted change and prints nothing
+of its own: whatever goes wrong, there is nothing to offer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+
+import click
+from click.shell_completion import CompletionItem
+
+from snapstore.cli.context import CommonOptions
+from snapstore.records.settings import SETTINGS
+from snapstore.share.remotes import Remotes
+from snapstore.timeline.graph import Graph
+from snapstore.timeline.ops import Operations
+from snapstore.timeline.store import Store
+from snapstore.timeline.text import first_line, safe
+from snapstore.transcripts.reading import AGENTS
+
+_MOST = 100  # turns and operations on offer
+
+Names = Callable[[click.Context], Iterable[CompletionItem]]
+
+
+def quietly(names: Names, ctx: click.Context) -> list[CompletionItem]:
+    """List what can be typed at a prompt, and nothing where that cannot be read."""
+    try:
+        return [item for item in names(ctx) if item.value.isprintable()]
+    except Exception:
+        return []
+
+
+def sessions(ctx: click.Context) -> Iterator[CompletionItem]:
+    with _store(ctx) as store:
+        yield from map(CompletionItem, store.sessions())
+
+
+def branches(ctx: click.Context) -> Iterator[CompletionItem]:
+    with _graph(ctx) as graph:
+        yield from (CompletionItem(name) for name in graph.branches)
+        yield from (CompletionItem(name, help="archived") for name in graph.archived)
+
+
+def checkpoints(ctx: click.Context) -> Iterator[CompletionItem]:
+    with _graph(ctx) as graph:
+        yield from (CompletionItem(name, help="checkpoint") for name in graph.checkpoints)
+
+
+def turns(ctx: click.Context) -> Iterator[CompletionItem]:
+    """List the turns of the current branch, the newest first."""
+    with _graph(ctx) as graph:
+        numbered = (node for node in graph.upwards(graph.tip) if node.turn is not None)
+        for node in islice(numbered, _MOST):
+            yield CompletionItem(str(node.turn), help=first_line(node.subject))
+
+
+def operations(ctx: click.Context) -> Iterator[CompletionItem]:
+    with _store(ctx) as store:
+        for operation in islice(Operations(store).newest_first(), _MOST):
+            yield CompletionItem(str(operation.number), help=safe(operation.what))
+
+
+def remotes(ctx: click.Context) -> Iterator[CompletionItem]:
+    with _store(ctx) as store:
+        yield from (CompletionItem(remote.name, help=safe(remote.shown)) for remote in Remotes(store).list())
+
+
+def settings(ctx: click.Context) -> Iterator[CompletionItem]:
+    yield from (CompletionItem(setting.name, help=setting.help) for setting in SETTINGS)
+
+
+def transcript_agents(ctx: click.Context) -> Iterator[CompletionItem]:
+    yield from map(CompletionItem, AGENTS)
+
+
+@contextmanager
+def _store(ctx: click.Context) -> Iterator[Store]:
+    folders = ctx.ensure_object(CommonOptions).folders
+    with Store.open(os.path.join(".", *folders), recover=False) as store:
+        yield store
+
+
+@contextmanager
+def _graph(ctx: click.Context) -> Iterator[Graph]:
+    with _store(ctx) as store:
+        session = ctx.ensure_object(CommonOptions).session or os.environ.get("SNAPSTORE_SESSION")
+        yield Graph(store, session or store.active_session())
