@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 def shell_init(context: Context, *, shell: str) -> int:
-    from snapstore.agents.shells import SCRIPTS
+    from snapstore.agents.shells import SCRIPTS, prepare
 
+    prepare()
     script = SCRIPTS[shell]
     if context.json:
         context.document({"shell": shell, "script": script})
