@@ -281,3 +281,71 @@ def test_stores_live_where_platformdirs_says(data: str, monkeypatch: pytest.Monk
     monkeypatch.delenv("SNAPSTORE_HOME")
     monkeypatch.setenv("XDG_DATA_HOME", data)
     assert places.home_folder() == os.path.realpath(platformdirs.user_data_dir("snapstore", appauthor=False))
+
+
+# The built wheel, installed as people do
+
+
+def run(*words: str | Path, cwd: Path, environment: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def pip(venv: Path, *words: str | Path, cwd: Path) -> None:
+    run(venv / "bin/python", "-m", "pip", "--quiet", "--disable-pip-version-check", *words, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", "dist")
+    shutil.copytree(PROJECT, source, ignore=ignored)
+    pip(Path(sys.prefix), "wheel", "--no-deps", "--wheel-dir", folder, source, cwd=folder)
+    (built,) = folder.glob("snapstore-*.whl")
+    return built
+
+
+def install(tool: str, wheel: Path, folder: Path) -> Path:
+    """Install the wheel with a tool, and return the program."""
+    venv = folder / "venv"
+    run(base_python(), "-m", "venv", venv, cwd=folder)
+    if tool == "pip":
+        pip(venv, "install", wheel, cwd=folder)
+        return venv / "bin/snapstore"
+    pip(venv, "install", tool, cwd=folder)
+    bin = folder / "bin"
+    if tool == "uv":
+        places = {"UV_TOOL_DIR": str(folder / "tools"), "UV_TOOL_BIN_DIR": str(bin), "UV_CACHE_DIR": str(folder / "c")}
+        run(venv / "bin/uv", "tool", "install", "--python", base_python(), wheel, cwd=folder, environment=places)
+    else:
+        places = {"PIPX_HOME": str(folder / "pipx"), "PIPX_BIN_DIR": str(bin), "PIPX_MAN_DIR": str(folder / "man")}
+        run(venv / "bin/pipx", "install", "--python", base_python(), wheel, cwd=folder, environment=places)
+    return bin / "snapstore"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("tool", ["pip", "uv", "pipx"])
+def test_the_wheel_works_however_it_is_installed(
+    tool: str, wheel: Path, root: Path, tmp_path: Path, nobodys_home: Path
+) -> None:
+    program = install(tool, wheel, tmp_path)
+    assert run(program, "--version", cwd=root).startswith("snapstore ")
+    (root / "hello").write_text("old")
+    run(program, "init", "-q", cwd=root)
+    run(program, "connect", "claude", cwd=root)
+    command = connected(nobodys_home)
+    assert " -I -c " in command and str(PROJECT) not in command
+    put(root / "json.py", "raise SystemExit('mine')\n")
+    turn(command, root, ["hello"], {"PYTHONPATH": str(root)})
+    run(program, "undo", "-y", cwd=root)
+    assert (root / "hello").read_text() == "old"
