@@ -575,6 +575,18 @@ function mine_after --on-event fish_postexec; echo "after $status" >> mine; end
     assert said[-2].text == ""
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_persons_python_path_is_kept_from_our_interpreter_only(desk: Desk, shell: str) -> None:
+    desk.program(STAND_IN.replace("exit 7", 'echo "[$PYTHONPATH$PYTHONHOME]" >> "$SAID/../paths"'))
+    setting = {"fish": "set -gx PYTHONPATH /mine; set -gx PYTHONHOME /home"}
+    terminal = desk.start(shell, before=setting.get(shell, "export PYTHONPATH=/mine PYTHONHOME=/home"))
+    desk.run(terminal, "echo $PYTHONPATH$PYTHONHOME > mine")
+    assert desk.written("mine") == "/mine/home"
+    paths = desk.root.parent / "paths"
+    desk.until(lambda: paths.exists() and len(paths.read_text().split()) == 2, "not both were run")
+    assert paths.read_text().split() == ["[]", "[]"]
+
+
 # A folder without a store costs nothing.
 
 ASSIGN = {"bash": "x=1", "zsh": "x=1", "fish": "set x 1"}

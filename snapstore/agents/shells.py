@@ -31,7 +31,7 @@ _PASSED_OVER = (
 
 # Said by another sh: what that puts into the background is no job that this shell could speak of, keeps none of its
 # descriptors (a terminal would stay open until it is through), and outlives the terminal.
-_STOP = 'trap "" HUP; { printf "%s\\0" "$@" | snapstore hook shell; } </dev/null >/dev/null 2>&1 &'
+_STOP = 'trap "" HUP; { printf "%s\\0" "$@" | @CLEAN@ snapstore hook shell; } </dev/null >/dev/null 2>&1 &'
 
 # Where stores live unless SNAPSTORE_HOME says otherwise, as `places.home_folder` has it.
 _MAC = sys.platform == "darwin"
@@ -69,7 +69,7 @@ _SAY = """\
       return 0
     fi
     { printf '%s\\0' prompt "$_snapstore_id" "$((_snapstore_turn + 1))" "$PWD" "$2" |
-      command snapstore hook shell; } >/dev/null 2>&1
+      @CLEAN@ command snapstore hook shell; } >/dev/null 2>&1
     printf '%s' "$((_snapstore_turn + 1))"
   }
 
@@ -244,7 +244,7 @@ if status is-interactive; and not string match -q "shell-$fish_pid-*" -- "$_snap
         set -l kept "$argv[1]"
         string match -q ' *' -- "$kept"; and set kept ''
         printf '%s\\0' prompt $_snapstore_id $_snapstore_turn "$PWD" "$kept" |
-            command snapstore hook shell >/dev/null 2>&1
+            @CLEAN@ command snapstore hook shell >/dev/null 2>&1
     end
 
     function _snapstore_postexec --on-event fish_postexec
@@ -260,6 +260,7 @@ end
 _VALUES = {
     "@PASSED_OVER@": _PASSED_OVER,
     "@STOP@": _STOP,
+    "@CLEAN@": "PYTHONHOME= PYTHONPATH=",  # what the person works on must not be imported by our interpreter
     "@DATA@": _DATA,
     "@FISH_DATA@": _FISH_DATA,
     "@FISH_XDG@": _FISH_XDG,
