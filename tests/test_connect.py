@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -22,6 +23,8 @@ from snapstore.agents.connecting import SCOPES, Here, connect, connections, disc
 from snapstore.agents.installations import INSTALLATIONS, running_program
 from snapstore.agents.jsonc import parse
 from snapstore.records.agents import ConnectionsRecord, ConnectRecord
+from snapstore.timeline import program
+from snapstore.timeline.program import ENTRY
 
 PROGRAM_WORDS = ["snapstore"]
 JSON_AGENTS = ("claude", "codex", "gemini", "cursor", "copilot")
@@ -257,7 +260,11 @@ def mixed(command: str) -> dict[str, Any]:
         "'/old place/snapstore' hook claude",
         "/usr/bin/python3 -m snapstore hook claude",
         "/usr/bin/python3 -P -m snapstore hook claude --tell",
+        "/usr/bin/python3 -I -m snapstore hook claude",
+        f"/usr/bin/python3 -E -P {shlex.join(ENTRY)} hook claude",
+        f"/usr/bin/python3 -I {shlex.join(ENTRY)} hook claude --tell",
         "command -v snapstore >/dev/null 2>&1 && snapstore hook claude; exit 0",
+        "command -v snapstore >/dev/null 2>&1 && PYTHONHOME= PYTHONPATH= snapstore hook claude; exit 0",
     ],
 )
 @pytest.mark.parametrize("indent", [2, None])
@@ -547,6 +554,9 @@ def test_clines_scripts_answer_with_json_whatever_happens(here: Here, tmp_path: 
 
 
 def test_the_program_that_runs_is_the_one_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no isolated interpreter finds the package, the console script serves, or the interpreter as it is."""
+    assert running_program({"PATH": "/nowhere"}) == [sys.executable, "-I", *ENTRY]
+    monkeypatch.setattr(program, "checked_command", lambda: None)
     script = fake(tmp_path / "a b", "")
     other = fake(tmp_path / "other", "")
     monkeypatch.setattr(sys, "argv", [str(script)])
@@ -566,7 +576,7 @@ def test_the_program_that_runs_is_the_one_that_is_named(tmp_path: Path, monkeypa
     link.symlink_to(inside)
     assert running_program({"PATH": str(link.parent)}) == ["snapstore"]
     monkeypatch.setattr(sys, "argv", ["/x/snapstore/__main__.py"])
-    assert running_program({"PATH": str(link.parent)}) == [sys.executable, "-P", "-m", "snapstore"]
+    assert running_program({"PATH": str(link.parent)}) == [sys.executable, "-P", *ENTRY]
 
 
 def test_a_folder_of_the_project_is_not_run_in_our_place(here: Here, root: Path) -> None:
@@ -848,4 +858,4 @@ def test_wishes_that_make_no_sense(root: Path) -> None:
 def test_the_command_of_a_users_hook_runs_this_very_program(root: Path, here: Here) -> None:
     snap(root, "connect", "claude")
     command = commands(value_of(place(here, "claude", "user")))[0]
-    assert command == f"{PROGRAM[0]} -P -m snapstore hook claude"
+    assert command == shlex.join([PROGRAM[0], "-I", *ENTRY, "hook", "claude"])

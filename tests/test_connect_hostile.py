@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from test_connect import PROGRAM_WORDS, commands, everything, here, place, put, 
 from snapstore.agents import AGENTS
 from snapstore.agents.connecting import SCOPES, Here, connect, connections, disconnect
 from snapstore.errors import Conflict, Corrupt, Failed, SnapstoreError, Unsafe
+from snapstore.timeline.program import ENTRY
 
 __all__ = ["here"]  # the fixture
 
@@ -354,7 +356,7 @@ def test_many_at_once_end_as_one(here: Here) -> None:
     ]
     answers = [json.loads(process.communicate(timeout=60)[0]) for process in running]
     assert sorted(answer["changed"] for answer in answers) == [False, False, False, True]
-    assert set(commands(value_of(path))) == {f"{sys.executable} -P -m snapstore hook claude"}
+    assert set(commands(value_of(path))) == {shlex.join([sys.executable, "-I", *ENTRY, "hook", "claude"])}
     assert Path(f"{path}.snapstore-backup").read_text() == '{"model": "opus"}'
     disconnect(here, "claude", SCOPES)
     assert path.read_text() == '{"model": "opus"}'

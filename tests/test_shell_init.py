@@ -14,12 +14,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from helpers import needs_strace
 from test_cli import snap, snap_json
+
+from snapstore import Store
+from snapstore.timeline import places, root_index
+from snapstore.timeline.creation import create_store
 
 WAIT = 30  # seconds, for a machine with much to do
 SHELLS = [
@@ -72,9 +77,11 @@ class Said(NamedTuple):
 class Terminal:
     """A shell on a terminal. What is typed is read when the shell gets to it."""
 
-    def __init__(self, shell: str, folder: Path, environment: dict[str, str], rc: Path) -> None:
+    def __init__(
+        self, shell: str, folder: Path, environment: dict[str, str], rc: Path, under: Sequence[str] = ()
+    ) -> None:
         self.screen = b""
-        command = [word.format(rc=rc) for word in COMMANDS[shell]]
+        command = [*under, *(word.format(rc=rc) for word in COMMANDS[shell])]
         self._fd, side = pty.openpty()
         self._process = subprocess.Popen(
             [sys.executable, "-c", LEADER, *command],
@@ -142,9 +149,21 @@ class Desk:
         (self.bin / "snapstore").write_text(text)
         (self.bin / "snapstore").chmod(0o755)
 
-    def start(self, shell: str, before: str = "", after: str = "", times: int = 1, **extra: str) -> Terminal:
+    def start(
+        self,
+        shell: str,
+        before: str = "",
+        after: str = "",
+        times: int = 1,
+        folder: Path | None = None,
+        under: Sequence[str] = (),
+        **extra: str,
+    ) -> Terminal:
         quiet = {"zsh": "setopt no_prompt_sp no_prompt_cr", "fish": "set -g fish_greeting"}.get(shell, "")
         prompt = "function fish_prompt; echo -n '> '; end" if shell == "fish" else "PS1='> '"
+        # Else fish reads every manual page there is, in the background.
+        data = Path(os.environ.get("XDG_DATA_HOME") or f"{os.environ['HOME']}/.local/share")
+        (data / "fish" / "generated_completions").mkdir(parents=True, exist_ok=True)
         script = snap(self.root, "shell-init", shell).stdout
         rc = self.rc[shell]
         rc.write_text("\n".join([before, quiet, prompt, *[script] * times, after, ""]))
@@ -160,7 +179,7 @@ class Desk:
             "HISTFILE": str(self._rc / "history"),
             **extra,
         }
-        self._terminals.append(Terminal(shell, self.root, environment, rc))
+        self._terminals.append(Terminal(shell, folder or self.root, environment, rc, under))
         return self._terminals[-1]
 
     def said(self) -> list[Said]:
@@ -205,10 +224,18 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, root: Path) -> Iterator[Desk]:
+def bare_desk(tmp_path: Path, root: Path) -> Iterator[Desk]:
+    """A project without a store."""
     made = Desk(tmp_path, root)
     yield made
     made.close()
+
+
+@pytest.fixture
+def desk(bare_desk: Desk) -> Desk:
+    """The shell believes that the project has a store; the stand-in needs none."""
+    root_index.build(places.home_folder(), [os.fsencode(bare_desk.root.resolve())])
+    return bare_desk
 
 
 def pairs(said: list[Said]) -> list[tuple[str, str, str]]:
@@ -548,6 +575,155 @@ function mine_after --on-event fish_postexec; echo "after $status" >> mine; end
     assert said[-2].text == ""
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_persons_python_path_is_kept_from_our_interpreter_only(desk: Desk, shell: str) -> None:
+    desk.program(STAND_IN.replace("exit 7", 'echo "[$PYTHONPATH$PYTHONHOME]" >> "$SAID/../paths"'))
+    setting = {"fish": "set -gx PYTHONPATH /mine; set -gx PYTHONHOME /home"}
+    terminal = desk.start(shell, before=setting.get(shell, "export PYTHONPATH=/mine PYTHONHOME=/home"))
+    desk.run(terminal, "echo $PYTHONPATH$PYTHONHOME > mine")
+    assert desk.written("mine") == "/mine/home"
+    paths = desk.root.parent / "paths"
+    desk.until(lambda: paths.exists() and len(paths.read_text().split()) == 2, "not both were run")
+    assert paths.read_text().split() == ["[]", "[]"]
+
+
+# A folder without a store costs nothing.
+
+ASSIGN = {"bash": "x=1", "zsh": "x=1", "fish": "set x 1"}
+
+
+def started(trace: Path) -> list[str]:
+    """The processes that a traced shell started between the opening of `begin` and of `end`."""
+    rows = trace.read_text().splitlines()
+    first, last = (next(at for at, row in enumerate(rows) if f'/{name}"' in row) for name in ("begin", "end"))
+    calls = [row for row in rows[first:last] if re.search(r"\b(clone3?|fork|vfork|execve)\(", row)]
+    return [row for row in calls if "CLONE_THREAD" not in row]
+
+
+@needs_strace
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("watched", [False, True])
+def test_no_process_is_started_in_a_folder_without_a_store(
+    bare_desk: Desk, tmp_path: Path, shell: str, watched: bool
+) -> None:
+    """Not even a subshell. There are stores elsewhere, also below and beside this folder. With a store there are some,
+    which shows that they would be seen."""
+    desk = bare_desk
+    for folder in (desk.root / "below", tmp_path / "project-2", *([desk.root] if watched else [])):
+        folder.mkdir(exist_ok=True)
+        create_store(places.home_folder(), os.fsencode(folder.resolve()), anyway=True)
+    trace = tmp_path / "trace"
+    under = ["strace", "-f", "-qq", "-e", "trace=clone,clone3,fork,vfork,execve,open,openat", "-o", str(trace)]
+    terminal = desk.start(shell, under=under)
+    lines = [f"echo > {tmp_path}/begin", ASSIGN[shell], "cd .", "true", f"echo > {tmp_path}/end", "exit"]
+    for line in lines:
+        desk.until(lambda: terminal.shown().endswith("> "), "no prompt")
+        terminal.screen = b""
+        terminal.type(line)
+    terminal.gone()
+    assert bool(started(trace)) == bool(desk.said()) == watched
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_store_is_seen_from_the_next_prompt_on(bare_desk: Desk, tmp_path: Path, shell: str) -> None:
+    """Also from a folder below, through a link, and under a name that shells have to be careful with."""
+    desk = bare_desk
+    odd = tmp_path / "a 'b' \"c\" *[x] ü\\n"
+    (odd / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(odd / "deep")
+    (tmp_path / "there").symlink_to(odd / "deep" / "er")
+    terminal = desk.start(shell)
+    terminal.type("echo one > one")
+    desk.written("one")
+    Store.open(odd, create=True).close()
+    terminal.type("cd ..; echo x > project/x")
+    desk.written("x")
+    terminal.type("cd link/er")
+    assert [item.text for item in desk.run(terminal, "echo in > in")] == ["echo in > in", "0"]
+    assert (odd / "deep" / "er" / "in").exists()
+    said = desk.run(terminal, "cd -P ..; cd ../../there" if shell != "fish" else "cd ../../there")
+    assert len(said) == 2
+    assert [item.text for item in desk.run(terminal, "echo on")] == ["echo on", "0"]
+    terminal.type(f"cd {desk.root}")
+    desk.heard(8)
+    terminal.type("echo out > out")
+    desk.written("out")
+    assert len(desk.said()) == 8
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_store_from_before_the_index_is_seen(bare_desk: Desk, shell: str) -> None:
+    """`shell-init` looks for all stores once; what it could not know of asks the program, as before."""
+    desk = bare_desk
+    home = Path(places.home_folder())
+    Store.open(desk.root, create=True).close()
+    assert not (home / ".roots").exists(), "who never uses shell-init has no index"
+    assert len(desk.run(desk.start(shell), "echo one")) == 2
+    assert (home / ".roots-complete").exists()
+    terminal = desk.start(shell)
+    (home / ".roots-complete").unlink()
+    shutil.rmtree(home / ".roots")
+    assert len(desk.run(terminal, "echo two")) == 2
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("kind", ["elsewhere", "default", "not absolute", "not exported"])
+def test_the_shell_looks_where_the_program_would(
+    bare_desk: Desk, tmp_path: Path, nobodys_home: Path, monkeypatch: pytest.MonkeyPatch, shell: str, kind: str
+) -> None:
+    desk = bare_desk
+    before = ""
+    if kind == "elsewhere":
+        monkeypatch.setenv("SNAPSTORE_HOME", str(tmp_path / "else where"))
+    elif kind in ("default", "not exported"):
+        monkeypatch.delenv("SNAPSTORE_HOME")
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    snap(desk.root, "init", "-q")
+    if kind == "not absolute":
+        before = "set -gx SNAPSTORE_HOME here" if shell == "fish" else "export SNAPSTORE_HOME=here"
+    elif kind == "not exported":
+        before = "set -g SNAPSTORE_HOME /nowhere" if shell == "fish" else "SNAPSTORE_HOME=/nowhere"
+    terminal = desk.start(shell, before=before)
+    assert len(desk.run(terminal, "echo one")) == 2
+
+
+def test_the_index_of_roots_never_claims_to_be_complete_when_it_is_not(tmp_path: Path, nobodys_home: Path) -> None:
+    home = places.home_folder()
+    first, second = tmp_path / "first", tmp_path / "first" / root_index.MARK / "second"
+    second.mkdir(parents=True)
+    Store.open(first, create=True).close()
+    snap(first, "shell-init", "bash")
+    complete = Path(home) / root_index.COMPLETE
+    assert complete.exists()
+    snap(first, "init", "-q", "--anyway", str(second))
+    assert not complete.exists(), "the mark of the first is in the way of the second's"
+    snap(second, "shell-init", "bash")
+    assert not complete.exists()
+
+
+@pytest.mark.parametrize("command", ["init --adopt", "clone", "status"])
+def test_whatever_makes_or_opens_a_store_adds_its_root(root: Path, tmp_path: Path, hub: str, command: str) -> None:
+    home = places.home_folder()
+    snap(root, "init", "-q")
+    if command == "clone":
+        snap(root, "remote", "add", "hub", hub)
+        snap(root, "push")
+    snap(root, "shell-init", "bash")
+    new = tmp_path / "moved" / root.name
+    if command == "init --adopt":
+        new.parent.mkdir()
+        root.rename(new)
+        snap(new, "init", "--adopt")
+    elif command == "clone":
+        snap(tmp_path, "clone", hub, str(new))
+    else:
+        new = root
+        shutil.rmtree(Path(home) / root_index.FOLDER)
+        (Path(home) / root_index.FOLDER).mkdir()
+        snap(new, "status")
+    assert Path(f"{home}/{root_index.FOLDER}{new.resolve()}/{root_index.MARK}").exists()
+
+
 # The command itself, and the whole way.
 
 
@@ -559,8 +735,9 @@ def test_the_command_prints_a_script_or_says_what_it_knows(root: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_commands_at_a_shell_are_turns_that_can_be_undone(desk: Desk, shell: str) -> None:
+def test_commands_at_a_shell_are_turns_that_can_be_undone(bare_desk: Desk, shell: str) -> None:
     """From the rc file to the undo, with the real program. A shell in a folder without a store records nothing."""
+    desk = bare_desk
     desk.program(f'#!/bin/sh\nPYTHONPATH={Path(__file__).parent.parent} exec {sys.executable} -m snapstore "$@"\n')
     snap(desk.root, "init")
 

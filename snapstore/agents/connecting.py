@@ -13,6 +13,7 @@ from snapstore.agents.ownfile import OwnFile
 from snapstore.agents.placing import BACKUP, Change, carry_out, look
 from snapstore.errors import Conflict, Corrupt, SnapstoreError, Unsafe, Usage
 from snapstore.timeline import places
+from snapstore.timeline.program import compile_bytecode
 from snapstore.worktree import durable
 from snapstore.worktree.lock import StoreLock
 
@@ -118,6 +119,8 @@ def connect(
                 made.changes.append(Change(found, after, mode=_mode(installation, scope), keep=keep))
         return made
 
+    if not dry_run:
+        compile_bytecode()
     return _done(here, plan, dry_run)
 
 

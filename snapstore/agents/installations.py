@@ -12,6 +12,7 @@ from snapstore.agents.capabilities import capability
 from snapstore.agents.hookfile import HookFile
 from snapstore.agents.ownfile import Manifest, OwnFile
 from snapstore.errors import Unsafe, Usage
+from snapstore.timeline import program as own_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ USER, PROJECT, PLUGIN = "user", "project", "plugin"
 
 # A project's file is shared with people who may not have snapstore.
 _GUARD = "command -v snapstore >/dev/null 2>&1 && "
+# A shared file cannot name an interpreter, so no -I. An empty variable counts as unset.
+_CLEAN = "PYTHONHOME= PYTHONPATH= "
 _ALWAYS_WELL = "; exit 0"
 _TELL = " --tell"
 
@@ -90,7 +93,7 @@ class Installation:
         """What the agent is to run."""
         program = ["snapstore"] if scope != USER else program
         words = [*program, "hook", self.agent]
-        shown = shlex.join(words) + (_TELL if tell else "")
+        shown = ("" if scope == USER else _CLEAN) + shlex.join(words) + (_TELL if tell else "")
         try:
             shown.encode()
         except UnicodeEncodeError:
@@ -112,11 +115,15 @@ def user_home(environ: Mapping[str, str]) -> str:
 
 
 def running_program(environ: Mapping[str, str]) -> list[str]:
-    """The words that start the program that is running, from any folder and any shell."""
+    """Return the words that start the running program from any folder, shell and environment."""
+    return own_program.checked_command() or _script(environ)
+
+
+def _script(environ: Mapping[str, str]) -> list[str]:
+    """Return the words that start a program no isolated interpreter finds, such as a source tree on PYTHONPATH."""
     script = os.path.abspath(sys.argv[0])
     if os.path.basename(script) != "snapstore" or not os.access(script, os.X_OK):
-        # -P: else a folder named snapstore in the project would be run instead
-        return [sys.executable, "-P", "-m", "snapstore"]
+        return own_program.own_command()
     found = shutil.which("snapstore", path=environ.get("PATH"))
     if found is None or not os.path.isabs(found) or not os.path.samefile(found, script) or _in_environment(found):
         return [script]
@@ -143,7 +150,8 @@ def tells(command: str) -> bool:
 def _is_ours(agent: str) -> Callable[[str], bool]:
     def ours(command: str) -> bool:
         try:
-            words = shlex.split(command.removeprefix(_GUARD).removesuffix(_ALWAYS_WELL).removesuffix(_TELL))
+            bare = command.removeprefix(_GUARD).removeprefix(_CLEAN).removesuffix(_ALWAYS_WELL).removesuffix(_TELL)
+            words = shlex.split(bare)
         except ValueError:
             return False
         program, said = words[:-2], words[-2:]
@@ -151,7 +159,7 @@ def _is_ours(agent: str) -> Callable[[str], bool]:
             return False
         if len(program) == 1:
             return os.path.basename(program[0]) == "snapstore"
-        return program[1:] in (["-m", "snapstore"], ["-P", "-m", "snapstore"])
+        return own_program.is_start(program[1:])
 
     return ours
 

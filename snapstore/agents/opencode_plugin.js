@@ -4,6 +4,7 @@
 import { spawn } from "node:child_process";
 
 const command = ["snapstore", "hook", "opencode"];
+const { PYTHONHOME, PYTHONPATH, ...env } = process.env; // a project's own modules are not for snapstore
 const patience = 120_000; // milliseconds that opencode waits for one event at most
 
 const run = (document) =>
@@ -15,7 +16,7 @@ const run = (document) =>
     };
     try {
       const text = JSON.stringify(document); // before there is a child that waits for it
-      const child = spawn(command[0], command.slice(1), { stdio: ["pipe", "ignore", "ignore"] });
+      const child = spawn(command[0], command.slice(1), { env, stdio: ["pipe", "ignore", "ignore"] });
       child.on("error", done);
       child.on("close", done);
       child.stdin.on("error", () => {});

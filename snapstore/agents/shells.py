@@ -4,11 +4,19 @@ Each text says two things to `snapstore hook shell`, as words that end in NUL: `
 and the command, before the command runs; `stop`, the shell, the turn, the folder and the exit status, after it. The
 second is said in the background, and may come late: it names its turn.
 
-Nothing of it is seen or felt otherwise: no output, no job, and `$?` as it was. In bash and zsh what decides and sends
-runs in a subshell, so that no option or variable of the person is touched.
+In a folder without a store nothing is started, not even a subshell: the shell itself looks into the index of roots
+(`timeline/root_index.py`) for the folder and each one above it. Where it cannot tell, it asks the program.
+
+Nothing of it is seen or felt otherwise: no output, no job, and `$?` as it was. In bash and zsh what sends runs in a
+subshell, so that no option or variable of the person is touched.
 """
 
 from __future__ import annotations
+
+import sys
+
+from snapstore.errors import SnapstoreError
+from snapstore.timeline.root_index import COMPLETE, FOLDER, MARK
 
 # Commands that must not be turns: our own (an undo would be refused while its own turn is open), and those after which
 # the shell is gone and nobody would say that the turn is over. Newlines count as `;`. ERE for bash and zsh, PCRE for
@@ -23,17 +31,45 @@ _PASSED_OVER = (
 
 # Said by another sh: what that puts into the background is no job that this shell could speak of, keeps none of its
 # descriptors (a terminal would stay open until it is through), and outlives the terminal.
-_STOP = 'trap "" HUP; { printf "%s\\0" "$@" | snapstore hook shell; } </dev/null >/dev/null 2>&1 &'
+_STOP = 'trap "" HUP; { printf "%s\\0" "$@" | @CLEAN@ snapstore hook shell; } </dev/null >/dev/null 2>&1 &'
 
-# The same in bash and zsh.
+# Where stores live unless SNAPSTORE_HOME says otherwise, as `places.home_folder` has it.
+_MAC = sys.platform == "darwin"
+_DATA = "${HOME-}/Library/Application Support" if _MAC else "${XDG_DATA_HOME:-${HOME-}/.local/share}"
+_FISH_DATA = "$HOME/Library/Application Support" if _MAC else "$HOME/.local/share"
+_FISH_XDG = "" if _MAC else "$XDG_DATA_HOME"
+
+# The same in bash and zsh. `_snapstore_watched FOLDER` tells whether a store may watch over it. The second place counts
+# where SNAPSTORE_HOME is not exported, so that the program does not see it.
 _SAY = """\
+  _snapstore_watched() {
+    local home folder first=1
+    [[ $1 == /* && -n ${HOME-} ]] || return 0
+    for home in "${SNAPSTORE_HOME-}" "@DATA@/snapstore"; do
+      [[ -n $home ]] || continue
+      [[ $home == /* ]] || return 0
+      if [[ -e $home/@COMPLETE@ ]]; then
+        folder=$1
+        while [[ ! -e $home/@FOLDER@$folder/@MARK@ ]]; do
+          [[ -n $folder ]] || break
+          folder=${folder%/*}
+        done
+        [[ ! -e $home/@FOLDER@$folder/@MARK@ ]] || return 0
+      elif ((first)) && [[ -d $home ]]; then
+        return 0
+      fi
+      first=0
+    done
+    return 1
+  }
+
   _snapstore_begin() {
     local passed_over='@PASSED_OVER@'
     if [[ ${SNAPSTORE_SHELL-} == off || ${1//$'\\n'/;} =~ $passed_over ]] || ! _snapstore_there; then
       return 0
     fi
     { printf '%s\\0' prompt "$_snapstore_id" "$((_snapstore_turn + 1))" "$PWD" "$2" |
-      command snapstore hook shell; } >/dev/null 2>&1
+      @CLEAN@ command snapstore hook shell; } >/dev/null 2>&1
     printf '%s' "$((_snapstore_turn + 1))"
   }
 
@@ -45,19 +81,35 @@ _SAY = """\
   }
 """
 
+# `_snapstore_here`: stores are found by the real path, which bash knows without a subshell unless a link is in $PWD.
+#
 # Without bash-preexec or ble.sh the prompt PS0 is the moment before a command: it is expanded there, and only there. A
-# substitution in it is a subshell, and arithmetic around that brings its answer home. It needs no DEBUG trap. The text
-# of the command is the last of the history. One that was not added to it is the same once more, or one that HISTIGNORE
+# substitution in it is a subshell, and arithmetic around that brings its answer home. It needs no DEBUG trap. That
+# subshell is in PS0 only while there is a store, as of the prompt before. The text of the command is the last of the
+# history. One that was not added to it is the same once more, or one that HISTIGNORE
 # names: where there are such, the turn has no text. With the history off nothing is known, and nothing recorded.
 BASH = f"""\
 # snapstore: each command of this shell is a turn.
 if [[ $- == *i* && ${{_snapstore_id-}} != "shell-$$-"* ]]; then
   _snapstore_id=shell-$$-$(date +%s)
-  _snapstore_turn=0 _snapstore_pending=0 _snapstore_seen=0 _snapstore_none=
+  _snapstore_turn=0 _snapstore_pending=0 _snapstore_seen=0 _snapstore_none= _snapstore_ask= _snapstore_say=
 
   _snapstore_there() {{ type -P snapstore >/dev/null; }}
 
 {_SAY}
+  _snapstore_here() {{
+    {{ local - && set +x; }} 2>/dev/null
+    local folder=${{PWD-}} part=${{PWD-}}
+    while [[ $part == /* ]]; do
+      if [[ -L $part ]]; then
+        folder=$(builtin pwd -P 2>/dev/null)
+        break
+      fi
+      part=${{part%/*}}
+    done
+    _snapstore_watched "$folder"
+  }}
+
   _snapstore_last() {{
     local text kept
     [[ -o history ]] || return 0
@@ -71,14 +123,18 @@ if [[ $- == *i* && ${{_snapstore_id-}} != "shell-$$-"* ]]; then
   }}
 
   _snapstore_preexec() {{
-    _snapstore_pending=$(_snapstore_begin "$1" "$1")
-    : "$((_snapstore_pending += 0))"
+    if _snapstore_here; then
+      _snapstore_pending=$(_snapstore_begin "$1" "$1")
+      : "$((_snapstore_pending += 0))"
+    fi
   }}
 
   _snapstore_precmd() {{
     local status=$?
     _snapstore_seen=$HISTCMD
     _snapstore_end "$status"
+    _snapstore_say=
+    if [[ -n $_snapstore_ask ]] && _snapstore_here; then _snapstore_say=$_snapstore_ask; fi
     return "$status"
   }}
 
@@ -88,9 +144,10 @@ if [[ $- == *i* && ${{_snapstore_id-}} != "shell-$$-"* ]]; then
     preexec_functions+=(_snapstore_preexec)
     precmd_functions+=(_snapstore_precmd)
   elif ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)) && shopt -q promptvars; then
+    _snapstore_ask='${{_snapstore_none:$((_snapstore_pending=$(_snapstore_last 2>/dev/null)+0)):0}}'
     # A shell around this one may have exported what it had.
-    if [[ ${{PS0-}} != *_snapstore_last* ]]; then
-      PS0=${{PS0-}}'${{_snapstore_none:$((_snapstore_pending=$(_snapstore_last 2>/dev/null)+0)):0}}'
+    if [[ ${{PS0-}} != *_snapstore_say* ]]; then
+      PS0=${{PS0-}}'${{_snapstore_say@P}}'
     fi
     if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501)); then
       # Each entry is given $? and PIPESTATUS anew. The first is the one that others put their own commands before.
@@ -119,6 +176,7 @@ if [[ -o interactive && ${{_snapstore_id-}} != "shell-$$-"* ]]; then
     local kept=${{1:-$3}}
     [[ -o histignorespace && $kept == ' '* ]] && kept=
     emulate -L zsh
+    _snapstore_watched "${{PWD:A}}" || return 0
     _snapstore_pending=$(_snapstore_begin "${{1:-$3}}" "$kept" 2>/dev/null)
   }}
 
@@ -141,8 +199,37 @@ if status is-interactive; and not string match -q "shell-$fish_pid-*" -- "$_snap
     set -g _snapstore_turn 0
     set -g _snapstore_pending 0
 
+    function _snapstore_here
+        set -l folder (pwd -P)
+        set -l data "@FISH_XDG@"
+        set -l first 1
+        if test (count $folder) != 1; or test -z "$HOME"
+            return 0
+        end
+        test -n "$data"; or set data "@FISH_DATA@"
+        for home in "$SNAPSTORE_HOME" "$data/snapstore"
+            test -n "$home"; or continue
+            string match -q '/*' -- "$home"; or return 0
+            if test -e "$home/@COMPLETE@"
+                set -l at "$folder"
+                while not test -e "$home/@FOLDER@$at/@MARK@"
+                    test -n "$at"; or break
+                    set at (string replace -r '/[^/]*$' '' -- "$at")
+                end
+                test -e "$home/@FOLDER@$at/@MARK@"; and return 0
+            else if test $first = 1 -a -d "$home"
+                return 0
+            end
+            set first 0
+        end
+        return 1
+    end
+
     function _snapstore_preexec --on-event fish_preexec
         set -g _snapstore_pending 0
+        if not _snapstore_here
+            return
+        end
         if test "$SNAPSTORE_SHELL" = off; or set -q fish_private_mode; or not command -q snapstore
             return
         end
@@ -157,7 +244,7 @@ if status is-interactive; and not string match -q "shell-$fish_pid-*" -- "$_snap
         set -l kept "$argv[1]"
         string match -q ' *' -- "$kept"; and set kept ''
         printf '%s\\0' prompt $_snapstore_id $_snapstore_turn "$PWD" "$kept" |
-            command snapstore hook shell >/dev/null 2>&1
+            @CLEAN@ command snapstore hook shell >/dev/null 2>&1
     end
 
     function _snapstore_postexec --on-event fish_postexec
@@ -170,7 +257,34 @@ if status is-interactive; and not string match -q "shell-$fish_pid-*" -- "$_snap
 end
 """
 
-SCRIPTS = {
-    shell: text.replace("@PASSED_OVER@", _PASSED_OVER).replace("@STOP@", _STOP)
-    for shell, text in (("bash", BASH), ("zsh", ZSH), ("fish", FISH))
+_VALUES = {
+    "@PASSED_OVER@": _PASSED_OVER,
+    "@STOP@": _STOP,
+    "@CLEAN@": "PYTHONHOME= PYTHONPATH=",  # what the person works on must not be imported by our interpreter
+    "@DATA@": _DATA,
+    "@FISH_DATA@": _FISH_DATA,
+    "@FISH_XDG@": _FISH_XDG,
+    "@COMPLETE@": COMPLETE,
+    "@FOLDER@": FOLDER,
+    "@MARK@": MARK,
 }
+
+
+def _filled(text: str) -> str:
+    for name, value in _VALUES.items():
+        text = text.replace(name, value)
+    return text
+
+
+SCRIPTS = {shell: _filled(text) for shell, text in (("bash", BASH), ("zsh", ZSH), ("fish", FISH))}
+
+
+def prepare() -> None:
+    """Make the index that the scripts look into. Without it they ask the program for each command."""
+    from snapstore.timeline.creation import index_roots
+    from snapstore.timeline.places import home_folder
+
+    try:
+        index_roots(home_folder())
+    except SnapstoreError:
+        pass  # a home that is none: the hooks will say so

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
+
+from snapstore.timeline.program import own_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def start_push(store: Store) -> None:
 
 def start(store: Store, *command: str) -> None:
     """Never fails: the turn is recorded, and the next one tries again."""
-    words = [sys.executable, "-P", "-m", "snapstore", "-C", os.fsdecode(store.root), *command]
+    words = [*own_command(), "-C", os.fsdecode(store.root), *command]
     environment = {**os.environ, "SNAPSTORE_HOME": store.home}
     null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
     try:

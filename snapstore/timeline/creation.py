@@ -9,7 +9,7 @@ import time
 
 from snapstore.errors import Interrupted, NoStore, SnapstoreError, Unknown, Unsafe
 from snapstore.git import shadow
-from snapstore.timeline import places
+from snapstore.timeline import places, root_index
 from snapstore.timeline.documents import FORMAT, Documents, Header, encode
 from snapstore.worktree import durable, gitconfig, platform, usergit
 
@@ -86,6 +86,7 @@ def create_store(
                         (warn or store.log)(large)
             os.unlink(f"{building}/building")
             durable.sync_folder(building)
+            root_index.mark(home, root)  # first: a store without a mark would not be seen by a shell
             try:
                 os.rename(building, folder)
             except OSError:
@@ -167,9 +168,15 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
     header.root, header.root_hash = os.fsdecode(root), places.root_hash(root)
     # The header first: a kill in between leaves a store that no root finds, and adopting it again mends that.
     durable.write(f"{place}/state/format", encode(header))
+    root_index.mark(home, root)
     os.rename(place, folder)
     durable.sync_folder(home)
     return old_root
+
+
+def index_roots(home: str) -> None:
+    """Make the index that tells shells which folders have a store, unless there is one."""
+    root_index.build(home, (os.fsencode(header.root) for _, header in _stores(home)))
 
 
 def _stores(home: str) -> Iterator[tuple[str, Header]]:

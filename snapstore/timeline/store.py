@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from snapstore.errors import Corrupt, NoStore, SnapstoreError
 from snapstore.git.commits import Identity
 from snapstore.git.shadow import Shadow
-from snapstore.timeline import logbook, places
+from snapstore.timeline import logbook, places, root_index
 from snapstore.timeline.documents import Documents, Header, OpenTurn, check_name, encode
 from snapstore.timeline.foreign import read_foreign
 from snapstore.worktree import durable, usergit
@@ -119,6 +119,7 @@ class Store:
                 f"the store {store.folder} was made for another folder ({store.header.root})",
                 "If that folder moved here, run `snapstore init --adopt`.",
             )
+        root_index.mark(home, root)
         return store
 
     def session(self, name: str | None = None) -> Session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from snapstore.agents.shells import SCRIPTS
+from snapstore.agents.shells import SCRIPTS, prepare
 from snapstore.cli.commands.completion import SHELLS
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
@@ -20,6 +20,7 @@ def shell_init(context: Context, *, shell: str) -> int:
     In ~/.bashrc or ~/.zshrc, at the end: eval "$(snapstore shell-init bash)"; in config.fish: snapstore shell-init
     fish | source. With SNAPSTORE_SHELL=off nothing is recorded.
     """
+    prepare()
     script = SCRIPTS[shell]
     if context.json:
         context.document({"shell": shell, "script": script})

@@ -1,0 +1,76 @@
+"""The words that start snapstore again, in an interpreter that the caller's environment cannot disturb.
+
+`-I` ignores PYTHONPATH and every other PYTHON variable, the current folder and the user's site-packages: a `json.py` in
+the project is not imported. `-c` with one line starts a third of an interpreter's start sooner than `-m`, which imports
+`runpy` and `pkgutil` first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+ENTRY = ("-c", "from snapstore.__main__ import main; raise SystemExit(main())")
+ISOLATED = ("-I",)
+WITH_USER_SITE = ("-E", "-P")  # like -I, and finds what `pip install --user` installed
+ENTRIES = (ENTRY, ("-m", "snapstore"))  # the second is what former versions wrote
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def own_command() -> list[str]:
+    """Return the words that start this program again from inside it, without trying them."""
+    return [sys.executable, *_own_flags(), *ENTRY]
+
+
+def _own_flags() -> tuple[str, ...]:
+    """Return the strictest flags that surely find this package."""
+    flags = sys.flags
+    if flags.isolated or _is_in_prefix():
+        return ISOLATED
+    return WITH_USER_SITE if flags.ignore_environment and flags.safe_path else ("-P",)
+
+
+def _is_in_prefix() -> bool:
+    """Whether the package was installed into this interpreter's own folder, which `-I` searches."""
+    parent = os.path.dirname(PACKAGE)
+    return parent.startswith(os.path.join(sys.prefix, "")) and parent not in os.environ.get("PYTHONPATH", "").split(":")
+
+
+def checked_command() -> list[str] | None:
+    """Return the words that start this program in the strictest way that was tried and works; None if there is none."""
+    for flags in (ISOLATED, WITH_USER_SITE):
+        if sys.executable and _finds_us(flags):
+            return [sys.executable, *flags, *ENTRY]
+    return None
+
+
+def _finds_us(flags: tuple[str, ...]) -> bool:
+    """Whether an interpreter started with these flags imports this very package."""
+    import subprocess
+
+    code = "import os, snapstore; os.write(1, os.fsencode(os.path.dirname(os.path.abspath(snapstore.__file__))))"
+    try:
+        done = subprocess.run(
+            [sys.executable, *flags, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0 and os.fsdecode(done.stdout) == PACKAGE
+
+
+def is_start(arguments: list[str]) -> bool:
+    """Whether an interpreter with these arguments starts snapstore, as this version or a former one writes them."""
+    entry = tuple(arguments[-2:])
+    return entry in ENTRIES and all(flag in ("-I", "-E", "-P") for flag in arguments[:-2])
+
+
+def compile_bytecode() -> None:
+    """Write the package's bytecode, so that no hook has to. Best effort: without it everything works, more slowly."""
+    import compileall
+
+    if not os.access(PACKAGE, os.W_OK):
+        return
+    try:
+        compileall.compile_dir(PACKAGE, quiet=2)
+    except Exception:
+        pass
