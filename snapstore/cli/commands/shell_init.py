@@ -22,7 +22,9 @@ def shell_init(context: Context, *, shell: str) -> int:
     """
     script = SCRIPTS[shell]
     if context.json:
-        context.document({"shell": shell, "script": script})
+        from snapstore.surface.records.setup import ScriptRecord
+
+        context.document(ScriptRecord(shell=shell, script=script))
     else:
         context.out.line(script)
     return 0

@@ -10,10 +10,10 @@ from snapstore.cli.commands.tui import show_tree
 from snapstore.cli.context import Context
 from snapstore.cli.options import ascii_option, common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output
+from snapstore.surface.treedocument import tree_document
 from snapstore.timeline import painting
 from snapstore.timeline.drawing import Glyphs, Row, can_draw, listed, rows
 from snapstore.timeline.graph import Graph
-from snapstore.timeline.treedocument import tree_document
 
 _STYLES = {
     painting.LANE: (DIM,),
