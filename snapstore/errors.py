@@ -36,9 +36,6 @@ class SnapstoreError(Exception):
         self.hint = hint if hint is not None else type(self).hint
         self.details = details
 
-    def as_json(self) -> dict[str, object]:
-        return {"error": self.name, "message": self.message, "hint": self.hint, **self.details}
-
 
 class Failed(SnapstoreError):
     hint = "Nothing was recorded and no file was changed; mend the cause and run it again."

@@ -98,7 +98,8 @@ def _live(work: Callable[[], object], gate: int, say: int) -> None:
         work()
         status = DONE
     except SnapstoreError as error:
-        status, text = REFUSED, json.dumps(error.as_json())
+        said = {"error": error.name, "message": error.message, "hint": error.hint, **error.details}
+        status, text = REFUSED, json.dumps(said, default=repr)
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BaseException:

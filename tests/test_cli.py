@@ -13,17 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from snapstore import Store
-from snapstore.records.base import Record
-from snapstore.records.nodes import (
-    CheckRecord,
-    DiffRecord,
-    InitRecord,
-    LogRecord,
-    NodeRecord,
-    OpenTurnRecord,
-    ShowRecord,
-    StatusRecord,
-)
+from snapstore.surface.records.base import Record
+from snapstore.surface.records.nodes import DiffRecord, LogRecord, NodeRecord, ShowRecord
+from snapstore.surface.records.status import CheckRecord, InitRecord, OpenTurnRecord, StatusRecord
 
 Done = subprocess.CompletedProcess[str]
 PROGRAM = [sys.executable, "-m", "snapstore"]

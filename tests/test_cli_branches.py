@@ -13,8 +13,8 @@ from helpers import all_refs, git
 from test_cli import PROGRAM, a_turn, assert_record, snap, snap_json
 
 from snapstore import Store
-from snapstore.records.branches import BranchesRecord, ChangeRecord, CheckpointsRecord, DeletePreviewRecord
-from snapstore.records.nodes import InitRecord
+from snapstore.surface.records.branches import BranchesRecord, ChangeRecord, CheckpointsRecord, DeletePreviewRecord
+from snapstore.surface.records.status import InitRecord
 from snapstore.timeline.graph import Graph
 
 

@@ -11,7 +11,7 @@ import pytest
 from test_cli import PROGRAM, a_turn, snap, snap_json, write
 
 from snapstore import Store, Unsafe
-from snapstore.records.base import ErrorRecord
+from snapstore.surface.records.errors import ErrorRecord
 
 
 def refused(folder: Path, name: str, status: int, *arguments: str, **environment: str) -> dict[str, object]:

@@ -20,7 +20,7 @@ from test_cli_display import COLOUR, HARMFUL, HOSTILE
 
 from snapstore import Store
 from snapstore.cli.paths import shell_word
-from snapstore.records.moves import MoveRecord, OperationsRecord, RecoveryRecord
+from snapstore.surface.records.moves import MoveRecord, OperationsRecord, RecoveryRecord
 
 LINES = "".join(f"{number}\n" for number in range(1, 21))
 

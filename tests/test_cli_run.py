@@ -16,7 +16,7 @@ import pytest
 from test_cli import PROGRAM, assert_record, snap, snap_json
 
 from snapstore import Store
-from snapstore.records.nodes import NodeRecord
+from snapstore.surface.records.nodes import NodeRecord
 
 
 def start(root: Path, *command: str) -> subprocess.Popen[bytes]:

@@ -16,7 +16,7 @@ from test_graph import Garden, forked, plant
 from snapstore.git import commits
 from snapstore.git.objects import COMMIT
 from snapstore.git.shadow import SNAPSTORE
-from snapstore.records.branches import TreeRecord, UndolistRecord
+from snapstore.surface.records.branches import TreeRecord, UndolistRecord
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.text import cells, clip
 

@@ -10,7 +10,7 @@ from helpers import assert_whole, on_disk, write
 from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
-from snapstore.records.branches import CompareRecord
+from snapstore.surface.records.branches import CompareRecord
 from snapstore.timeline.compare import Comparison
 from snapstore.timeline.history import History
 

@@ -18,10 +18,10 @@ from test_cli_docs import loaded
 
 from snapstore import Store
 from snapstore.errors import SnapstoreError, Usage
-from snapstore.records.config import Config, ConfigRecord, SettingRecord, faults
-from snapstore.records.settings import BY_NAME, SETTINGS
+from snapstore.surface.records.config import Config, ConfigRecord, SettingRecord, faults
 from snapstore.timeline import config, logbook
 from snapstore.timeline.documents import Documents
+from snapstore.timeline.settings import BY_NAME, SETTINGS
 
 FILE = config.FILE
 README = (Path(__file__).parent.parent / "README.md").read_text()

@@ -22,7 +22,7 @@ from snapstore.agents import AGENTS, installations
 from snapstore.agents.connecting import SCOPES, Here, connect, connections, disconnect
 from snapstore.agents.installations import INSTALLATIONS, running_program
 from snapstore.agents.jsonc import parse
-from snapstore.records.agents import ConnectionsRecord, ConnectRecord
+from snapstore.surface.records.agents import ConnectionsRecord, ConnectRecord
 from snapstore.timeline import program
 from snapstore.timeline.program import ENTRY
 

@@ -23,6 +23,7 @@ from test_transcripts_builders import Claude as Transcript
 
 from snapstore import Store, Unknown
 from snapstore.agents.forking import Forked, Forking
+from snapstore.surface.records.moves import ForkRecord
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.session import Session
 from snapstore.timeline.status import read_status
@@ -263,7 +264,7 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
         new = forked.known.id
         assert forked.command == ["claude", "--resume", new]
         assert not any("resume-session-at" in word for word in forked.command)  # S4-04
-        document = forked.as_json()
+        document = dict(ForkRecord.of(forked))
         assert document["event"] == "session_created"
         assert (document["parentSessionId"], document["rewindFromTurn"]) == (ID, 2)
         assert document["rewindedAt"] and document["created"]

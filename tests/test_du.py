@@ -11,7 +11,7 @@ from machines import Machine
 from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
-from snapstore.records.keeping import DiskUseRecord
+from snapstore.surface.records.keeping import DiskUseRecord
 from snapstore.timeline import gc
 from snapstore.timeline.diskuse import DiskUse, Holder
 
@@ -69,7 +69,7 @@ def test_paths_and_the_largest_files(forked: Store, root: Path) -> None:
 
 
 def test_every_byte_of_the_packs_is_somebodys(forked: Store) -> None:
-    document = DiskUse(forked).measure().as_json()
+    document = dict(DiskUseRecord.of(DiskUse(forked).measure()))
     packs = Path(forked.shadow.objects.pack_folder)
     size = sum(path.stat().st_size for path in packs.iterdir())
     told = sum(document[f"{what}_bytes"] for what in ("files", "records", "unreferenced", "index"))
@@ -94,7 +94,7 @@ def test_what_is_shared_with_the_users_repository_takes_no_room(tmp_path: Path) 
     with Store.open(root, create=True) as store:
         use = DiskUse(store).measure()
         assert use.borrowed > 50_000
-        assert use.as_json()["files_bytes"] < 5_000
+        assert use.files_size() < 5_000
 
 
 def test_loose_objects_and_damage_do_not_stop_it(forked: Store, root: Path) -> None:

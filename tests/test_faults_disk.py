@@ -90,7 +90,7 @@ while commit is None:
                 break
             commit = (store if handle == "kept open" else again).session("s").end()
     except SnapstoreError as error:
-        messages.append(error.as_json())
+        messages.append({"error": error.name, "message": error.message, "hint": error.hint, **error.details})
         if error.name == "failed":
             with Store.open(root, home=home) as again:
                 assert [turn.session for turn in again.open_turns()] == ["s"], "the turn is open still"
@@ -171,7 +171,7 @@ mount(home, "size=1m")
 try:
     Store.open(root, create=True, home=home)
 except SnapstoreError as error:
-    message = error.as_json()
+    message = {"error": error.name, "message": error.message, "hint": error.hint, **error.details}
 left = os.listdir(home)
 subprocess.run(["mount", "-o", "remount,size=20m", home], check=True)
 with Store.open(root, create=True, home=home) as store:

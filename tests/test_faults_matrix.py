@@ -76,7 +76,8 @@ try:
     elif step == "configure":
         store.configure(max_file_size=12345)
 except SnapstoreError as error:
-    os.writev(1, [json.dumps(error.as_json()).encode()])  # not by write: that may be what fails
+    said = {"error": error.name, "message": error.message, "hint": error.hint, **error.details}
+    os.writev(1, [json.dumps(said).encode()])  # not by write: that may be what fails
     os._exit(3)
 except KeyboardInterrupt:
     os._exit(5)

@@ -97,7 +97,7 @@ def names(root: Path) -> list[bytes]:
 
 
 def changes(session: Session) -> list[str]:
-    return [item["path"] for item in read_status(session).as_json()["edits"]]
+    return [os.fsdecode(change.path) for change in read_status(session).edits]
 
 
 def test_the_file_system_of_these_tests_folds_cases(root: Path) -> None:

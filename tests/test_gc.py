@@ -35,7 +35,7 @@ from snapstore.git.objects import BLOB, object_id
 from snapstore.git.packs import apply_delta
 from snapstore.git.program import environment
 from snapstore.git.repack import Repack
-from snapstore.records.keeping import GcRecord
+from snapstore.surface.records.keeping import GcRecord
 from snapstore.timeline import gc, keeping, logbook
 
 HOUR = 3600

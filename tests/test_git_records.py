@@ -21,6 +21,8 @@ from snapstore.git.objects import BLOB, COMMIT, EXECUTABLE, FILE, LINK, TREE, ob
 from snapstore.git.odb import Objects
 from snapstore.git.packwriter import PackWriter
 from snapstore.git.trees import Trees
+from snapstore.surface.records.base import document
+from snapstore.surface.records.nodes import NodeRecord
 
 
 class Bare:
@@ -228,7 +230,7 @@ def test_a_foreign_note_on_our_commit_is_no_stumbling_block(root: Path, store: S
         git(store.shadow.git_dir, "notes", "--ref=turns", "add", "-f", "-m", text, turn.commit.hex())
         node = History(store.session("s")).node(turn.commit)
         assert (node.turn, node.kind) == (1, "turn")
-        json.dumps(node.as_json())
+        json.dumps(document(NodeRecord.of(node)))
     store.session("s").begin("two").end()
 
 

@@ -31,7 +31,7 @@ from test_transcripts_builders import ALL, SESSION, Claude, Codex, Cursor, Gemin
 from snapstore import Store
 from snapstore.agents.importing import Import, detect, locate, prepare
 from snapstore.errors import Conflict, Unknown
-from snapstore.records.agents import ImportRecord
+from snapstore.surface.records.agents import ImportRecord
 from snapstore.timeline.conversation import AgentSession, Conversations
 from snapstore.timeline.importing import Imported
 from snapstore.timeline.plan import SKIP, Policy

@@ -21,8 +21,9 @@ from snapstore import Session, Store
 from snapstore.cli import main
 from snapstore.errors import Conflict, Unknown
 from snapstore.git.trees import Change
-from snapstore.records.base import dump
-from snapstore.records.nodes import LogRecord
+from snapstore.surface.records.base import document
+from snapstore.surface.records.moves import MoveRecord
+from snapstore.surface.records.nodes import LogRecord
 from snapstore.timeline.folders import _made
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
@@ -111,7 +112,7 @@ def _said(session: Session, plan: Plan) -> dict[str, Any]:
     """All that a plan says."""
     moves = [(move.path, move.segments, move.action, move.result, move.settled, move.why) for move in plan.paths]
     return {
-        **session.preview(plan),
+        **document(MoveRecord.of(session.preview(plan), preview=True)),
         "moves": moves,
         "modes": plan.modes,
         "kept": Mover(session, plan)._folders_to_keep(),
@@ -245,10 +246,10 @@ def test_the_document_of_a_log_is_that_of_its_nodes(root: Path, store: Store, mo
         (["log", "--json", "--stat"], None),
     ):
         history = History(session)
-        nodes = [node.as_json() for node in history.nodes(limit, counts="--stat" in words)]
-        expected = dump(LogRecord, {"session": session.name, "branch": history.branch, "nodes": nodes})
+        nodes = history.nodes(limit, counts="--stat" in words)
+        expected = document(LogRecord.of(history, nodes))
         assert _printed(*words) == json.dumps(expected) + "\n"
-        assert [node["undone"] for node in nodes][-2:] == [True, True]
+        assert [node.undone for node in nodes][-2:] == [True, True]
 
 
 def test_the_log_in_a_pipe_that_is_closed_ends(root: Path, store: Store) -> None:

@@ -18,9 +18,11 @@ from mcp import Client, StdioServerParameters
 from test_cli import PROGRAM, assert_record, snap_json
 
 from snapstore import Store
-from snapstore.records.base import ErrorRecord, Record
-from snapstore.records.moves import MoveRecord
-from snapstore.records.nodes import DiffRecord, LogRecord, StatusRecord
+from snapstore.surface.records.base import Record
+from snapstore.surface.records.errors import ErrorRecord
+from snapstore.surface.records.moves import MoveRecord
+from snapstore.surface.records.nodes import DiffRecord, LogRecord
+from snapstore.surface.records.status import StatusRecord
 
 LOOKS, MOVES = {"status", "list", "diff", "preview"}, {"undo", "redo", "restore"}
 

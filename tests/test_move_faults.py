@@ -587,7 +587,7 @@ while not done:
             again.session("s").move(again.session("s").plan_undo(policy=Policy(FORCE)))
             done = True
     except SnapstoreError as error:
-        messages.append(error.as_json())
+        messages.append({"error": error.name, "message": error.message, "hint": error.hint, **error.details})
         if error.name == "interrupted":  # written down: mended as soon as there is room
             os.unlink(f"{full}/filler")
             Store.open(root, home=home).close()

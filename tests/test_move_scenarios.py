@@ -41,6 +41,7 @@ from test_cli import snap, snap_json
 
 from snapstore import Conflict, Failed, Session, Store, Unknown
 from snapstore.git import refs as git_refs
+from snapstore.surface.records.nodes import NodeRecord
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
@@ -237,7 +238,7 @@ def test_undo_in_one_session_leaves_anothers_file_alone_G_31(root: Path, store: 
     redo(two)
     turn(two, root, "over one's file", a="two on top")
     error = refused(one, root, one.plan_undo())
-    assert error.details["conflicts"][0]["changed_by"] == "turn 2 of session two"  # type: ignore[index]
+    assert error.details["conflicts"][0].changed_by == "turn 2 of session two"  # type: ignore[index]
     undo(two)
     undo(one)
     assert texts(root) == {"a": "one 1", "b": "two 1"}
@@ -1528,7 +1529,7 @@ def test_every_turn_has_its_snapshot_before_and_after_S2_17(root: Path, session:
     assert len(nodes) == 4
     for node, files in zip(nodes, states, strict=True):
         kept = {os.fsdecode(path): data.decode() for path, (_, data) in in_commit(session.store, node.commit).items()}
-        assert kept == files and node.as_json()["commit"] == node.commit
+        assert kept == files and NodeRecord.of(node).commit == node.commit
     assert [node.turn for node in nodes] == [None, 1, 2, 3] and all(node.ended_at for node in nodes[1:])
 
 

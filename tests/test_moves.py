@@ -146,7 +146,7 @@ def test_an_edit_of_the_same_file_is_a_conflict_and_nothing_is_written_S0_44_S0_
     with pytest.raises(Conflict, match="b") as refused:
         session.move(plan)
     [conflict] = refused.value.details["conflicts"]  # type: ignore[misc]
-    assert conflict["path"] == "b" and conflict["changed_by"] == "edits since turn 2"
+    assert conflict.path == b"b" and conflict.changed_by == "edits since turn 2"
     assert (on_disk(root), all_refs(session.store)) == (before, refs)
 
 

@@ -14,7 +14,7 @@ from test_cli import assert_record, snap, snap_json
 from snapstore import Store
 from snapstore.errors import Conflict, Failed, SnapstoreError, Unknown, Usage
 from snapstore.git import housekeeping, notes
-from snapstore.records.keeping import PruneRecord
+from snapstore.surface.records.keeping import PruneRecord
 from snapstore.timeline import gc, keeping
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.documents import encode

@@ -45,7 +45,7 @@ try:
         session.end()
     print(json.dumps({"error": None}))
 except SnapstoreError as error:
-    print(json.dumps(error.as_json()))
+    print(json.dumps({"error": error.name, "message": error.message, "hint": error.hint, **error.details}))
 """
 
 

@@ -262,7 +262,7 @@ def test_a_configuration_planted_in_the_store_runs_nothing_and_is_found_G_34(
     assert turn.commit is not None
     with pytest.raises(Unsafe):
         refuse_planted(again.shadow.git_dir)
-    assert [problem["error"] for problem in Check(again).run().problems] == ["unsafe"]
+    assert [problem.error for problem in Check(again).run().problems] == ["unsafe"]
     assert not alarm.exists()
     path.write_text(path.read_text().replace(PLANTED[what].format(folder=tmp_path, program=program), ""))
     assert_equal(again, turn.commit, on_disk(root))

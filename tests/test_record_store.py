@@ -32,11 +32,11 @@ from helpers import (
 
 from snapstore import Corrupt, NoStore, SnapstoreError, Store, Unknown, Unsafe
 from snapstore.cli import main
+from snapstore.surface.records.seeds import UndoStateRecord
 from snapstore.timeline import creation, places
 from snapstore.timeline.check import Check
 from snapstore.timeline.creation import adopt_store, create_store
 from snapstore.timeline.status import read_status
-from snapstore.timeline.undostate import undo_state
 
 CREATE = """
 import sys
@@ -149,13 +149,13 @@ def test_each_session_has_a_document_and_git_has_the_truth(root: Path, store: St
     kept = [path for path in sorted(documents.iterdir()) if path.stem in ("one", "two")]
     assert [path.name for path in kept] == ["one.json", "two.json"]
     assert [json.loads(path.read_text())["session"] for path in kept] == ["one", "two"]
-    before = {name: undo_state(store.session(name), name) for name in ("one", "two")}
-    assert [(state["currentTurnIndex"], state["totalTurns"]) for state in before.values()] == [(1, 2), (0, 2)]
-    assert all(state["expected"] == tip(store, name) for name, state in before.items())
+    before = {name: UndoStateRecord.of(store.session(name), name) for name in ("one", "two")}
+    assert [(state.currentTurnIndex, state.totalTurns) for state in before.values()] == [(1, 2), (0, 2)]
+    assert all(state.expected == tip(store, name) for name, state in before.items())
     for path in kept:
         path.unlink()
     with Store.open(root) as again:
-        assert {name: undo_state(again.session(name), name) for name in before} == before
+        assert {name: UndoStateRecord.of(again.session(name), name) for name in before} == before
 
 
 # The header and the owner.
@@ -468,7 +468,7 @@ def test_a_damaged_document_is_refused_by_name_S3_26(root: Path, with_open_turn:
     if name != "format":
         with Store.open(root) as again:
             problems = Check(again).run().problems
-        assert [problem.get("file") for problem in problems] == [name]
+        assert [problem.refusal and problem.refusal.details.get("file") for problem in problems] == [name]
     path.write_bytes(whole)
     with Store.open(root) as again:
         assert_equal(again, again.session("s").end(), on_disk(root))
@@ -676,7 +676,7 @@ def test_what_does_not_need_the_damaged_pack_works_and_check_names_the_rest(root
     with Store.open(root) as again:
         problems = Check(again).run().problems
         assert problems
-        assert any(commits[1].hex() in json.dumps(problem) for problem in problems)
+        assert any(commits[1].hex() in str(problem) for problem in problems)
         with again.session("s").turn("go on") as turn:
             write(root / "f3", "changed")
         assert turn.commit is not None

@@ -23,6 +23,9 @@ from snapstore.errors import Secret, Usage
 from snapstore.git.notes import REF
 from snapstore.share import detect, narrowing, rules, secrets
 from snapstore.share.secrets import Finding
+from snapstore.surface.records.base import document
+from snapstore.surface.records.errors import ErrorRecord
+from snapstore.surface.records.sharing import FindingRecord
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 DICE = random.Random(7)
@@ -238,7 +241,7 @@ def test_names_are_looked_at_themselves_and_not_shown(root: Path, store: Store) 
     turn(session, root, "A folder", a="2")
     findings = pushed(store)
     assert sorted(finding.rule for finding in findings) == ["github-token", "google-key", "npm-token", "stripe-key"]
-    said = " ".join(map(str, findings)) + json.dumps([finding.as_json() for finding in findings])
+    said = " ".join(map(str, findings)) + json.dumps([document(FindingRecord.of(finding)) for finding in findings])
     assert re.search(r"the name many/zz/\*\*\*, .* of session s1: github-token", said)
     assert "***/2, line 1, " in said
     assert not any(token in said for token in TOKENS.values())
@@ -251,7 +254,7 @@ def test_names_of_branches_and_checkpoints_are_looked_at(root: Path, store: Stor
     refs = {f"refs/heads/s1/{TOKENS['github-token']}": b"\1" * 20, "refs/tags/s1/before": b"\1" * 20}
     (finding,) = secrets.check(store, [], names=refs)
     assert str(finding) == "the name refs/heads/s1/***: github-token, 40 characters"
-    assert TOKENS["github-token"] not in json.dumps(finding.as_json())
+    assert TOKENS["github-token"] not in json.dumps(document(FindingRecord.of(finding)))
     assert secrets.check(store, [], allowed=[finding.fingerprint], names=refs) == []
 
 
@@ -319,7 +322,7 @@ def test_fields_of_json_in_a_record_are_looked_at_with_their_names(root: Path, s
     open_turn.end()
     findings = pushed(store)
     assert findings and {finding.kind for finding in findings} == {"record"}
-    told = json.dumps([[str(finding), finding.as_json()] for finding in findings])
+    told = json.dumps([[str(finding), document(FindingRecord.of(finding))] for finding in findings])
     assert not any(secret in told for secret in (RANDOM, TOKENS["github-token"], TOKENS["npm-token"]))
 
 
@@ -430,7 +433,7 @@ def test_hostile_names_and_records_harm_nothing(root: Path, store: Store) -> Non
     with pytest.raises(Secret) as refused:
         secrets.refuse(findings)
     assert "\x1b" not in refused.value.message
-    json.dumps(refused.value.as_json())
+    json.dumps(document(ErrorRecord.of(refused.value)))
 
 
 @pytest.mark.parametrize("rule", rules.LINES, ids=lambda rule: rule.name)
@@ -466,7 +469,7 @@ def test_the_refusal_tells_everything_but_the_secret(root: Path, store: Store) -
     assert error.status == 18
     assert "src/a, line 3, turn 1 of session s1: github-token" in error.message
     assert f"push --allow {findings[0].fingerprint}" in error.hint
-    said = json.dumps(error.as_json())
+    said = json.dumps(document(ErrorRecord.of(error)))
     assert token not in said and token[4:12] not in said
     secrets.refuse([])  # nothing found, nothing said
 

@@ -15,10 +15,10 @@ from test_cli import assert_record
 
 from snapstore import Store
 from snapstore.errors import Remote, Unknown, Unsafe, Usage
-from snapstore.records.agents import SessionsRecord
-from snapstore.records.branches import BranchesRecord, TreeRecord
-from snapstore.records.sharing import AttachRecord, PullRecord, PushRecord, RemoteChangeRecord, RemotesRecord
 from snapstore.share.remotes import Remotes
+from snapstore.surface.records.agents import SessionsRecord
+from snapstore.surface.records.branches import BranchesRecord, TreeRecord
+from snapstore.surface.records.sharing import AttachRecord, PullRecord, PushRecord, RemoteChangeRecord, RemotesRecord
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_push_sends_only_what_is_new(ada: Machine) -> None:
     pushed = ada.push()
     # A commit, its tree and blob; a record with its folder and top, and their commit. The machine said nothing new.
     assert pushed.turns == 1 and pushed.objects == 7
-    assert ada.push().as_json()["updates"] == []
+    assert ada.push().updates == []
 
 
 def test_cursors_and_safety_stay_home_unless_asked(ada: Machine, hub: str) -> None:

@@ -10,10 +10,10 @@ from machines import Machine, bare, prompts
 from test_cli import assert_record
 
 from snapstore.errors import SnapstoreError, Unsafe
-from snapstore.records.sharing import ExportRecord, PullRecord
 from snapstore.share.bundles import export
 from snapstore.share.pull import pull
 from snapstore.share.remotes import Remote
+from snapstore.surface.records.sharing import ExportRecord, PullRecord
 
 
 @pytest.fixture

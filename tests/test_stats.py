@@ -9,7 +9,7 @@ from test_cli import assert_record, snap, snap_json
 from test_page import Open, chromium, opened
 
 from snapstore import Store
-from snapstore.records.keeping import UseRecord
+from snapstore.surface.records.keeping import UseRecord
 
 __all__ = ["chromium", "opened"]  # fixtures
 

@@ -134,7 +134,7 @@ def test_any_field_may_be_anything(data: st.DataObject, tmp_path_factory: pytest
     conversation = read_conversation(path, kind.agent, SESSION)
     last_turns(path, kind.agent, 2, SESSION)
     for turn in conversation.turns:
-        json.dumps([call.as_json() for call in turn.tool_calls])
+        json.dumps([call.fields() for call in turn.tool_calls])
 
 
 # Cut off at any byte.

@@ -23,6 +23,8 @@ from snapstore.git import missing
 from snapstore.git.shadow import Shadow
 from snapstore.git.transport import MOVED, Connection, open_remote
 from snapstore.git.transports.stream import Broken
+from snapstore.surface.records.base import document
+from snapstore.surface.records.errors import ErrorRecord
 
 SIDE = "refs/heads/shell/side"
 
@@ -381,7 +383,7 @@ def test_a_password_by_helper_by_hand_and_in_the_address(web: str, tmp_path: Pat
         assert remote.shown == web.replace("http://", f"http://{USER}@")
     with open_remote(full.replace(quote(PASSWORD, safe=""), "mistaken")) as remote, pytest.raises(Remote) as refused:
         remote.refs()
-    assert "mistaken" not in str(refused.value.as_json())
+    assert "mistaken" not in str(document(ErrorRecord.of(refused.value)))
 
 
 @needs_lighttpd

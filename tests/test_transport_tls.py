@@ -21,6 +21,8 @@ from snapstore.errors import Remote
 from snapstore.git import missing
 from snapstore.git.transport import open_remote
 from snapstore.git.transports.stream import Broken
+from snapstore.surface.records.base import document
+from snapstore.surface.records.errors import ErrorRecord
 
 pytestmark = [needs_lighttpd, needs_openssl]
 
@@ -133,7 +135,9 @@ def test_an_unknown_certificate_is_refused_before_a_word_is_said(
     assert not isinstance(refused.value, Broken), "the same certificate would come again"
     assert "could not prove who it is" in refused.value.message and "self-signed" in refused.value.message
     assert "http.sslCAInfo" in refused.value.hint
-    assert PASSWORD not in str(refused.value.as_json()) and quote(PASSWORD, safe="") not in str(refused.value.as_json())
+    assert PASSWORD not in str(document(ErrorRecord.of(refused.value))) and quote(PASSWORD, safe="") not in str(
+        document(ErrorRecord.of(refused.value))
+    )
     assert site.heard == []
     assert not diary.exists()
     assert "/git/" not in (tmp_path / "web" / "access.log").read_text()

@@ -27,6 +27,7 @@ from snapstore.agents.forking import Forking
 from snapstore.timeline.branch import Branch
 from snapstore.timeline.branches import Branches
 from snapstore.timeline.plan import PathMove
+from snapstore.timeline.threeway import ThreeWay
 from snapstore.tui import app as app_module
 from snapstore.tui import moving
 from snapstore.tui.app import SnapstoreApp
@@ -817,7 +818,7 @@ async def test_the_last_choice_counts_however_long_one_before_it_takes(
     before, slowly = texts(edited), threading.Event()
     read = ConflictScreen._three_way
 
-    def three_way(screen: ConflictScreen, move: PathMove) -> dict[str, Any]:
+    def three_way(screen: ConflictScreen, move: PathMove) -> ThreeWay:
         slowly.wait(60)
         return read(screen, move)
 

@@ -23,7 +23,7 @@ from test_conversations import Talking
 from webserver import Client, Serving, serving
 
 from snapstore import Store
-from snapstore.records.web import PageTreeRecord
+from snapstore.surface.records.web import PageTreeRecord
 from snapstore.timeline.creation import create_store
 
 PNG = base64.b64decode(

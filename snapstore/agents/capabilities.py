@@ -34,9 +34,6 @@ class Capability:
         self.notice = notice  # what the person has to do, or why it cannot be done
         self.transcripts = transcripts  # whether its conversations can be read
 
-    def as_json(self) -> dict[str, object]:
-        return {"name": self.name, "fork": self.forks, "transcripts": self.transcripts, "notice": self.notice or None}
-
 
 _CAPABILITIES = {
     "claude": Capability("Claude Code", AT_TURN, resume="claude --resume {}", fresh="claude --session-id {}"),

@@ -39,24 +39,6 @@ class Forked:
         self.fresh = False
         self.notices: list[str] = []
 
-    def as_json(self) -> dict[str, Any]:
-        known = self.known
-        return {
-            "event": "session_created" if known is not None else None,
-            "agent": self.agent,
-            "id": known.id if known else None,
-            "alias": known.alias if known else None,
-            "title": known.title if known else None,
-            "parentSessionId": self.parent,
-            "rewindFromTurn": self.turn,
-            "rewindedAt": known.forked_at if known else None,
-            "created": known.created if known else None,
-            "fresh": self.fresh,
-            "path": self.path,
-            "command": self.command,
-            "notices": self.notices,
-        }
-
 
 class Forking:
     """One fork of one session's conversation, at its cursor."""

@@ -180,7 +180,23 @@ def prepare(
         yield Import(os.fspath(path), source, outline, conversation, root, home)
 
 
-def importable(store: Store | None, cwd: str) -> list[dict[str, Any]]:
+class KeptConversation:
+    """A conversation that an agent has kept, and the session that has recorded it."""
+
+    __slots__ = ("id", "messages", "modified", "path", "prompt", "session")
+
+    def __init__(
+        self, id: str, path: str, *, prompt: str, modified: str, messages: int | None, session: str | None
+    ) -> None:
+        self.id = id
+        self.path = path
+        self.prompt = prompt  # the first one
+        self.modified = modified
+        self.messages = messages  # how many, where the agent's index knows it
+        self.session = session
+
+
+def importable(store: Store | None, cwd: str) -> list[KeptConversation]:
     """The conversations that Claude Code has kept for a project, newest first, with what its index knows of them
     (S1-13, S1-15), and the session that has recorded each, if one has."""
     conversations = Conversations(store) if store is not None else None
@@ -192,17 +208,18 @@ def importable(store: Store | None, cwd: str) -> list[dict[str, Any]]:
             prompt = entry.get("firstPrompt") or first_prompt(path, "claude")
         except (OSError, SnapstoreError):
             continue  # gone meanwhile, or no transcript
+        id, count = entry["sessionId"], entry.get("messageCount")
         found.append(
-            {
-                "sessionId": entry["sessionId"],
-                "fullPath": path,
-                "firstPrompt": str(prompt),
-                "modified": timestamp(changed),
-                "messageCount": entry.get("messageCount") if isinstance(entry.get("messageCount"), int) else None,
-                "session": conversations.session_of(entry["sessionId"]) if conversations is not None else None,
-            }
+            KeptConversation(
+                id,
+                path,
+                prompt=str(prompt),
+                modified=timestamp(changed),
+                messages=count if isinstance(count, int) else None,
+                session=conversations.session_of(id) if conversations is not None else None,
+            )
         )
-    return sorted(found, key=lambda entry: str(entry["modified"]), reverse=True)
+    return sorted(found, key=lambda kept: kept.modified, reverse=True)
 
 
 # Which file, and whose.

@@ -52,6 +52,11 @@ class Change:
         self.keep = keep
         self.drop = drop
 
+    @property
+    def backup(self) -> str | None:
+        """Where the file stays as it was; None where nothing is kept of it."""
+        return self.found.target + BACKUP if self.keep else None
+
 
 def look(path: str, within: str | None = None) -> Found:
     """Raises Unsafe for what is no ordinary file, or lies outside the folder where it must be."""

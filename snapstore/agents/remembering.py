@@ -80,7 +80,7 @@ def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "replies": turn.replies,
         "thinking": turn.thinking,
-        "tool_calls": _bounded(call.as_json() for call in turn.tool_calls),
+        "tool_calls": _bounded(call.fields() for call in turn.tool_calls),
         "lines": lines,
     }
     if len(lines) < len(turn.lines):

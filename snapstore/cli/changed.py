@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from snapstore.cli.context import Context
 from snapstore.cli.output import DIM, GREEN, safe
-from snapstore.timeline.changes import change_document
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.ops import Operation
 from snapstore.timeline.session import Session
@@ -13,10 +12,9 @@ from snapstore.timeline.session import Session
 def tell(context: Context, session: Session, operation: Operation | None, text: str, *notes: str) -> int:
     """Without an operation nothing had to be done, and `text` says so."""
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.branches import ChangeRecord
+        from snapstore.surface.records.branches import ChangeRecord
 
-        context.document(dump(ChangeRecord, change_document(session, operation, text, notes)))
+        context.document(ChangeRecord.of(session, operation, text, notes))
         return 0
     graph = Graph(session.store, session.name)
     out = context.out

@@ -15,10 +15,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from snapstore.cli.context import CommonOptions
-from snapstore.records.settings import SETTINGS
 from snapstore.share.remotes import Remotes
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.ops import Operations
+from snapstore.timeline.settings import SETTINGS
 from snapstore.timeline.store import Store
 from snapstore.timeline.text import first_line, safe
 from snapstore.transcripts.reading import AGENTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from snapstore.cli.output import DIM, Output, safe
 from snapstore.cli.paths import shell_word
@@ -16,6 +16,9 @@ from snapstore.timeline.documents import check_name
 from snapstore.timeline.places import home_folder
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import DEFAULT_SESSION, Store
+
+if TYPE_CHECKING:
+    from snapstore.surface.records.base import Record
 
 
 class Context:
@@ -40,8 +43,11 @@ class Context:
         except OSError:
             pass
 
-    def document(self, data: dict[str, Any]) -> None:
-        self.out.document(data)
+    def document(self, record: Record) -> None:
+        """Print a record, as the one document on standard output."""
+        from snapstore.surface.records.base import document
+
+        self.out.document(document(record))
 
     def store(self) -> Store:
         try:

@@ -22,6 +22,8 @@ class Unexpected(SnapstoreError):
 def guarded(action: Callable[[], int], common: CommonOptions) -> int:
     """Run an action and return its exit status. Whatever goes wrong is explained as the common options say."""
     try:
+        if common.json:  # before anything goes wrong: later there may be no descriptor left to import it with
+            import snapstore.surface.records.errors  # noqa: F401
         status = action()
         with telling():
             sys.stdout.flush()
@@ -75,9 +77,12 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
 
 def _answered(error: SnapstoreError) -> bool:
     """The error as a document on standard output; where that cannot be written it is told as to a person."""
+    from snapstore.surface.records.base import document
+    from snapstore.surface.records.errors import ErrorRecord
+
     try:
         out = Output(sys.stdout)
-        out.document(error.as_json())
+        out.document(document(ErrorRecord.of(error)))
         out.flush()
     except (BrokenPipeError, Untold):
         silence()

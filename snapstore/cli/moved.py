@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from snapstore.agents.forking import way_on
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
@@ -12,7 +11,7 @@ from snapstore.cli.paths import from_here
 from snapstore.errors import SnapstoreError
 from snapstore.timeline import wording
 from snapstore.timeline.move import Moved
-from snapstore.timeline.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan
+from snapstore.timeline.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
 from snapstore.timeline.session import Session
 from snapstore.timeline.wording import (
     IRREPLACEABLE,
@@ -112,40 +111,40 @@ def would(out: Output, session: Session, move: Move, plan: Plan) -> None:
     _notes(out, plan)
     if plan.conflicts:
         out.line("With conflicts nothing is written, unless they are settled:", YELLOW)
-        _choices(out, move, [path.as_conflict() for path in plan.conflicts])
+        _choices(out, move, plan.conflicts)
     out.line("Nothing was changed.", DIM)
 
 
-def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[dict[str, Any]]) -> None:
+def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[PathMove]) -> None:
     """What stood in the way: each file with what was expected, what was found and whose it is."""
     out.line(f"{out.paint('snapstore:', RED)} {safe(error.message)}")
     for item in conflicts[:LISTED]:
-        by = f"  {out.paint(safe('changed by ' + item['changed_by']), DIM)}" if item["changed_by"] else ""
-        out.line(f"  {path_text(item['path'])}{by}")
-        states = (f"{side} {short_state(item[side])}" for side in ("expected", "found", "wanted"))
-        out.line(f"      {', '.join(states)}", DIM)
-        if item["why"]:
-            what = "replaced" if IRREPLACEABLE in item["why"] else "merged"
-            out.line(f"      cannot be {what}: {safe(item['why'])}", YELLOW)
+        by = f"  {out.paint(safe('changed by ' + item.changed_by), DIM)}" if item.changed_by else ""
+        out.line(f"  {path_text(item.path)}{by}")
+        sides = (("expected", item.expected), ("found", item.found), ("wanted", item.wanted))
+        out.line(f"      {', '.join(f'{side} {short_state(state_text(state))}' for side, state in sides)}", DIM)
+        if item.why:
+            what = "replaced" if IRREPLACEABLE in item.why else "merged"
+            out.line(f"      cannot be {what}: {safe(item.why)}", YELLOW)
     if len(conflicts) > LISTED:
         out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
     out.line("Nothing was written. To settle it:")
     _choices(out, move, conflicts)
 
 
-def _choices(out: Output, move: Move, conflicts: list[dict[str, Any]]) -> None:
+def _choices(out: Output, move: Move, conflicts: list[PathMove]) -> None:
     """The commands that would settle it. What cannot be merged is left alone by the one that merges the rest."""
-    names = {item["path"]: from_here(move.root, os.fsencode(item["path"])) for item in conflicts}
-    hopeless = [item["path"] for item in conflicts if not mergeable(item)]
+    names = {item.path: from_here(move.root, item.path) for item in conflicts}
+    hopeless = [item.path for item in conflicts if not mergeable(item)]
     ways = []
     if len(hopeless) < len(conflicts) and len(hopeless) <= 3:
         flag, what = "--merge", "merge what changed with what is wanted"
-        if any(item["why"] for item in conflicts if mergeable(item)):
+        if any(item.why for item in conflicts if mergeable(item)):
             flag, what = "--merge=markers", "merge; what clashes stands between markers"
         ways.append((" ".join([flag, *(f"--ours {names[path]}" for path in hopeless)]), what))
-    example = names[conflicts[0]["path"]] if len(conflicts) == 1 else "PATH"
+    example = names[conflicts[0].path] if len(conflicts) == 1 else "PATH"
     ways.append(("--skip", "leave what changed as it is"))
-    if any(IRREPLACEABLE in (item["why"] or "") for item in conflicts):
+    if any(IRREPLACEABLE in item.why for item in conflicts):
         ways.append((f"--ours {example}", "leave this file"))
     else:
         ways.append(("--force", "replace what changed; it is saved first"))

@@ -6,7 +6,7 @@ Plan, show or ask, move, tell. A command adds its operand, and how it makes its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snapstore.agents.closing import close_interrupted
 from snapstore.cli import moved
@@ -20,6 +20,9 @@ from snapstore.timeline.plan import BOTH, CONVERSATION, FILES, Plan, Policy
 from snapstore.timeline.session import Session
 from snapstore.timeline.store import failed
 from snapstore.timeline.wording import turns_text as turns_text
+
+if TYPE_CHECKING:
+    from snapstore.surface.records.moves import MoveRecord
 
 MakePlan = Callable[[Session, dict[str, Any]], Plan]
 
@@ -111,9 +114,11 @@ def _close_open_turn(context: Context, session: Session, move: Move) -> None:
 
 def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
     if move.preview:
-        document = session.preview(plan)
+        foreseen = session.preview(plan)
         if context.json:
-            _document(context, document)
+            from snapstore.surface.records.moves import MoveRecord
+
+            context.document(MoveRecord.of(foreseen, preview=True))
         else:
             moved.would(context.out, session, move, plan)
         return 0
@@ -126,7 +131,10 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
     then = _follow(session, move, done)
     move.over = True
     if context.json:
-        _document(context, done.as_json() | (then.as_json() if then is not None else {}))
+        from snapstore.surface.records.moves import MoveRecord
+
+        record = MoveRecord.of(done)
+        context.document(then.told_in(record) if then is not None else record)
     else:
         moved.tell(context.out, session, move, done)
         if then is not None:
@@ -146,17 +154,11 @@ def _follow(session: Session, move: Move, done: Moved) -> Then | None:
         raise
 
 
-def _document(context: Context, document: dict[str, Any]) -> None:
-    from snapstore.records.base import dump
-    from snapstore.records.moves import MoveRecord
-
-    context.document(dump(MoveRecord, document))
-
-
 class Then:
     """What follows a move, told with it."""
 
-    def as_json(self) -> dict[str, Any]:
+    def told_in(self, record: MoveRecord) -> MoveRecord:
+        """Return the record of the move with what followed it."""
         raise NotImplementedError
 
     def tell(self, out: Output) -> None:

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from snapstore.cli import completers
 from snapstore.errors import Usage, similar
-from snapstore.records.settings import BY_NAME, duration
+from snapstore.timeline.settings import BY_NAME, duration
 from snapstore.timeline.wording import count, count_or_duration
 
 

@@ -81,9 +81,9 @@ def tell_push(out: Output, pushed: Pushed) -> None:
         return
     out.line(f"Pushed {turns_text(pushed.turns)} to {out.paint(where, BOLD)}.")
     for update in pushed.updates[:LISTED]:
-        mark = "+" if update["from"] is None else " "
-        here = named(update["ref"]) if update["ref"] else safe(update["there"])
-        there = named(update["there"])
+        mark = "+" if update.old is None else " "
+        here = named(update.ref) if update.ref else safe(update.there)
+        there = named(update.there)
         out.line(f"  {mark} {here}" + (out.paint(f"  as {there}", YELLOW) if there != here else ""))
     if len(pushed.updates) > LISTED:
         out.line(f"  … and {len(pushed.updates) - LISTED:,} more", DIM)
@@ -99,10 +99,11 @@ def tell_pull(out: Output, pulled: Pulled, more: str = " No file was changed.") 
     else:
         out.line(f"Nothing new at {where}.")
     for update in pulled.updates[:LISTED]:
-        who = ", ".join(safe(text) for text in (update["machine"], update["person"]) if text)
-        mark = "+" if update["from"] is None else " "
-        about = f"{turns_text(update['turns'])}  {who}".rstrip()
-        out.line(f"  {mark} {named(update['ref'])}  {out.paint(about, DIM)}")
+        whose = (update.machine.name, update.machine.person) if update.machine is not None else ()
+        who = ", ".join(safe(text) for text in whose if text)
+        mark = "+" if update.old is None else " "
+        about = f"{turns_text(update.turns)}  {who}".rstrip()
+        out.line(f"  {mark} {named(update.ref)}  {out.paint(about, DIM)}")
     if len(pulled.updates) > LISTED:
         out.line(f"  … and {len(pulled.updates) - LISTED:,} more", DIM)
     for ref in pulled.dropped[:LISTED]:

@@ -22,12 +22,14 @@ def is_wanted() -> bool:
 
 def load() -> None:
     """Import every command, every agent and what they need."""
-    # Only here: a hook that asks `is_wanted` does not load click.
+    # Only here: a hook that asks `is_wanted` loads neither click nor pydantic.
     from snapstore.cli.app import command_modules
+    from snapstore.surface.records import load_all
 
     for name, place in command_modules().items():
         if name not in _WITH_A_SCREEN:
             import_module(place)
+    load_all()
     for agent in (*AGENTS, "shell"):
         import_module(f"snapstore.agents.{agent}")
     for module in ("cli.hook", "agents.turns", "timeline.history", "timeline.step"):

@@ -17,7 +17,6 @@ from snapstore.share.naming import Machine
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from snapstore.timeline.store import Store
 
@@ -32,10 +31,6 @@ class Exported:
         self.refs = refs
         self.objects = objects
         self.size = os.path.getsize(path)
-
-    def as_json(self) -> dict[str, Any]:
-        refs = {ref: oid.hex() for ref, oid in sorted(self.refs.items())}
-        return {"file": self.path, "refs": refs, "objects": self.objects, "size_bytes": self.size}
 
 
 def export(store: Store, path: str, *, since: str | None = None, progress: Progress | None = None) -> Exported:

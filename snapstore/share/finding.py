@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
 from snapstore.git.commits import one_line, quote
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FILE, NAME, RECORD, MESSAGE, REF = "file", "name", "record", "message", "ref"
 
@@ -43,21 +37,6 @@ class Finding:
         self.where = where  # the field of a record, or a ref's name without the secret
         self.line = line  # from 1; None for a file that is one by its name
         self.length = length  # bytes of the secret
-
-    def as_json(self) -> dict[str, Any]:
-        shown: dict[str, Any] = {
-            "rule": self.rule,
-            "kind": self.kind,
-            "session": self.session,
-            "turn": self.turn,
-            "commit": self.commit.hex(),
-            "path": os.fsdecode(self.path) if self.path is not None else None,
-            "where": self.where,
-            "line": self.line,
-            "masked": f"({self.length} characters)" if self.length else None,
-            "fingerprint": self.fingerprint,
-        }
-        return shown
 
     def __str__(self) -> str:
         turn = f"turn {self.turn}" if self.turn is not None else f"commit {self.commit.hex()[:8]}"

@@ -53,6 +53,22 @@ class _Overtaken(RemoteError):
     """Refs of ours went away while a pull was at work."""
 
 
+class PulledRef:
+    """One ref here that came in: its name there, where it was and is, the turns it brought, and whose it is."""
+
+    __slots__ = ("machine", "new", "old", "ref", "there", "turns")
+
+    def __init__(
+        self, ref: str, there: str, old: bytes | None, new: bytes, *, turns: int, machine: Machine | None
+    ) -> None:
+        self.ref = ref
+        self.there = there
+        self.old = old
+        self.new = new
+        self.turns = turns
+        self.machine = machine
+
+
 class Pulled:
     """What came in."""
 
@@ -63,24 +79,11 @@ class Pulled:
         self.empty = False  # the repository holds nothing yet
         self.objects = 0
         self.turns = 0
-        self.updates: list[dict[str, Any]] = []
+        self.updates: list[PulledRef] = []
         self.received: dict[str, str] = {}  # ref there: ref here
         self.dropped: list[str] = []  # refs here that have another name there by now
         self.gone: list[str] = []  # refs that went back or away there, and stay here
         self.refused = 0  # records that were none
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "remote": self.remote.name or None,
-            "url": self.remote.shown,
-            "empty": self.empty,
-            "objects": self.objects,
-            "turns": self.turns,
-            "updates": self.updates,
-            "dropped": self.dropped,
-            "kept": self.gone,
-            "refused_records": self.refused,
-        }
 
 
 def pull(
@@ -252,17 +255,7 @@ class _Taking:
             turns = self._turns(new)
             pulled.turns += turns
             machine = self._survey.machines.get(received.origins[here][0])
-            pulled.updates.append(
-                {
-                    "ref": here,
-                    "there": names[here],
-                    "from": old.hex() if old else None,
-                    "to": new.hex(),
-                    "turns": turns,
-                    "machine": machine.name if machine else None,
-                    "person": (machine.person or None) if machine else None,
-                }
-            )
+            pulled.updates.append(PulledRef(here, names[here], old, new, turns=turns, machine=machine))
         self._moves += [(ref, tip, None) for ref, tip in sorted(received.dropped.items())]
         pulled.dropped = sorted(received.dropped)
         pulled.received = dict(received.names)

@@ -35,7 +35,6 @@ from snapstore.timeline.documents import encode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from snapstore.git.packwriter import PackWriter
     from snapstore.git.transport import Ask, Connection
@@ -54,6 +53,18 @@ _PATIENCE = 30.0  # seconds: where very many push at once, ten attempts are over
 SAFETY = "refs/snapstore/safety/"
 
 
+class PushedRef:
+    """One ref of the server: its name here (None for what has none), its name there, and where it was and is."""
+
+    __slots__ = ("new", "old", "ref", "there")
+
+    def __init__(self, ref: str | None, there: str, old: bytes | None, new: bytes | None) -> None:
+        self.ref = ref
+        self.there = there
+        self.old = old
+        self.new = new
+
+
 class Pushed:
     """What went over."""
 
@@ -64,19 +75,8 @@ class Pushed:
         self.attempts = 0
         self.objects = 0
         self.turns = 0
-        self.updates: list[dict[str, Any]] = []
+        self.updates: list[PushedRef] = []
         self.refs: dict[str, str] = {}  # ours: what it is called there
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "remote": self.remote.name or None,
-            "url": self.remote.shown,
-            "objects": self.objects,
-            "turns": self.turns,
-            "updates": self.updates,
-            "names": self.refs,
-            "attempts": self.attempts,
-        }
 
 
 def push(
@@ -367,15 +367,7 @@ class _Attempt:
         pushed.refs = dict(names)
         pushed.turns = sum(commit(oid).number("Turn") is not None for oid in fresh)
         homes = {name: ref for ref, name in names.items()}
-        pushed.updates = [
-            {
-                "ref": homes.get(name),
-                "there": name,
-                "from": old.hex() if old else None,
-                "to": new.hex() if new else None,
-            }
-            for name, (old, new) in sorted(branches.items())
-        ]
+        pushed.updates = [PushedRef(homes.get(name), name, old, new) for name, (old, new) in sorted(branches.items())]
 
     def _knows(self) -> bool:
         """Whether every record of the server is here, so that the next exchange may start from it: not where others

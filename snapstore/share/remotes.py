@@ -44,9 +44,6 @@ class Remote:
         """The address without anything secret."""
         return shown(self.url)
 
-    def as_json(self) -> dict[str, Any]:
-        return {"name": self.name, "url": self.shown, "auto": self.auto}
-
 
 class Remotes:
     def __init__(self, store: Store) -> None:

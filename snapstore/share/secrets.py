@@ -88,7 +88,7 @@ def refuse(findings: list[Finding], command: str = "snapstore push", done: str =
         "Take it out of the history with `snapstore forget PATH` (or TURN), and change what is known already. "
         f"What is no secret: `{command} --allow {findings[0].fingerprint}` allows exactly that one"
         + (", each by its own word, as many at once as need be." if len(findings) > 1 else "."),
-        findings=[finding.as_json() for finding in findings],
+        findings=findings,
     )
 
 

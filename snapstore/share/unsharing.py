@@ -23,7 +23,6 @@ from snapstore.timeline.forgetting import PURGE, follow_up
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from snapstore.git.objects import Entry
     from snapstore.git.transport import Connection
@@ -47,10 +46,6 @@ class Reach:
         self.done = False
         self.left: list[str] = []
         self.error: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        name, url = self.remote.name, self.remote.shown
-        return {"remote": name, "url": url, "done": self.done, "left": self.left, "error": self.error}
 
     def told(self) -> list[str]:
         """Lines for people."""

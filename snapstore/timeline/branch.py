@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.foreign import told
 from snapstore.timeline.limit import pins
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from snapstore.timeline.graph import Graph
 
 CURRENT, LISTED, ARCHIVED = "current", "listed", "archived"
@@ -29,17 +25,6 @@ class Leaf:
             ((node.turn, node.subject) for node in graph.upwards(tip) if node.turn is not None), (0, "")
         )
         self.checkpoints = list(graph.pinned.get(tip, ()))
-
-    def as_json(self, now: float) -> dict[str, Any]:
-        return {
-            "seq": self.seq,
-            "commit": self.tip.hex(),
-            "turns": self.turns,
-            "ended_at": timestamp(self.seconds),
-            "age_seconds": max(0, int(now - self.seconds)),
-            "prompt": self.prompt,
-            "checkpoints": self.checkpoints,
-        }
 
 
 class Branch(Leaf):
@@ -63,17 +48,3 @@ class Branch(Leaf):
             self.own += node.turn is not None
             self.created = node.seconds
         self.pinned = pins(graph, name)  # on its own part: these keep it in the list
-
-    def as_json(self, now: float) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "label": self.label,
-            "state": self.state,
-            **super().as_json(now),
-            "own_turns": self.own,
-            "parted_at": self.parted_turn,
-            "parted_commit": self.parted and self.parted.hex(),
-            "created_at": timestamp(self.created),
-            "pinned_by": self.pinned,
-            **told(self.owner),
-        }

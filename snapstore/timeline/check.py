@@ -15,9 +15,23 @@ from snapstore.worktree.names import unsafe_parts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from snapstore.timeline.store import Store
+
+
+class Problem:
+    """Something that is wrong: where, and the error that told of it, or a word for what kind of error it is."""
+
+    __slots__ = ("error", "message", "refusal", "where")
+
+    def __init__(self, where: str, message: str, error: str = "", refusal: SnapstoreError | None = None) -> None:
+        self.where = where
+        self.message = message
+        self.error = error
+        self.refusal = refusal
+
+    def __repr__(self) -> str:
+        return f"{self.where}: {self.message}"
 
 
 @dataclass(slots=True)
@@ -27,10 +41,7 @@ class Report:
     trees: int = 0
     blobs: int = 0
     read_data: bool = False
-    problems: list[dict[str, Any]] = field(default_factory=list)
-
-    def as_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+    problems: list[Problem] = field(default_factory=list)
 
 
 class Check:
@@ -56,7 +67,7 @@ class Check:
         self._try("state", store.open_turns)
         for number in Operations(store).damaged():
             where, message = f"operation {number}", "its record is damaged: it cannot be taken back"
-            self._report.problems.append({"where": where, "message": message, "error": "corrupt"})
+            self._report.problems.append(Problem(where, message, "corrupt"))
         known: list[str] = []
         self._try("refs", lambda: known.extend(store.sessions()))
         for name in known:
@@ -84,7 +95,7 @@ class Check:
                 self._walk_commits(oid, name)
         head = self._shadow.refs.value("HEAD")  # a person may have detached it
         if head is None or (isinstance(head, bytes) and not self._shadow.objects.contains(head)):
-            self._report.problems.append({"where": "HEAD", "message": "HEAD is missing or damaged"})
+            self._report.problems.append(Problem("HEAD", "HEAD is missing or damaged"))
 
     def _walk_commits(self, tip: bytes, where: str) -> None:
         waiting = [tip]
@@ -125,7 +136,7 @@ class Check:
                 path = prefix + name
                 if names and (unsafe_parts(name) or b"/" in name):
                     message = f"unsafe name {os.fsdecode(path)!r}"
-                    self._report.problems.append({"where": where, "message": message, "error": "unsafe"})
+                    self._report.problems.append(Problem(where, message, "unsafe"))
                 if mode == FOLDER:
                     waiting.append((child, path + b"/"))
                 elif mode != GITLINK and child not in self._seen:
@@ -151,4 +162,4 @@ class Check:
             self._problem(where, error)
 
     def _problem(self, where: str, error: SnapstoreError) -> None:
-        self._report.problems.append({"where": where, **error.as_json()})
+        self._report.problems.append(Problem(where, error.message, error.name, error))

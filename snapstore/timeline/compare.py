@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from snapstore.errors import Usage
 from snapstore.timeline.addresses import locate
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.nodes import file_changes, path_json, read_node
+from snapstore.timeline.nodes import file_changes, read_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from snapstore.timeline.graph import GraphNode
     from snapstore.timeline.history import History
     from snapstore.timeline.nodes import FileChange
@@ -55,31 +52,6 @@ class Side:
         changes = self.changes.values()
         return sum(change.added or 0 for change in changes), sum(change.removed or 0 for change in changes)
 
-    def as_json(self) -> dict[str, Any]:
-        added, removed = self.counted()
-        return {
-            "address": self.address,
-            "branch": self.branch,
-            "commit": self.oid.hex(),
-            "turn": self.turn,
-            "ended_at": timestamp(self.seconds),
-            "turns_since": [
-                {
-                    "turn": node.turn,
-                    "seq": node.seq,
-                    "commit": node.oid.hex(),
-                    "kind": node.kind,
-                    "prompt": node.subject,
-                }
-                for node in self.turns
-            ],
-            "files_changed": len(self.changes),
-            "added": added,
-            "removed": removed,
-            "prompt": self.prompt,
-            "last_message": self.message,
-        }
-
 
 class Comparison:
     def __init__(self, history: History, a: str, b: str) -> None:
@@ -107,33 +79,3 @@ class Comparison:
     def differing(self) -> list[FileChange]:
         """What leads from A's files to B's."""
         return file_changes(self._history.store.shadow, *self._trees)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "session": self.session,
-            "parted_at": {
-                "turn": self.fork_turn,
-                "seq": self.fork.seq,
-                "commit": self.fork.oid.hex(),
-                "kind": self.fork.kind,
-                "ended_at": timestamp(self.fork.seconds),
-                "prompt": self.fork_prompt,
-            },
-            "a": self.a.as_json(),
-            "b": self.b.as_json(),
-            "files": [
-                {**path_json(path), "a": a and _change(a), "b": b and _change(b), "outcome": outcome}
-                for path, a, b, outcome in self.rows()
-            ],
-        }
-
-
-def _change(change: FileChange) -> dict[str, Any]:
-    return {
-        "change": change.change,
-        "added": change.added,
-        "removed": change.removed,
-        "binary": change.binary,
-        "large": change.large,
-        "blob": change.new and change.new[1].hex(),
-    }

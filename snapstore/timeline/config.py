@@ -14,7 +14,7 @@ import re
 import stat
 
 from snapstore.errors import Failed, Unknown, Usage, similar
-from snapstore.records.settings import BY_NAME, SETTINGS, shown
+from snapstore.timeline.settings import BY_NAME, SETTINGS, shown
 from snapstore.worktree import durable
 
 TYPE_CHECKING = False
@@ -49,17 +49,14 @@ class Problem:
         where = f"{FILE}, line {self.line}" if self.line else FILE
         return f"{where}: {self.message}"
 
-    def as_json(self) -> dict[str, Any]:
-        return {"line": self.line, "key": self.key, "message": self.message, "hint": self.hint}
-
 
 def path_of(store: Store) -> str:
     return f"{store.folder}/{FILE}"
 
 
 def faults(data: dict[str, Any]) -> dict[str, str]:
-    """What is wrong, by key, with no words for a key that nobody knows. `records.config` says the same with pydantic;
-    this is for those who cannot wait for it."""
+    """What is wrong, by key, with no words for a key that nobody knows. `surface.records.config` says the same with
+    pydantic; this is for those who cannot wait for it."""
     found: dict[str, str] = {}
     for key, value in data.items():
         try:

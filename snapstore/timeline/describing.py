@@ -31,7 +31,7 @@ def when(node: Node, now: float) -> str:
     return " · ".join(parts)
 
 
-def listed(node: Node, name: str) -> list[object]:
+def listed(node: Node, name: str) -> list[Any]:
     """A list of the record."""
     found = node.record.get(name)
     return found if isinstance(found, list) else []

@@ -16,13 +16,11 @@ from snapstore.git.housekeeping import is_linked
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT, FOLDER, GITLINK, TREE
 from snapstore.timeline.held import DISK_REF
-from snapstore.timeline.nodes import path_json
 from snapstore.timeline.status import folder_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from snapstore.timeline.store import Store
 
@@ -53,21 +51,12 @@ class Holder:
         self.name = rest.rpartition("/")[2]
         self.exclusive = self.shared = 0
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "session": self.session,
-            "branch": self.name,
-            "state": self.state,
-            "exclusive_bytes": self.exclusive,
-            "shared_bytes": self.shared,
-        }
-
 
 class DiskUse:
     """One look at a store. `measure` fills it."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._objects = store.shadow.objects
         self.sizes: dict[bytes, int] = {}
         self.borrowed = 0  # in packs that are the user's too
@@ -85,7 +74,7 @@ class DiskUse:
     def measure(self, only: Iterable[str] | None = None) -> DiskUse:
         """With `only`, refs among these names are told apart and the rest is one."""
         self._weigh()
-        refs = self._store.shadow.refs.list("refs/")
+        refs = self.store.shadow.refs.list("refs/")
         told = None if only is None else set(only)
         bits: list[tuple[bytes, int]] = []
         said: list[bytes] = []
@@ -175,7 +164,7 @@ class DiskUse:
                 continue
             masks[oid] = known | mask
             try:
-                entries = self._store.shadow.trees.read(oid)
+                entries = self.store.shadow.trees.read(oid)
             except SnapstoreError:
                 continue
             for name, (mode, child) in entries.items():
@@ -216,7 +205,7 @@ class DiskUse:
 
     def _count_records(self, tips: Iterable[bytes]) -> None:
         """What was said in turns, and what machines say of themselves and of it."""
-        shadow = self._store.shadow
+        shadow = self.store.shadow
         found: set[bytes] = set()
         commits, trees = list(tips), []
         try:
@@ -262,24 +251,6 @@ class DiskUse:
         refs = [holder.ref for holder in self.holders if holder.state == "safety"]
         return len(refs), self.freed_by(refs) if refs else 0
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "store": self._store.folder,
-            "size_bytes": self.total,
-            "max_store_size": self._store.header.max_store_size,
-            "files_bytes": sum(self.sizes.get(oid, 0) for oid in self._masks),
-            "records_bytes": self.records,
-            "safety_bytes": self.saved()[1],
-            "unreferenced_bytes": self.unreferenced,
-            "index_bytes": self.index,
-            "borrowed_bytes": self.borrowed,
-            "sessions": [
-                {"session": name, "exclusive_bytes": exclusive, "shared_bytes": shared}
-                for name, (exclusive, shared) in sorted(self.sessions.items())
-            ],
-            "branches": [holder.as_json() for holder in self.holders],
-            "paths": [{**path_json(path), "size_bytes": size} for path, size in self.folders()],
-            "largest": [
-                {**path_json(path), "size_bytes": size, "versions": versions} for path, size, versions in self.largest()
-            ],
-        }
+    def files_size(self) -> int:
+        """The bytes of everything that refs hold but conversations."""
+        return sum(self.sizes.get(oid, 0) for oid in self._masks)

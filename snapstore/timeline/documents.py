@@ -10,7 +10,7 @@ from xxhash import xxh3_64_hexdigest
 
 from snapstore.errors import Corrupt, Unsafe
 from snapstore.git.refs import bad_part
-from snapstore.records.settings import BY_NAME, SETTINGS
+from snapstore.timeline.settings import BY_NAME, SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

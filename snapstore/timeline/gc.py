@@ -41,16 +41,6 @@ class Collected:
         self.expired = 0  # pruned branches that can no longer be brought back
         self.dry_run = dry_run
 
-    def as_json(self) -> dict[str, Any]:
-        packed = self.packed
-        return {
-            "packed_by": self.by,
-            "dry_run": self.dry_run,
-            **{name: getattr(packed, name) for name in packed.__slots__},
-            "leftovers": self.leftovers,
-            "expired": self.expired,
-        }
-
 
 def collect(
     store: Store,

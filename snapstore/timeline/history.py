@@ -77,6 +77,14 @@ class History:
 
     # Differences, recorded and on disk.
 
+    def side(self, address: str | None) -> DiffSide:
+        """One side of a difference: the state at an address, or without one the disk."""
+        if address is None:
+            return DiffSide(None, self.disk())
+        oid = self.resolve(address)
+        commit = self._shadow.commit(oid)
+        return DiffSide(address, commit.tree, oid, commit.number("Turn"))
+
     def disk(self) -> bytes:
         """The tree of the disk now. Nothing is stored: its new blobs are known by id only."""
         return self.look_at_disk()[0]
@@ -130,6 +138,18 @@ class History:
             if data is not None:
                 entry = (entry[0], object_id(BLOB, data))
         return entry, b"\0" if data is None else data, large  # a large one stands in a patch as if it were binary
+
+
+class DiffSide:
+    """One side of a difference: the tree of a node, or of the disk (then without an address and a commit)."""
+
+    __slots__ = ("address", "commit", "tree", "turn")
+
+    def __init__(self, address: str | None, tree: bytes, commit: bytes | None = None, turn: int | None = None) -> None:
+        self.address = address
+        self.tree = tree
+        self.commit = commit
+        self.turn = turn
 
 
 class Sides:

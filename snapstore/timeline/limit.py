@@ -5,9 +5,9 @@ Nodes are never limited, and no turn is refused: an archived branch is whole, an
 
 from __future__ import annotations
 
-from snapstore.records.settings import BY_NAME
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.ops import Operation, Operations
+from snapstore.timeline.settings import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,14 +10,12 @@ from snapstore.git.notes import REF as NOTES
 from snapstore.git.objects import EMPTY_TREE
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import timestamp
-from snapstore.timeline.foreign import told
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.text import first_line, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterable, Iterator
 
     from snapstore.timeline.conversation import AgentSession
     from snapstore.timeline.graph import GraphNode
@@ -25,6 +23,19 @@ if TYPE_CHECKING:
 
     # The first turn that it holds, the last that was spoken in it, and how many messages there are.
     Talk = tuple[GraphNode, GraphNode | None, int]
+
+
+class Conversation:
+    """One of the agents' own sessions, and what was said in it."""
+
+    __slots__ = ("current", "first_prompt", "known", "messages", "modified")
+
+    def __init__(self, known: AgentSession, talk: Talk | None, *, current: bool) -> None:
+        self.known = known
+        self.current = current  # the one that the agent goes on with
+        self.first_prompt = talk[0].subject if talk else ""
+        self.modified = timestamp(talk[1].seconds) if talk and talk[1] else known.created
+        self.messages = talk[2] if talk else 0
 
 
 class SessionLine:
@@ -39,21 +50,8 @@ class SessionLine:
         self.turns = 0
         self.prompt = ""
         self.last_active = ""
-        self.conversations: list[dict[str, Any]] = []
+        self.conversations: list[Conversation] = []
         self.owner: dict[str, str] | None = None  # the machine that it is of, where that is another one
-
-    def as_json(self, active: str) -> dict[str, Any]:
-        return {
-            "session": self.name,
-            "active": self.name == active,
-            "agent": self.agent or None,
-            "branch": self.branch,
-            "turns": self.turns,
-            "firstPrompt": self.prompt,
-            "modified": self.last_active,
-            "conversations": self.conversations,
-            **told(self.owner),
-        }
 
 
 def read_sessions(store: Store, spoken: Spoken | None = None) -> list[SessionLine]:
@@ -82,7 +80,8 @@ def read_sessions(store: Store, spoken: Spoken | None = None) -> list[SessionLin
         state = conversations.state(name)
         line.agent = state.agent if state is not None else line.agent
         for one in sorted(known.get(name, []), key=lambda one: (one.created, one.id)):
-            line.conversations.append(_entry(one, said, current=state is not None and state.id == one.id))
+            current = state is not None and state.id == one.id
+            line.conversations.append(Conversation(one, said.get(one.id), current=current))
         lines.append(line)
     return sorted(lines, key=lambda line: line.last_active, reverse=True)
 
@@ -97,27 +96,27 @@ def _describe(line: SessionLine, graph: Graph) -> None:
     line.agent = next((node.agent for node in turns if node.agent), "")
 
 
-def drawn(line: SessionLine) -> Iterator[tuple[str, dict[str, Any]]]:
+def drawn(line: SessionLine) -> Iterator[tuple[str, Conversation]]:
     """The agent's own sessions as a tree of forks (S1-35), each with what is drawn before it."""
     every = line.conversations
-    ids = {one["sessionId"] for one in every}
-    level = [one for one in every if one["parentSessionId"] not in ids]
+    ids = {one.known.id for one in every}
+    level = [one for one in every if one.known.parent not in ids]
     pending = [(one, "", one is level[-1]) for one in reversed(level)]
     while pending:  # forks of forks, however deep
         one, lead, is_last = pending.pop()
         yield f"{lead}{'└─' if is_last else '├─'} ", one
-        below = [other for other in every if other["parentSessionId"] == one["sessionId"] and other is not one]
+        below = [other for other in every if other.known.parent == one.known.id and other is not one]
         inner = lead + ("   " if is_last else "│  ")
         pending += [(other, inner, other is below[-1]) for other in reversed(below)]
 
 
-def about(one: dict[str, Any]) -> str:
+def about(one: Conversation) -> str:
     """`current · forked after turn 2 · Another way`"""
-    said = ["current"] if one["current"] else []
-    if one["parentSessionId"]:
-        said.append(f"forked after turn {one['rewindFromTurn'] or 0}")
-    if one["title"]:
-        said.append(safe(first_line(one["title"])))
+    said = ["current"] if one.current else []
+    if one.known.parent:
+        said.append(f"forked after turn {one.known.fork_turn or 0}")
+    if one.known.title:
+        said.append(safe(first_line(one.known.title)))
     return " · ".join(said)
 
 
@@ -192,23 +191,3 @@ def _said(note: bytes) -> tuple[str, int, bool] | None:
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return (id, replies, compacted) if isinstance(id, str) else None
-
-
-def _entry(one: AgentSession, spoken: Mapping[str, Talk], *, current: bool) -> dict[str, Any]:
-    """In the words that agents' own indexes use (S1-15, S1-19)."""
-    turns = spoken.get(one.id)
-    return {
-        "sessionId": one.id,
-        "agent": one.agent,
-        "current": current,
-        "parentSessionId": one.parent,
-        "rewindFromTurn": one.fork_turn,
-        "rewindedAt": one.forked_at,
-        "created": one.created,
-        "modified": timestamp(turns[1].seconds) if turns and turns[1] else one.created,
-        "messageCount": turns[2] if turns else 0,
-        "firstPrompt": turns[0].subject if turns else "",
-        "title": one.title,
-        "alias": one.alias,
-        "fullPath": one.transcript or None,
-    }

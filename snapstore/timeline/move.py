@@ -23,8 +23,6 @@ from snapstore.worktree.known import ORDINARY, is_file, row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from snapstore.git.refs import RefValue
     from snapstore.timeline.documents import OpenTurn
     from snapstore.timeline.nodes import Node
@@ -70,17 +68,13 @@ class Moved:
     def snapshot_restored(self) -> str | None:
         return self.target.hex() if self.plan.changing else None
 
-    def as_json(self) -> dict[str, Any]:
-        plan = self.plan
-        document = plan.as_json(self._node(plan.start, plan.start_branch), self._node(self.target, plan.branch))
-        return {
-            **document,
-            "preview": False,
-            "operation": self.operation,
-            "pending_fork": self.pending_fork,
-            "safety_ref": self.safety_ref,
-            "safety": self.safety and self.safety.hex(),
-        }
+    def start_node(self) -> Node:
+        """Read the node that the session stood on."""
+        return self._node(self.plan.start, self.plan.start_branch)
+
+    def target_node(self) -> Node:
+        """Read the node that the session stands on now, or would after a preview."""
+        return self._node(self.target, self.plan.branch)
 
     def _node(self, oid: bytes, branch: str) -> Node:
         return read_node(self._session.store.shadow, oid, branch=branch)
@@ -158,7 +152,7 @@ class Mover:
         if not needed:
             self._shadow.objects.give_up(self._saved.pack, retried=True)
 
-    def preview(self) -> dict[str, Any]:
+    def preview(self) -> Moved:
         """What the move would do. Every path and object is checked; conflicts are part of the answer."""
         plan = self._plan
         self._refuse_to_start()
@@ -171,7 +165,7 @@ class Mover:
         restore = self._store.restorer("preview", self._folders_to_keep())
         restore.check(plan.file_moves(), unsaved=saved)
         self._look_at_conversation()
-        return {**self._moved.as_json(), "preview": True}
+        return self._moved
 
     def _refuse(self) -> None:
         self._refuse_to_start()
@@ -377,7 +371,7 @@ def conflict(plan: Plan) -> Conflict:
         f"{len(found)} file{'s' if len(found) != 1 else ''} changed since: {names}{more}",
         "Nothing was written. Add --merge, --force or --skip (each saves what is on disk first), or decide for each "
         "file with --ours PATH and --theirs PATH.",
-        conflicts=[move.as_conflict() for move in found],
+        conflicts=found,
     )
 
 

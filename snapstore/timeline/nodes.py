@@ -11,10 +11,14 @@ from snapstore.timeline.recorder import letter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NotRequired, TypedDict
 
     from snapstore.git.objects import Entry
     from snapstore.git.shadow import Shadow
+
+    class PathFields(TypedDict):
+        path: str
+        path_b64: NotRequired[str]
 
 
 # What the fields of a turn's record must be to be believed.
@@ -58,19 +62,9 @@ class FileChange:
         self.binary = binary
         self.large = large
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            **path_json(self.path),
-            "change": self.change,
-            "added": self.added,
-            "removed": self.removed,
-            "binary": self.binary,
-            "large": self.large,
-        }
-
 
 class Node:
-    """One commit of a session's tree, with its record. The fields are those of the JSON form, in its order."""
+    """One commit of a session's tree, with its record."""
 
     __slots__ = (
         "agent",
@@ -118,17 +112,6 @@ class Node:
     def __init__(self, **fields: Any) -> None:
         for name in self.__slots__:
             setattr(self, name, fields[name])
-
-    def as_json(self) -> dict[str, Any]:
-        plain = {name: getattr(self, name) for name in self.__slots__ if name != "record"}
-        return {
-            **plain,
-            "files": [change.as_json() for change in self.files],
-            "left_out": [{**path_json(os.fsencode(item["path"])), "why": item["why"]} for item in self.left_out],
-            "first_seen": self.record.get("first_seen", []),
-            "user_git": self.record.get("user_git", {}),
-            "exit_status": self.record.get("exit_status"),
-        }
 
 
 def read_node(shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = True, counts: bool = False) -> Node:
@@ -225,8 +208,8 @@ def counted(shadow: Shadow, change: FileChange) -> FileChange:
     return FileChange(change.path, change.change, *sides, *counts)
 
 
-def path_json(path: bytes) -> dict[str, str]:
-    """A path as text; one that is not UTF-8 with surrogate escapes, and again in base64."""
+def path_json(path: bytes) -> PathFields:
+    """Return the fields of a path: as text, and again in base64 where it is not UTF-8 (then with surrogate escapes)."""
     text = os.fsdecode(path)
     try:
         path.decode("utf-8")

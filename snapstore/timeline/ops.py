@@ -87,11 +87,15 @@ class Operation:
         self.standing = list(standing)  # folders that were there, empty, before it put files into them
         self.modes = dict(modes or {})  # permission bits of what it removed, where not all may read it
 
-    def as_json(self) -> dict[str, Any]:
-        """The form on disk, and with `--json`."""
+    def named_modes(self) -> dict[str, int]:
+        """The permission bits of its own files, and of the folders above them."""
         named = {part for path, _, _ in self.files for part in with_parents(path)} if self.modes else set()
-        modes = {os.fsdecode(path): mode for path, mode in sorted(self.modes.items()) if path in named}
-        return {
+        return {os.fsdecode(path): mode for path, mode in sorted(self.modes.items()) if path in named}
+
+    def document(self) -> tuple[str, bytes]:
+        """Name and content of its state file."""
+        modes = self.named_modes()
+        stored: dict[str, Any] = {
             "op": self.number,
             "session": self.session,
             "kind": self.kind,
@@ -107,10 +111,7 @@ class Operation:
             "standing": self.standing,
             **({"modes": modes} if modes else {}),
         }
-
-    def document(self) -> tuple[str, bytes]:
-        """Name and content of its state file."""
-        return _name(self.number), json.dumps(self.as_json()).encode()
+        return _name(self.number), json.dumps(stored).encode()
 
 
 class Operations:

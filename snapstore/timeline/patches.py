@@ -1,8 +1,6 @@
-"""Patches of what changed: counted, and as text for documents."""
+"""Patches of what changed, line by line, and counted."""
 
 from __future__ import annotations
-
-import os
 
 from snapstore.timeline.nodes import FileChange
 
@@ -35,13 +33,3 @@ def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChang
         found = sides.change
         counted.append(FileChange(found.path, found.change, found.old, found.new, *counts))
     return counted, lines
-
-
-def patch_json(lines: list[bytes]) -> dict[str, str]:
-    patch = b"".join(lines)
-    try:
-        return {"patch": patch.decode("utf-8")}
-    except UnicodeDecodeError:
-        from base64 import b64encode
-
-        return {"patch": os.fsdecode(patch), "patch_b64": b64encode(patch).decode()}

@@ -10,17 +10,14 @@ from stat import S_IRWXU, S_IXUSR
 
 from snapstore.errors import Usage
 from snapstore.git.objects import EXECUTABLE, FILE, LINK
-from snapstore.timeline.nodes import path_json
 from snapstore.worktree.moves import FileMove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     from snapstore.git.objects import Entry
     from snapstore.git.refs import RefValue
-    from snapstore.timeline.nodes import Node
     from snapstore.worktree.descent import Known
 
     # What a file is in, or should be: an entry, or nothing. What is found can be odd as well: then in words.
@@ -109,17 +106,6 @@ class PathMove:
     def conflicting(self) -> bool:
         """Whether the disk held something else than the turns left there, however that was settled."""
         return self.action == CONFLICT or bool(self.settled)
-
-    def as_conflict(self) -> dict[str, Any]:
-        return {
-            **path_json(self.path),
-            "expected": state_text(self.expected),
-            "found": state_text(self.found),
-            "wanted": state_text(self.wanted),
-            "changed_by": self.changed_by,
-            "settled_by": self.settled or None,
-            "why": self.why or None,
-        }
 
 
 class NewNode:
@@ -242,31 +228,6 @@ class Plan:
     def of(self, *actions: str) -> list[bytes]:
         return [move.path for move in self.paths if move.action in actions]
 
-    def as_json(self, start: Node, target: Node) -> dict[str, Any]:
-        changed = self.of(WRITE, REMOVE)
-        return {
-            "move": self.kind,
-            "from": start.as_json(),
-            "to": target.as_json(),
-            "turn": self.turn,
-            "branch": self.branch,
-            "turns_undone": len(self.undone),
-            "turns_redone": len(self.redone),
-            "messages_removed": self.messages_removed,
-            "files_reverted": texts(changed),
-            "snapshot_restored": target.commit if self.scope != CONVERSATION and changed else None,
-            "written": texts(self.of(WRITE)),
-            "removed": texts(self.of(REMOVE)),
-            "kept": texts(self.of(KEPT)),
-            "skipped": texts(self.of(SKIPPED)),
-            "conflicts": [move.as_conflict() for move in self.paths if move.conflicting],
-            "safety_ref": None,
-            "prompt": self.prompt,
-            "notes": self.notes,
-            "paths_b64": paths_b64(move.path for move in self.paths),
-            "preview": True,
-        }
-
 
 def fold(steps: Iterable[PathStep]) -> dict[bytes, list[Segment]]:
     """Steps by path, those that meet made one. A path that ends as it began is left out: it is nobody's business."""
@@ -278,16 +239,6 @@ def fold(steps: Iterable[PathStep]) -> dict[bytes, list[Segment]]:
         else:
             segments.append((old, new))
     return {path: parts for path, parts in folded.items() if len(parts) > 1 or parts[0][0] != parts[0][1]}
-
-
-def paths_b64(paths: Iterable[bytes]) -> dict[str, str]:
-    """Those of the paths that are not UTF-8, by the text that stands for them in lists."""
-    named = [path_json(path) for path in paths]
-    return {item["path"]: item["path_b64"] for item in named if "path_b64" in item}
-
-
-def texts(paths: Iterable[bytes]) -> list[str]:
-    return [path_json(path)["path"] for path in paths]
 
 
 _KINDS = {FILE: "file", EXECUTABLE: "executable", LINK: "link"}

@@ -47,19 +47,6 @@ class Prunable:
         self.kept: str | None = None
         self.size = 0  # bytes that go with it
 
-    def as_json(self, now: float) -> dict[str, Any]:
-        return {
-            "session": self.session,
-            "branch": self.name,
-            "state": self.state,
-            "commit": self.tip.hex(),
-            "commits": len(self.own),
-            "used_at": timestamp(self.used),
-            "age_days": int(max(now - self.used, 0) // DAY),
-            "size_bytes": self.size,
-            "kept": self.kept,
-        }
-
 
 def find(
     store: Store,

@@ -9,32 +9,45 @@ from snapstore.timeline.nodes import file_changes, read_node
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Literal
 
-    from snapstore.timeline.graph import Graph
+    from snapstore.timeline.graph import Graph, GraphNode
+
+    Where = Literal["prompt", "path", "reply"]
 
 MOST = 200
 _AROUND = 80  # characters shown on either side of what was found
 
 
-def search(graph: Graph, text: str, limit: int = MOST) -> list[dict[str, Any]]:
+class Hit:
+    """One place of a node that holds what was searched for, with the text around it."""
+
+    __slots__ = ("branch", "node", "text", "where")
+
+    def __init__(self, node: GraphNode, branch: str | None, where: Where, text: str) -> None:
+        self.node = node
+        self.branch = branch
+        self.where = where
+        self.text = text
+
+
+def search(graph: Graph, text: str, limit: int = MOST) -> list[Hit]:
     """What holds a text, whatever its case, the newest first: one hit for each place of a node."""
     wanted = text.casefold()
-    hits: list[dict[str, Any]] = []
+    hits: list[Hit] = []
     for node in reversed(graph.by_seq()):
         for where, found in _places(graph, node.oid, wanted):
             at = found.casefold().find(wanted)
             if at < 0:
                 continue
-            branch = graph.branch_of(node.oid)
-            hit = {"commit": node.oid.hex(), "turn": node.turn, "seq": node.seq, "branch": branch, "where": where}
-            hits.append({**hit, "text": found if where == "path" else _around(found, at, len(text))})
+            shown = found if where == "path" else _around(found, at, len(text))
+            hits.append(Hit(node, graph.branch_of(node.oid), where, shown))
             if len(hits) == limit:
                 return hits
     return hits
 
 
-def _places(graph: Graph, oid: bytes, wanted: str) -> Iterator[tuple[str, str]]:
+def _places(graph: Graph, oid: bytes, wanted: str) -> Iterator[tuple[Where, str]]:
     shadow = graph.store.shadow
     note = shadow.note(oid)
     if note is None or _may_hold(note, wanted):

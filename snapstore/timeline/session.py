@@ -248,8 +248,8 @@ class Session:
         """Puts store and files back to before an operation: the last one, or one given by its number."""
         return self._planned("ops_undo", how, number)
 
-    def preview(self, plan: Plan) -> dict[str, Any]:
-        """The plan as data. Whatever would refuse it refuses here too, but for conflicts: those are in it."""
+    def preview(self, plan: Plan) -> Moved:
+        """What the plan would do. Whatever would refuse it refuses here too, but for conflicts: those are in it."""
         from snapstore.timeline.move import Mover
 
         return Mover(self, plan).preview()

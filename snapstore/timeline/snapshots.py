@@ -7,8 +7,6 @@ from snapstore.timeline.nodes import read_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from snapstore.timeline.session import Session
 
 
@@ -21,9 +19,6 @@ class TurnSnapshot:
         self.message_index = message_index
         self.snapshot_id = snapshot_id
         self.timestamp = timestamp
-
-    def as_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def read_snapshots(session: Session) -> list[TurnSnapshot]:

@@ -8,20 +8,41 @@ from dataclasses import dataclass
 from snapstore.errors import Corrupt
 from snapstore.timeline import logbook
 from snapstore.timeline.conversation import Conversations
-from snapstore.timeline.documents import OpenTurn, timestamp
+from snapstore.timeline.documents import OpenTurn
 from snapstore.timeline.history import History
-from snapstore.timeline.nodes import FileChange, Node, path_json
-from snapstore.timeline.plan import paths_b64
+from snapstore.timeline.nodes import FileChange, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from snapstore.timeline.conversation import AgentSession, ConversationState
     from snapstore.timeline.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """From where on the conversation is taken back: its first undone turn."""
+
+    turn: int | None
+    commit: str
+    message_id: str | None
+    prompt: str
+    turns: int  # that are undone
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStatus:
+    """Where the agent's conversation stands."""
+
+    state: ConversationState
+    known: AgentSession | None
+    running: bool
+    reverted: Reverted | None
 
 
 @dataclass(slots=True)
 class Status:
+    """Where a session stands."""
+
     root: bytes
     store: str
     git_dir: str
@@ -34,49 +55,15 @@ class Status:
     undone_turns: int
     open_turns: list[OpenTurn]
     edits: list[FileChange]
-    left_out: list[dict[str, str]]
+    left_out: dict[bytes, str]  # path: why
     branches: list[str]
     sessions: list[str]
     size_bytes: int
     max_store_size: int
     recovery: str | None
     pending_fork: bool
-    conversation: dict[str, Any] | None
+    conversation: ConversationStatus | None
     hook_errors: list[str]
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "root": os.fsdecode(self.root),
-            "store": self.store,
-            "git_dir": self.git_dir,
-            "session": self.session,
-            "branch": self.branch,
-            "cursor": self.cursor.as_json(),
-            "tip": self.tip.as_json(),
-            "turn": self.turn,
-            "undone_turns": self.undone_turns,
-            "open_turns": [
-                {
-                    "session": turn.session,
-                    "prompt": turn.prompt,
-                    "agent": turn.agent,
-                    "started_at": timestamp(turn.started_at),
-                    "status": "open",
-                }
-                for turn in self.open_turns
-            ],
-            "edits": [path_json(change.path)["path"] for change in self.edits],
-            "paths_b64": paths_b64(change.path for change in self.edits),
-            "left_out": self.left_out,
-            "branches": self.branches,
-            "sessions": self.sessions,
-            "size_bytes": self.size_bytes,
-            "max_store_size": self.max_store_size,
-            "recovery": self.recovery,
-            "pending_fork": self.pending_fork,
-            "conversation": self.conversation,
-            "hook_errors": self.hook_errors,
-        }
 
 
 def read_status(session: Session, recovery: str | None = None, *, edits: bool = True) -> Status:
@@ -102,19 +89,19 @@ def read_status(session: Session, recovery: str | None = None, *, edits: bool = 
         undone_turns=sum(graph.node(oid).turn is not None for oid in graph.undone()),
         open_turns=store.open_turns(),
         edits=changed,
-        left_out=[{**path_json(path), "why": why} for path, why in store.left_out().items()],
+        left_out=store.left_out(),
         branches=sorted(name.rpartition("/")[2] for name in heads),
         sessions=store.sessions(),
         size_bytes=folder_size(store.folder),
         max_store_size=store.header.max_store_size,
         recovery=recovery,
-        pending_fork=bool(talk and talk["pending_fork"]),
+        pending_fork=talk is not None and talk.state.pending_fork,
         conversation=talk,
         hook_errors=logbook.last(f"{store.folder}/log"),
     )
 
 
-def _conversation(history: History) -> dict[str, Any] | None:
+def _conversation(history: History) -> ConversationStatus | None:
     """Where the agent's conversation stands, and from where on it is taken back (S4-14): the first turn undone."""
     store, graph = history.store, history.graph
     conversations = Conversations(store)
@@ -126,31 +113,14 @@ def _conversation(history: History) -> dict[str, Any] | None:
     if state is None:
         return None
     undone = [oid for oid in graph.undone() if graph.node(oid).kind == "turn"]
-    revert = None
+    reverted = None
     if undone and store.open_turn(graph.session) is None:  # a new prompt leaves them behind (S4-17)
         first = history.node(undone[0])
         about = first.record.get("conversation")
-        about = about if isinstance(about, dict) else {}
-        revert = {
-            "turn": first.turn,
-            "commit": first.commit,
-            "message_id": about.get("message_id"),
-            "prompt": first.prompt,
-            "turns": len(undone),
-        }
-    return {
-        "agent": state.agent,
-        "id": state.id,
-        "materialized": state.materialized,
-        "pending_fork": state.pending_fork,
-        "awaiting": state.awaiting is not None,
-        "parent": known.parent if known else None,
-        "fork_turn": known.fork_turn if known else None,
-        "title": known.title if known else None,
-        "transcript": (known.transcript or None) if known else None,
-        "running": conversations.is_running(known) if known else False,
-        "revert": revert,
-    }
+        message = about.get("message_id") if isinstance(about, dict) else None
+        message = message if isinstance(message, str) else None
+        reverted = Reverted(first.turn, first.commit, message, first.prompt, len(undone))
+    return ConversationStatus(state, known, conversations.is_running(known) if known else False, reverted)
 
 
 def folder_size(folder: str) -> int:

@@ -258,8 +258,8 @@ class Store:
 
     def configure(self, **settings: Any) -> None:
         """Sets some settings, with None back to their defaults; the others stay as they are."""
-        from snapstore.records.settings import BY_NAME
         from snapstore.timeline import config
+        from snapstore.timeline.settings import BY_NAME
 
         with self.changing():
             files = config.placed(self, config.change(self, settings))

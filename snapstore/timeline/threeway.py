@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from snapstore.errors import Unknown
 from snapstore.git.linediff import LARGEST, is_binary
 from snapstore.git.merge import merge, why_not
@@ -9,15 +11,25 @@ from snapstore.git.objects import LINK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from snapstore.timeline.plan import Found, PathMove, Plan
     from snapstore.timeline.session import Session
 
 
-def three_way(session: Session, plan: Plan, path: bytes) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ThreeWay:
     """What the turns left (base), what is on disk (mine), what the move wants (theirs), and the three in one, with
-    markers where both changed the same lines. A side that is missing, or no text, is None."""
+    markers where both changed the same lines (then it is not clean). A side that is missing, or no text, is None."""
+
+    base: str | None = None
+    mine: str | None = None
+    theirs: str | None = None
+    merged: str | None = None
+    clean: bool = False
+    why: str | None = None
+
+
+def three_way(session: Session, plan: Plan, path: bytes) -> ThreeWay:
+    """Read the three sides of one file of a plan, and merge them."""
     move = next((move for move in plan.paths if move.path == path), None)
     if move is None:
         raise Unknown(
@@ -27,16 +39,16 @@ def three_way(session: Session, plan: Plan, path: bytes) -> dict[str, Any]:
     sides = [_data(session, move, state) for state in states]
     links = any(isinstance(state, tuple) and state[0] == LINK for state in states)
     base, mine, theirs = sides
-    found: dict[str, Any] = dict(zip(("base", "mine", "theirs"), map(_text, sides), strict=True))
+    shown = ThreeWay(_text(base), _text(mine), _text(theirs))
     if mine is None or theirs is None:
-        return {**found, "merged": None, "clean": False, "why": "deleted on one side, changed on the other"}
+        return replace(shown, why="deleted on one side, changed on the other")
     if links:
-        return {**found, "merged": None, "clean": False, "why": "a link cannot be merged"}
+        return replace(shown, why="a link cannot be merged")
     folder = session.store.state
     clean = merge(base or b"", mine, theirs, folder=folder)
     merged = clean if clean is not None else merge(base or b"", mine, theirs, markers=True, folder=folder)
     why = None if clean is not None else why_not(base or b"", mine, theirs)
-    return {**found, "merged": _text(merged), "clean": clean is not None, "why": why}
+    return replace(shown, merged=_text(merged), clean=clean is not None, why=why)
 
 
 def _data(session: Session, move: PathMove, state: Found) -> bytes | None:

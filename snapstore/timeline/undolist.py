@@ -9,7 +9,6 @@ from snapstore.timeline.text import age, cells, clip, first_line, safe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from snapstore.timeline.graph import Graph
 
@@ -30,9 +29,6 @@ class End:
         self.state = "listed" if listed else "pinned" if self.branch is None else "archived"
         if tip in (graph.tip, graph.cursor):
             self.state = "current"
-
-    def as_json(self, now: float) -> dict[str, Any]:
-        return {**self.leaf.as_json(now), "branch": self.branch, "label": self.label, "state": self.state}
 
     def name(self, *, narrow: bool) -> str:
         if self.branch is None:

@@ -15,13 +15,13 @@ from snapstore.timeline.plan import (
     SKIP,
     SKIPPED,
     WRITE,
+    state_text,
 )
 from snapstore.timeline.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from snapstore.timeline.plan import PathMove, Plan
     from snapstore.timeline.session import Session
@@ -127,13 +127,13 @@ def remark(path: PathMove) -> str:
     return safe(text + (f"; {path.why}" if path.why else ""))
 
 
-def mergeable(conflict: dict[str, Any]) -> bool:
-    """Whether a merge, with markers at worst, can settle it."""
-    if conflict["why"]:
+def mergeable(move: PathMove) -> bool:
+    """Whether a merge, with markers at worst, can settle a conflict."""
+    if move.why:
         from snapstore.git.merge import SAME_LINES  # brings difflib along
 
-        return bool(conflict["why"] == SAME_LINES)
-    return all(conflict[side].startswith(("file", "executable")) for side in ("found", "wanted"))
+        return move.why == SAME_LINES
+    return all(state_text(state).startswith(("file", "executable")) for state in (move.found, move.wanted))
 
 
 def short_state(text: str) -> str:

@@ -57,7 +57,8 @@ class ToolCall:
         self.outcome: Any = None
         self.is_error = False
 
-    def as_json(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
+        """What is known of the call, as a turn's record keeps it."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 

@@ -4,7 +4,7 @@ are settled, and what is on disk is saved first: neither side is ever lost."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
 from textual import work
@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from snapstore.timeline.plan import FORCE, MARKERS, MERGE, SKIP, PathMove
 from snapstore.timeline.text import files_text, path_text, safe
-from snapstore.timeline.threeway import three_way
+from snapstore.timeline.threeway import ThreeWay, three_way
 from snapstore.timeline.wording import remark
 from snapstore.tui.asking import AskingScreen
 from snapstore.tui.lines import Lines, LinesView, styled
@@ -68,7 +68,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
         self._conflicts: list[PathMove] = look.plan.conflicts
         self._chosen: dict[bytes, str] = {}
         self._asked: dict[bytes, object] = {}  # choices that are being worked out
-        self._sides: dict[bytes, dict[str, Any]] = {}
+        self._sides: dict[bytes, ThreeWay] = {}
 
     def compose(self) -> ComposeResult:
         changed = f"{files_text(len(self._conflicts))} changed since. "
@@ -123,15 +123,15 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
             else:
                 pane.show_made(lines)
 
-    async def _read(self, move: PathMove) -> dict[str, Any]:
+    async def _read(self, move: PathMove) -> ThreeWay:
         if move.path not in self._sides:
             try:
                 self._sides[move.path] = await asyncio.to_thread(self._three_way, move)
             except Exception as error:  # whatever is wrong with the store, it is told here
-                return {**dict.fromkeys(("base", "mine", "theirs", "merged")), "clean": False, "why": trouble(error)}
+                return ThreeWay(why=trouble(error))
         return self._sides[move.path]
 
-    def _three_way(self, move: PathMove) -> dict[str, Any]:
+    def _three_way(self, move: PathMove) -> ThreeWay:
         with self.app.store(recover=False) as store:
             return three_way(store.session(self._look.plan.session), self._look.plan, move.path)
 
@@ -181,8 +181,8 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
 
     async def _why_not(self, way: str, move: PathMove) -> str:
         sides = await self._read(move)
-        if sides["merged"] is None or (way == MERGE and not sides["clean"]):
-            return str(sides["why"])
+        if sides.merged is None or (way == MERGE and not sides.clean):
+            return str(sides.why)
         return ""
 
     def action_go(self) -> None:
@@ -204,20 +204,20 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
         self.query_one("#notice", Static).update(styled(text))
 
 
-def _panes(move: PathMove, sides: dict[str, Any]) -> dict[str, tuple[str, Lines | str]]:
+def _panes(move: PathMove, sides: ThreeWay) -> dict[str, tuple[str, Lines | str]]:
     """A title and what is shown under it, for each of the three."""
-    language, base = language_of(move.path), sides["base"] or ""
+    language, base = language_of(move.path), sides.base or ""
 
     def side(text: str | None, state: object) -> Lines | str:
         return changes_of(base, text, language) if text is not None else _absent(state)
 
-    merged: tuple[str, Lines | str] = ("Merged", f"Cannot be merged: {sides['why']}. Keep mine, or take theirs.")
-    if sides["merged"] is not None:
-        how = "both in one" if sides["clean"] else f"not without markers, {sides['why']}"
-        merged = (f"Merged: {how}", TextLines(sides["merged"], language))
+    merged: tuple[str, Lines | str] = ("Merged", f"Cannot be merged: {sides.why}. Keep mine, or take theirs.")
+    if sides.merged is not None:
+        how = "both in one" if sides.clean else f"not without markers, {sides.why}"
+        merged = (f"Merged: {how}", TextLines(sides.merged, language))
     return {
-        "mine": ("Mine: what changed on disk since", side(sides["mine"], move.found)),
-        "theirs": ("Theirs: what this move wants", side(sides["theirs"], move.wanted)),
+        "mine": ("Mine: what changed on disk since", side(sides.mine, move.found)),
+        "theirs": ("Theirs: what this move wants", side(sides.theirs, move.wanted)),
         "merged": merged,
     }
 

@@ -60,6 +60,6 @@ def _rows(line: SessionLine, shown: bool, now: float) -> list[Content]:
     parts += [first_line(line.prompt)] if line.prompt else []
     rows = [Content.assemble(name, styled((when, "$quiet"), " · ".join(parts)))]
     for lead, one in drawn(line):
-        style = "$here" if one["current"] else ""
-        rows.append(styled((f"    {lead}", "$lane"), (safe(one["sessionId"]), style), (f"  {about(one)}", "$quiet")))
+        style = "$here" if one.current else ""
+        rows.append(styled((f"    {lead}", "$lane"), (safe(one.known.id), style), (f"  {about(one)}", "$quiet")))
     return rows

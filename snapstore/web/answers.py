@@ -8,6 +8,8 @@ from typing import Any
 from fastapi import Response
 
 from snapstore.errors import Busy, Conflict, SnapstoreError
+from snapstore.surface.records.base import document
+from snapstore.surface.records.errors import ErrorRecord
 
 # What a page can do about it decides: ask otherwise (4xx), or tell the person to mend something first (503).
 STATUSES = {
@@ -35,9 +37,10 @@ class Document(Response):
 
 
 def refusal(error: SnapstoreError, status: int | None = None) -> Document:
-    document = error.as_json()
+    """Answer with an error, and a hint that fits a page."""
+    hint = None
     if isinstance(error, Conflict) and error.details.get("conflicts"):
-        document["hint"] = "Nothing was written. Choose for each file: keep yours, take the other, or merge."
+        hint = "Nothing was written. Choose for each file: keep yours, take the other, or merge."
     elif isinstance(error, Busy) and "--cancel" in error.hint:
-        document["hint"] = "Wait for the agent to finish, or close the turn with `snapstore turn end`."
-    return Document(document, status or STATUSES.get(error.name, 503))
+        hint = "Wait for the agent to finish, or close the turn with `snapstore turn end`."
+    return Document(document(ErrorRecord.of(error, hint=hint)), status or STATUSES.get(error.name, 503))

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fastapi import APIRouter, Response
 
 from snapstore.agents.capabilities import NONE, capability
 from snapstore.agents.forking import Forking
 from snapstore.errors import SnapstoreError, Unknown
-from snapstore.records.base import ErrorRecord
-from snapstore.records.branches import ChangeRecord
-from snapstore.records.moves import MoveRecord
-from snapstore.records.web import CheckpointRequest, DeleteRequest, Expecting, ForkRequest, RenameRequest
+from snapstore.surface.records.branches import ChangeRecord
+from snapstore.surface.records.errors import ErrorRecord
+from snapstore.surface.records.moves import MoveRecord
+from snapstore.surface.records.web import CheckpointRequest, DeleteRequest, Expecting, ForkRequest, RenameRequest
 from snapstore.timeline.addresses import resolve
 from snapstore.timeline.branches import Branches
-from snapstore.timeline.changes import change_document
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.ops import Operation
 from snapstore.timeline.seen import changing, stale
 from snapstore.timeline.session import Session
-from snapstore.web.project import Project, document
+from snapstore.web.project import Project, answer
 
 Change = Callable[[Session], Operation | None]
 
@@ -34,7 +32,7 @@ def routes(project: Project) -> APIRouter:
         with project.session(name) as session:
             operation = changing(session, expected, lambda: made(session))
             said = what if operation is not None else "Nothing had to be done."
-            return document(ChangeRecord, change_document(session, operation, said))
+            return answer(ChangeRecord.of(session, operation, said))
 
     # Before the routes with a name: a branch may be called anything, and this is no branch.
     @api.post("/api/sessions/{name}/branches/delete", response_model=ChangeRecord)
@@ -85,7 +83,7 @@ def routes(project: Project) -> APIRouter:
         with project.moving(name) as session:
             refuse_unforkable(session)
             made = move_and_fork(session, request.address, request.expected, request.title, request.compacted)
-            return document(MoveRecord, made)
+            return answer(made)
 
     return api
 
@@ -103,7 +101,7 @@ def refuse_unforkable(session: Session) -> None:
 
 def move_and_fork(
     session: Session, address: str, expected: str | None, title: str | None = None, compacted: bool = False
-) -> dict[str, Any]:
+) -> MoveRecord:
     """Goes to a node and forks the conversation there. A fork that fails takes the move back: nothing half-done."""
     plan = session.plan_goto(address)
     if expected is not None and plan.start.hex() != expected:
@@ -115,4 +113,4 @@ def move_and_fork(
         if moved.operation is not None:
             session.move(session.plan_ops_undo(moved.operation))
         raise
-    return {**moved.as_json(), "fork": forked.as_json()}
+    return MoveRecord.of(moved).with_fork(forked)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import os
 from base64 import b64decode
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
 from snapstore.errors import Unknown, Usage
 from snapstore.git.linediff import LARGEST, no_text, patch
 from snapstore.git.objects import BLOB, LINK, Entry
-from snapstore.records.branches import CompareRecord
-from snapstore.records.web import PageDiffRecord, SearchRecord
+from snapstore.surface.records.branches import CompareRecord
+from snapstore.surface.records.web import DiffSideRecord, PageDiffRecord, SearchRecord
 from snapstore.timeline.compare import Comparison
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange, file_changes, path_json
-from snapstore.timeline.patches import patch_json, patched
+from snapstore.timeline.patches import patched
 from snapstore.timeline.plan import PathMove
 from snapstore.timeline.recorder import letter
 from snapstore.timeline.search import search
 from snapstore.web.answers import refusal
-from snapstore.web.project import Project, below, document
+from snapstore.web.project import Project, answer, below
 
 LARGEST_IMAGE = 32 << 20
 _TEXT, _BINARY, _LINK = "text", "binary", "link"
@@ -52,11 +52,21 @@ def routes(project: Project) -> APIRouter:
         with project.session(name) as session:
             history = History(session)
             trees = [history.disk() if side == DISK else history.tree(side) for side in (a, b)]
-            found: dict[str, Any] = {"session": session.name, "a": a, "b": b}
             if wanted is not None:
-                return document(PageDiffRecord, {**found, **_one(history, wanted, trees)})
+                change, lines = _one(history, wanted, trees)
+                return answer(
+                    PageDiffRecord.of_one(
+                        session.name,
+                        a,
+                        b,
+                        change=change,
+                        patch=lines,
+                        old=_side(history, wanted, change.old),
+                        new=_side(history, wanted, change.new),
+                    )
+                )
             files, _ = patched(history, file_changes(session.store.shadow, *trees))
-            return document(PageDiffRecord, {**found, "files": [file.as_json() for file in files]})
+            return answer(PageDiffRecord.of_files(session.name, a, b, files))
 
     @api.get("/api/blobs/{oid}", response_class=Response)
     def blob(oid: str, type: Literal["image"] = "image") -> Response:
@@ -75,12 +85,12 @@ def routes(project: Project) -> APIRouter:
     @api.get("/api/sessions/{name}/compare", response_model=CompareRecord)
     def compare(name: str, a: str, b: str) -> Response:
         with project.session(name) as session:
-            return document(CompareRecord, Comparison(History(session), a, b).as_json())
+            return answer(CompareRecord.of(Comparison(History(session), a, b)))
 
     @api.get("/api/sessions/{name}/search", response_model=SearchRecord)
     def find(name: str, q: Annotated[str, Query(min_length=1, max_length=200)]) -> Response:
         with project.session(name) as session:
-            return document(SearchRecord, {"hits": search(Graph(session.store, session.name), q)})
+            return answer(SearchRecord.of(search(Graph(session.store, session.name), q)))
 
     return api
 
@@ -97,8 +107,8 @@ def _wanted(path: str | None, path_b64: str | None) -> bytes | None:
         raise Usage("path_b64 is not base64", "Give it as a document gave it.") from None
 
 
-def _one(history: History, path: bytes, trees: list[bytes]) -> dict[str, Any]:
-    """One file of a difference, with its patch and what each side is."""
+def _one(history: History, path: bytes, trees: list[bytes]) -> tuple[FileChange, list[bytes]]:
+    """One file of a difference, with its patch."""
     shadow = history.store.shadow
     old, new = (shadow.trees.file(tree, path) for tree in trees)
     if old is None and new is None:
@@ -110,15 +120,10 @@ def _one(history: History, path: bytes, trees: list[bytes]) -> dict[str, Any]:
         if not found:
             raise Unknown("this file is gone by now", "Look at the list of files.", **path_json(path))
         change = found[0]
-    return {
-        **change.as_json(),
-        **patch_json(lines),
-        "old": _side(history, path, change.old),
-        "new": _side(history, path, change.new),
-    }
+    return change, lines
 
 
-def planned(history: History, move: PathMove) -> dict[str, Any]:
+def planned(session: str, history: History, move: PathMove) -> PageDiffRecord:
     """What a plan would make of one file, from what is on disk. What a merge would write is stored nowhere yet."""
     old, new = (state if isinstance(state, tuple) else None for state in (move.found, move.result))
     change = FileChange(move.path, letter((move.path, old, new)), old, new)
@@ -129,11 +134,12 @@ def planned(history: History, move: PathMove) -> dict[str, Any]:
     else:
         before = history.store.restorer("look", []).read(move.path, LARGEST + 1) or b""
         lines = list(patch(move.path, old, new, before, move.merged))
-        after = {"oid": new[1].hex(), "size": len(move.merged), "type": _TEXT, "stored": False}
-    return {**change.as_json(), **patch_json(lines), "old": _side(history, move.path, old), "new": after}
+        after = DiffSideRecord(oid=new[1].hex(), size=len(move.merged), type=_TEXT, stored=False)
+    before_it = _side(history, move.path, old)
+    return PageDiffRecord.of_one(session, DISK, "", change=change, patch=lines, old=before_it, new=after)
 
 
-def _side(history: History, path: bytes, entry: Entry | None) -> dict[str, Any] | None:
+def _side(history: History, path: bytes, entry: Entry | None) -> DiffSideRecord | None:
     if entry is None:
         return None
     objects = history.store.shadow.objects
@@ -147,7 +153,7 @@ def _side(history: History, path: bytes, entry: Entry | None) -> dict[str, Any] 
             return None  # gone since it was looked at
         data, size = there, len(there)
     kind = _LINK if entry[0] == LINK else image_type(data) or (_BINARY if no_text(data) else _TEXT)
-    return {"oid": entry[1].hex(), "size": size, "type": kind, "stored": stored}
+    return DiffSideRecord(oid=entry[1].hex(), size=size, type=kind, stored=stored)
 
 
 def image_type(data: bytes) -> str | None:

@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from snapstore.errors import Unknown, Usage
-from snapstore.records.base import ErrorRecord
-from snapstore.records.moves import MoveRecord
-from snapstore.records.web import MergeRecord, MergeRequest, MoveRequest, PageDiffRecord
+from snapstore.surface.records.errors import ErrorRecord
+from snapstore.surface.records.moves import MoveRecord
+from snapstore.surface.records.web import MergeRecord, MergeRequest, MoveRequest, PageDiffRecord
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import path_json
 from snapstore.timeline.plan import FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
@@ -17,7 +17,7 @@ from snapstore.timeline.seen import stale, unlike
 from snapstore.timeline.session import Session
 from snapstore.timeline.threeway import three_way
 from snapstore.web.differences import planned
-from snapstore.web.project import Project, below, document
+from snapstore.web.project import Project, answer, below
 
 _TRAVELS = ("undo", "redo", "goto", "switch")
 _COUNTED = ("undo", "redo")
@@ -29,7 +29,7 @@ def routes(project: Project) -> APIRouter:
     @api.post("/api/sessions/{name}/preview", response_model=MoveRecord)
     def preview(name: str, request: MoveRequest) -> Response:
         with project.moving(name, counted=False) as session:
-            return document(MoveRecord, session.preview(plan(session, request)))
+            return answer(MoveRecord.of(session.preview(plan(session, request)), preview=True))
 
     @api.post("/api/sessions/{name}/preview/diff", response_model=PageDiffRecord)
     def preview_diff(name: str, request: MergeRequest) -> Response:
@@ -39,20 +39,20 @@ def routes(project: Project) -> APIRouter:
             found = next((move for move in plan(session, request).paths if move.path == path), None)
             if found is None:
                 raise Unknown("this file has no part in it", "A preview lists the files that have.", **path_json(path))
-            return document(PageDiffRecord, {"session": name, "a": "disk", "b": "", **planned(History(session), found)})
+            return answer(planned(name, History(session), found))
 
     @api.post("/api/sessions/{name}/move", response_model=MoveRecord)
     def move(name: str, request: MoveRequest) -> Response:
         if request.expected is None:
             raise Usage("where the session was last seen is missing", "Send `expected`: the tree has it.")
         with project.moving(name) as session:
-            return document(MoveRecord, session.move(plan(session, request)).as_json())
+            return answer(MoveRecord.of(session.move(plan(session, request))))
 
     @api.post("/api/sessions/{name}/merge", response_model=MergeRecord)
     def merge(name: str, request: MergeRequest) -> Response:
         path = below(request.path)
         with project.session(name) as session:
-            return document(MergeRecord, {**path_json(path), **three_way(session, plan(session, request), path)})
+            return answer(MergeRecord.of(path, three_way(session, plan(session, request), path)))
 
     return api
 

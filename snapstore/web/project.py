@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from snapstore.agents.closing import close_interrupted
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
-from snapstore.records.base import Record, dump
+from snapstore.surface.records.base import Record, document
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.lineage import Spoken
 from snapstore.timeline.session import Session
@@ -102,5 +101,6 @@ def below(path: str) -> bytes:
     return raw
 
 
-def document(kind: type[Record], found: dict[str, Any]) -> Document:
-    return Document(dump(kind, found))
+def answer(record: Record) -> Document:
+    """Answer with a record."""
+    return Document(document(record))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from snapstore.agents.capabilities import capability
 from snapstore.agents.closing import is_interrupted
 from snapstore.errors import Unknown, Usage
-from snapstore.records.nodes import StatusRecord
-from snapstore.records.web import (
+from snapstore.surface.records.status import StatusRecord
+from snapstore.surface.records.web import (
     CompactionRecord,
     PageNodeRecord,
     PageNodesRecord,
@@ -19,17 +17,15 @@ from snapstore.records.web import (
     PageTreeRecord,
     StatsRecord,
 )
+from snapstore.surface.treedocument import encoded, listed_branches
 from snapstore.timeline.history import History
 from snapstore.timeline.lineage import read_sessions
-from snapstore.timeline.nodes import Node
 from snapstore.timeline.stats import read_stats
 from snapstore.timeline.status import read_status
-from snapstore.timeline.treedocument import tree_document
 from snapstore.web.answers import Document
-from snapstore.web.project import Project, document
+from snapstore.web.project import Project, answer
 
 MOST_NODES = 50
-_TALK = ("replies", "thinking", "tool_calls", "unknown")
 
 
 def routes(project: Project) -> APIRouter:
@@ -38,44 +34,29 @@ def routes(project: Project) -> APIRouter:
     @api.get("/api/sessions", response_model=PageSessionsRecord)
     def sessions() -> Response:
         with project.store() as store:
-            active, found = store.active_session(), read_sessions(store, project.spoken)
-            agents = {line.agent for line in found} | {one["agent"] for line in found for one in line.conversations}
-            return document(
-                PageSessionsRecord,
-                {
-                    "root": os.fsdecode(store.root),
-                    "active": active,
-                    "sessions": [line.as_json(active) for line in found],
-                    "agents": {agent: capability(agent).as_json() for agent in sorted(agents) if agent},
-                },
-            )
+            return answer(PageSessionsRecord.of(store, read_sessions(store, project.spoken)))
 
     @api.get("/api/sessions/{name}/status", response_model=StatusRecord)
     def status(name: str, edits: bool = False) -> Response:
         with project.session(name) as session:
-            found = read_status(session, session.store.recovered, edits=edits).as_json()
-            for turn in found["open_turns"]:
-                if is_interrupted(session.store.session(turn["session"])):  # a move closes it: no reason to wait
-                    turn["status"] = "interrupted"
-            return document(StatusRecord, found)
+            found = read_status(session, session.store.recovered, edits=edits)
+            open_in = {turn.session for turn in found.open_turns}
+            # A move closes such a turn: no reason to wait.
+            interrupted = frozenset(one for one in open_in if is_interrupted(session.store.session(one)))
+            return answer(StatusRecord.of(found, interrupted))
 
     @api.get("/api/sessions/{name}/tree", response_model=PageTreeRecord)
     def tree(name: str) -> Response:
         with project.session(name) as session:
             graph = project.graphs.of(session)
-            more = {
-                "expected": graph.cursor.hex(),
-                "turn": graph.turn_of(graph.cursor),
-                "max_branches": session.store.header.max_branches,
-                "warn_branches": session.store.header.warn_branches,
-            }
-            return Document(tree_document(graph, session.store.clock(), None, **more))
+            tree = PageTreeRecord.for_page(graph, listed_branches(graph), session.store)
+            return Document(encoded(tree, graph))
 
     @api.get("/api/sessions/{name}/nodes/{commit}", response_model=PageNodeRecord)
     def node(name: str, commit: str) -> Response:
         with project.session(name) as session:
             history = History(session, project.graphs.of(session))
-            return document(PageNodeRecord, _node(history, commit))
+            return answer(_node(history, commit))
 
     @api.get("/api/sessions/{name}/nodes/{commit}/compaction", response_model=CompactionRecord)
     def compaction(name: str, commit: str) -> Response:
@@ -83,9 +64,7 @@ def routes(project: Project) -> APIRouter:
         with project.session(name) as session:
             graph = project.graphs.of(session)
             project.spoken.read(session.store)
-            found = project.spoken.compaction(graph, own(History(session, graph), commit))
-            said = {"commit": found.oid.hex(), "turn": found.turn} if found else {"commit": None, "turn": None}
-            return document(CompactionRecord, said)
+            return answer(CompactionRecord.of(project.spoken.compaction(graph, own(History(session, graph), commit))))
 
     @api.get("/api/sessions/{name}/nodes", response_model=PageNodesRecord)
     def nodes(name: str, commits: Annotated[str, Query(description=f"up to {MOST_NODES}, with commas")]) -> Response:
@@ -94,21 +73,18 @@ def routes(project: Project) -> APIRouter:
             raise Usage(f"more than {MOST_NODES} nodes at once", "Ask for some of them.")
         with project.session(name) as session:
             history = History(session, project.graphs.of(session))
-            return document(PageNodesRecord, {"nodes": [_node(history, commit) for commit in wanted]})
+            return answer(PageNodesRecord(nodes=[_node(history, commit) for commit in wanted]))
 
     @api.get("/api/stats", response_model=StatsRecord)
     def stats(check: bool = False) -> Response:
         with project.store() as store:
-            return document(StatsRecord, {**read_stats(store, check=check), "refused_moves": project.refused})
+            return answer(StatsRecord.with_refusals(read_stats(store, check=check), project.refused))
 
     return api
 
 
-def _node(history: History, commit: str) -> dict[str, Any]:
-    node: Node = history.node(own(history, commit), counts=True)
-    about = node.record.get("conversation")
-    talk: dict[str, Any] = {name: found if isinstance(found := node.record.get(name), list) else [] for name in _TALK}
-    return {**node.as_json(), **talk, "conversation": about if isinstance(about, dict) else None}
+def _node(history: History, commit: str) -> PageNodeRecord:
+    return PageNodeRecord.with_talk(history.node(own(history, commit), counts=True))
 
 
 def own(history: History, commit: str) -> bytes:

@@ -9,9 +9,10 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from snapstore.errors import Conflict, Unknown, Usage
-from snapstore.records.base import ErrorRecord
-from snapstore.records.moves import MoveRecord
-from snapstore.records.web import (
+from snapstore.surface.records.base import document
+from snapstore.surface.records.errors import ErrorRecord
+from snapstore.surface.records.moves import MoveRecord
+from snapstore.surface.records.seeds import (
     DeleteFileRequest,
     EditRequest,
     FileRequest,
@@ -33,19 +34,10 @@ from snapstore.timeline.ops import Operations
 from snapstore.timeline.plan import Plan
 from snapstore.timeline.seen import expect, stale
 from snapstore.timeline.session import Session
-from snapstore.timeline.undostate import undo_state
 from snapstore.timeline.writing import FileWriting
 from snapstore.web.answers import refusal
 from snapstore.web.branching import move_and_fork
-from snapstore.web.project import Project, document
-
-_NOTHING = {
-    "turns_undone": 0,
-    "turns_redone": 0,
-    "messages_removed": 0,
-    "files_reverted": [],
-    "snapshot_restored": None,
-}
+from snapstore.web.project import Project, answer
 
 
 def routes(project: Project) -> APIRouter:
@@ -54,19 +46,20 @@ def routes(project: Project) -> APIRouter:
     @api.get("/api/undo-state/{id}", response_model=UndoStateRecord)
     def state(id: str) -> Response:
         with project.session(id) as session:
-            return document(UndoStateRecord, undo_state(session, id))
+            return answer(UndoStateRecord.of(session, id))
 
     @api.post("/api/undo-state/{id}", response_model=UndoStateRecord)
     def save_state(id: str, request: UndoStateRequest) -> Response:
         """The store is the state: saving is agreeing with it."""
         with project.session(id) as session:
-            found = undo_state(session, id)
+            found = UndoStateRecord.of(session, id)
+            state = document(found)
             asked = request.model_dump(exclude_unset=True)
-            if any(asked[name] != found[name] for name in asked):
+            if any(asked[name] != state[name] for name in asked):
                 raise Conflict(
-                    "the store says otherwise", "Nothing was saved. Move with /move.", stale=True, state=found
+                    "the store says otherwise", "Nothing was saved. Move with /move.", stale=True, state=state
                 )
-            return document(UndoStateRecord, found)
+            return answer(found)
 
     def change(request: FileRequest, plan: Any) -> Response:
         with project.moving(request.sessionId) as session:
@@ -74,7 +67,7 @@ def routes(project: Project) -> APIRouter:
             made: Plan = plan(_file(session, request.filePath))
             if request.expected is not None and made.start.hex() != request.expected:
                 raise stale(made.start.hex())
-            return document(MoveRecord, session.move(made).as_json())
+            return answer(MoveRecord.of(session.move(made)))
 
     @api.post("/api/undo/apply-edit", response_model=MoveRecord)
     def apply_edit(request: EditRequest) -> Response:
@@ -105,7 +98,7 @@ def routes(project: Project) -> APIRouter:
             fits = found == _bytes(request.content)
         else:
             fits = found is not None and _bytes(request.contains or "") in found
-        return document(VerifiedRecord, {"filePath": request.filePath, "exists": found is not None, "matches": fits})
+        return answer(VerifiedRecord(filePath=request.filePath, exists=found is not None, matches=fits))
 
     @api.patch("/api/sessions/{folder}/{file}", include_in_schema=False)
     def truncate(folder: str, file: str) -> Response:
@@ -124,7 +117,7 @@ def routes(project: Project) -> APIRouter:
             turns = sum(node.turn is not None for node in graph.upwards(graph.cursor))
             count = min(request.count, turns if request.allow_first else turns - 1)
             if count < 1:
-                return document(UndoneRecord, {**_NOTHING, "message": "Nothing to undo"})
+                return answer(UndoneRecord.nothing())
             return _told(session, session.plan_undo(count), request.expected)
 
     @api.post("/session/{id}/revert", response_model=UndoneRecord)
@@ -147,7 +140,7 @@ def routes(project: Project) -> APIRouter:
                         "there is no such message on this line", "Look at the tree.", messageID=request.messageID
                     )
             if not before:
-                return document(UndoneRecord, {**_NOTHING, "message": "Nothing to undo"})
+                return answer(UndoneRecord.nothing())
             return _told(session, session.plan_undo(count), request.expected)
 
     @api.post("/session/{id}/unrevert", response_model=UndoneRecord)
@@ -172,8 +165,8 @@ def routes(project: Project) -> APIRouter:
                 plan = session.plan_goto(address)
                 if request.expected is not None and plan.start.hex() != request.expected:
                     raise stale(plan.start.hex())
-                return document(MoveRecord, {**session.move(plan).as_json(), "fork": None})
-            return document(MoveRecord, move_and_fork(session, address, request.expected))
+                return answer(MoveRecord.of(session.move(plan)).with_fork(None))
+            return answer(move_and_fork(session, address, request.expected))
 
     return api
 
@@ -181,8 +174,7 @@ def routes(project: Project) -> APIRouter:
 def _told(session: Session, plan: Plan, expected: str | None) -> Response:
     if expected is not None and plan.start.hex() != expected:
         raise stale(plan.start.hex())
-    moved = session.move(plan).as_json()
-    return document(UndoneRecord, {**{name: moved[name] for name in _NOTHING}, "message": None})
+    return answer(UndoneRecord.of(session.move(plan)))
 
 
 def _before_last(session: Session) -> str | None:

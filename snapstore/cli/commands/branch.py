@@ -79,16 +79,9 @@ def _delete(
 ) -> int:
     now = session.store.clock()
     if context.json and preview:
-        from snapstore.records.base import dump
-        from snapstore.records.branches import DeletePreviewRecord
+        from snapstore.surface.records.branches import DeletePreviewRecord
 
-        document = {
-            "session": session.name,
-            "deleting": [branch.as_json(now) for branch in going],
-            "kept": [branch.as_json(now) for branch in staying],
-            "preview": True,
-        }
-        context.document(dump(DeletePreviewRecord, document))
+        context.document(DeletePreviewRecord.of(session, going, staying, now))
         return 0
     if not context.json:
         kept(context.out, staying)

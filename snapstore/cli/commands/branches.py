@@ -35,17 +35,9 @@ def branches(context: Context, *, all: bool) -> int:
         listed, limit, now = len(everything) - archived, store.header.max_branches, store.clock()
         shown = everything if all else everything[:listed]
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.branches import BranchesRecord
+            from snapstore.surface.records.branches import BranchesRecord
 
-            document = {
-                "session": session.name,
-                "branches": [branch.as_json(now) for branch in shown],
-                "listed": listed,
-                "archived": archived,
-                "max_branches": limit,
-            }
-            context.document(dump(BranchesRecord, document))
+            context.document(BranchesRecord.of(session, shown, listed=listed, archived=archived, now=now))
             return 0
         out = context.out
         for row in rows(out, shown, now):

@@ -26,13 +26,10 @@ def check(context: Context, *, read_data: bool) -> int:
     problems = report.problems
     verdict = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.nodes import CheckRecord
+        from snapstore.surface.records.status import CheckRecord
 
-        document = {"ok": not problems, **report.as_json()}
-        if problems:
-            document = {**Corrupt(f"the store has {verdict}", HINT).as_json(), **document}
-        context.document(dump(CheckRecord, document))
+        refusal = Corrupt(f"the store has {verdict}", HINT) if problems else None
+        context.document(CheckRecord.of(report, refusal))
         return Corrupt.status if problems else 0
     out = context.out
     looked = f"{report.refs:,} refs, {report.commits:,} commits, {report.trees:,} folders, {report.blobs:,} files"
@@ -44,8 +41,8 @@ def check(context: Context, *, read_data: bool) -> int:
         return 0
     out.line(f"{verdict}:", YELLOW)
     for problem in problems:
-        out.line(f"  {safe(str(problem['where']))}: {safe(str(problem['message']))}")
-        hint = safe(str(problem.get("hint") or ""))
+        out.line(f"  {safe(problem.where)}: {safe(problem.message)}")
+        hint = safe(problem.refusal.hint if problem.refusal is not None else "")
         if hint and "snapstore check" not in hint:  # that is what they are doing
             out.line(f"    {hint}", DIM)
     out.line(HINT, DIM)

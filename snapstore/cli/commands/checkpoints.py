@@ -25,14 +25,9 @@ def checkpoints(context: Context) -> int:
         pinned = {name: Leaf(graph, oid) for name, oid in graph.checkpoints.items()}
         names = sorted(pinned, key=lambda name: (pinned[name].seq, name))
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.branches import CheckpointsRecord
+            from snapstore.surface.records.branches import CheckpointsRecord
 
-            document = {
-                "session": session.name,
-                "checkpoints": [_document(graph, name, pinned[name]) for name in names],
-            }
-            context.document(dump(CheckpointsRecord, document))
+            context.document(CheckpointsRecord.of(graph, ((name, pinned[name]) for name in names)))
             return 0
         out, now = context.out, store.clock()
         width = out.size()[0] if out.terminal else 0
@@ -52,15 +47,3 @@ def checkpoints(context: Context) -> int:
         if not names:
             out.line("No checkpoints yet. Pin one where you are: `snapstore checkpoint NAME`", DIM)
     return 0
-
-
-def _document(graph: Graph, name: str, leaf: Leaf) -> dict[str, object]:
-    return {
-        "name": name,
-        "seq": leaf.seq,
-        "turn": leaf.turns,
-        "commit": leaf.tip.hex(),
-        "branch": graph.branch_of(leaf.tip),
-        "ended_at": timestamp(leaf.seconds),
-        "prompt": leaf.prompt,
-    }

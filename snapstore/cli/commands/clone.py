@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
 from snapstore.cli.context import Context
@@ -38,18 +36,9 @@ def clone(context: Context, *, url: str, directory: str | None) -> int:
 def told(context: Context, done: Attached) -> None:
     """What became of it, for `clone` and `init --from`."""
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.sharing import AttachRecord
+        from snapstore.surface.records.sharing import AttachRecord
 
-        document = {
-            "root": os.fsdecode(done.root),
-            "store": places.store_folder(places.home_folder(), done.root),
-            "session": done.session,
-            "joined": done.joined,
-            "files": done.written,
-            "pull": done.pulled.as_json() if done.pulled is not None else None,
-        }
-        context.document(dump(AttachRecord, document))
+        context.document(AttachRecord.of(done, places.store_folder(places.home_folder(), done.root)))
         return
     if context.quiet:
         return

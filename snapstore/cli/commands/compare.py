@@ -27,7 +27,7 @@ from snapstore.timeline.compare import Comparison, Side
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange
-from snapstore.timeline.patches import patch_json, patched
+from snapstore.timeline.patches import patched
 from snapstore.timeline.text import cells, clip
 
 NARROW = 72  # columns under which the sides stand one below the other
@@ -57,11 +57,9 @@ def compare(context: Context, *, a: str, b: str, stat: bool, patch: bool) -> int
             if not context.json:
                 print_patch(context.out, lines)
                 return 0
-            from snapstore.records.base import dump
-            from snapstore.records.branches import CompareRecord
+            from snapstore.surface.records.branches import CompareRecord
 
-            document = {**found.as_json(), **(patch_json(lines) if patch else {})}
-            context.document(dump(CompareRecord, document))
+            context.document(CompareRecord.of(found, lines if patch else None))
             return 0
         out = context.out
         _parted(out, found, store.clock())

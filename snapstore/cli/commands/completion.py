@@ -26,7 +26,9 @@ def completion(context: Context, *, shell: str) -> int:
     # Not the class's own `source`: for bash it starts a bash to ask for its version.
     script = ShellComplete.source(kind(program, {}, "snapstore", "_SNAPSTORE_COMPLETE"))
     if context.json:
-        context.document({"shell": shell, "script": script})
+        from snapstore.surface.records.setup import ScriptRecord
+
+        context.document(ScriptRecord(shell=shell, script=script))
     else:
         context.out.line(script)
     return 0

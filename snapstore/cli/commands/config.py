@@ -15,10 +15,11 @@ from snapstore.cli.param_types import SETTING
 from snapstore.errors import Usage
 from snapstore.timeline import config as settings_file
 from snapstore.timeline.config import Problem
+from snapstore.timeline.settings import BY_NAME, SETTINGS, Setting
 from snapstore.timeline.store import Store
 
 if TYPE_CHECKING:
-    from snapstore.records.settings import Setting
+    from snapstore.surface.records.config import SettingRecord
 
 
 @click.group(cls=CommandGroup, default="list")
@@ -34,26 +35,21 @@ def listed(context: Context) -> int:
 
     The same as `config` alone.
     """
-    from snapstore.records.settings import SETTINGS
-
     with context.store() as store:
         said, problems = _read(store)
         rows = [_row(store, setting, said) for setting in SETTINGS]
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.config import ConfigRecord
+            from snapstore.surface.records.config import ConfigRecord
 
-            found = [problem.as_json() for problem in problems]
-            document = {"file": settings_file.path_of(store), "settings": rows, "problems": found}
-            context.document(dump(ConfigRecord, document))
+            context.document(ConfigRecord.of(settings_file.path_of(store), rows, problems))
             return 0
         out = context.out
         width = max(min(out.size()[0], 100) - 2, 30) if out.terminal else 98
         for row in rows:
-            shown = out.paint(safe(row["text"]) or "(empty)", *([YELLOW] if row["set"] else []))
-            default = out.paint(f"  unless set {row['default_text'] or '(empty)'}", DIM) if row["set"] else ""
-            out.line(f"{out.paint(row['key'], BOLD)} = {shown}{default}")
-            for line in textwrap.wrap(row["help"], width):
+            shown = out.paint(safe(row.text) or "(empty)", *([YELLOW] if row.set else []))
+            default = out.paint(f"  unless set {row.default_text or '(empty)'}", DIM) if row.set else ""
+            out.line(f"{out.paint(row.key, BOLD)} = {shown}{default}")
+            for line in textwrap.wrap(row.help, width):
                 out.line(f"  {line}", DIM)
         for problem in problems:
             context.say(f"{problem}. {problem.hint}")
@@ -66,18 +62,16 @@ def listed(context: Context) -> int:
 @common_options
 def get(context: Context, *, key: str) -> int:
     """Print the value of one setting."""
-    from snapstore.records.settings import BY_NAME
-
-    name = settings_file.known(key)
+    setting = BY_NAME[settings_file.known(key)]
     with context.store() as store:
-        row = _row(store, BY_NAME[name], _read(store)[0] if context.json else {})
+        value = getattr(store.header, setting.name)
         if context.json:
-            context.document(_record(row))
-        elif isinstance(row["value"], list):
-            for one in row["value"]:
+            context.document(_row(store, setting, _read(store)[0]))
+        elif isinstance(value, list):
+            for one in value:
                 context.out.line(safe(one))
         else:
-            context.out.line(safe(row["text"]))
+            context.out.line(safe(setting.spell(value)))
     return 0
 
 
@@ -91,8 +85,6 @@ def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
 
     A size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one a word.
     """
-    from snapstore.records.settings import BY_NAME
-
     name = settings_file.known(key)
     setting = BY_NAME[name]
     if not isinstance(setting.default, list) and len(values) > 1:
@@ -110,8 +102,6 @@ def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
 @common_options
 def unset(context: Context, *, key: str) -> int:
     """Leave a setting to its default again."""
-    from snapstore.records.settings import BY_NAME
-
     return _set(context, BY_NAME[settings_file.known(key)], None)
 
 
@@ -119,37 +109,23 @@ def _set(context: Context, setting: Setting, value: Any) -> int:
     with context.store() as store:
         before = getattr(store.header, setting.name)
         store.configure(**{setting.name: value})
-        row = _row(store, setting, {} if value is None else {setting.name: value})
         if context.json:
-            context.document(_record(row))
+            context.document(_row(store, setting, {} if value is None else {setting.name: value}))
         elif not context.quiet:
-            was = f", formerly {safe(setting.spell(before)) or '(empty)'}" if before != row["value"] else ""
-            context.out.line(f"{setting.name} is {safe(row['text']) or '(empty)'}{was}.")
+            now = getattr(store.header, setting.name)
+            was = f", formerly {safe(setting.spell(before)) or '(empty)'}" if before != now else ""
+            context.out.line(f"{setting.name} is {safe(setting.spell(now)) or '(empty)'}{was}.")
     return 0
 
 
 def _read(store: Store) -> tuple[dict[str, Any], list[Problem]]:
     """What the file says, and every fault in it."""
-    from snapstore.records.config import faults
+    from snapstore.surface.records.config import faults
 
     return settings_file.read(store.folder, faults) if os.path.lexists(settings_file.path_of(store)) else ({}, [])
 
 
-def _row(store: Store, setting: Setting, said: dict[str, Any]) -> dict[str, Any]:
-    value = getattr(store.header, setting.name)
-    return {
-        "key": setting.name,
-        "value": value,
-        "text": setting.spell(value),
-        "default": setting.default,
-        "default_text": setting.spell(setting.default),
-        "set": setting.name in said,
-        "help": setting.help,
-    }
+def _row(store: Store, setting: Setting, said: dict[str, Any]) -> SettingRecord:
+    from snapstore.surface.records.config import SettingRecord
 
-
-def _record(row: dict[str, Any]) -> dict[str, Any]:
-    from snapstore.records.base import dump
-    from snapstore.records.config import SettingRecord
-
-    return dump(SettingRecord, row)
+    return SettingRecord.of(setting, getattr(store.header, setting.name), is_set=setting.name in said)

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 import click
 
 from snapstore.agents import AGENTS, connecting
-from snapstore.agents.capabilities import capability
 from snapstore.agents.connecting import SCOPES, Connected, Connection, Here, Plan
 from snapstore.agents.differences import unified
 from snapstore.agents.installations import INSTALLATIONS, running_program
-from snapstore.agents.placing import BACKUP
 from snapstore.cli.context import Context
 from snapstore.cli.options import Callback, common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, YELLOW, ago, path_text, safe
@@ -23,8 +21,6 @@ from snapstore.cli.paths import shell_word
 from snapstore.errors import Usage
 from snapstore.timeline import places
 from snapstore.timeline.documents import timestamp
-from snapstore.timeline.nodes import path_json
-from snapstore.timeline.patches import patch_json
 
 WHICH = f"{', '.join(AGENTS[:-1])} or {AGENTS[-1]}"
 dry_run_option = click.option(
@@ -118,29 +114,9 @@ def told(context: Context, plan: Plan, *, dry_run: bool, after: str) -> bool:
         return False
     lines = unified(plan.changes)
     if context.json:
-        from snapstore.records.agents import ConnectRecord
-        from snapstore.records.base import dump
+        from snapstore.surface.records.agents import ConnectRecord
 
-        files = [
-            {
-                **path_json(os.fsencode(change.found.path)),
-                "change": "A" if change.found.data is None else "D" if change.after is None else "M",
-                "backup": change.found.target + BACKUP if change.keep else None,
-            }
-            for change in plan.changes
-        ]
-        document = {
-            "agent": plan.agent,
-            "scopes": plan.scopes,
-            "command": plan.command or None,
-            "changed": bool(files),
-            "dry_run": dry_run,
-            "files": files,
-            "notes": plan.notes,
-            "next": after,
-            **(patch_json(lines) if dry_run else {}),
-        }
-        context.document(dump(ConnectRecord, document))
+        context.document(ConnectRecord.of(plan, after, lines if dry_run else None))
     elif lines:
         print_patch(context.out, lines)
     else:
@@ -154,8 +130,8 @@ def written(context: Context, plan: Plan) -> None:
     for change in plan.changes:
         verb = "removed" if change.after is None else "written"
         out.line(f"{out.paint(f'{verb:<10}', DIM)}{out.paint(path_text(change.found.path), BOLD)}")
-        if change.keep:
-            out.line(f"{out.paint('backup    ', DIM)}{path_text(change.found.target + BACKUP)}")
+        if change.backup is not None:
+            out.line(f"{out.paint('backup    ', DIM)}{path_text(change.backup)}")
     for note in plan.notes:
         out.line(safe(note), YELLOW)
 
@@ -163,10 +139,9 @@ def written(context: Context, plan: Plan) -> None:
 def _list(context: Context, found: list[Connection], agent: str | None) -> int:
     found = [connection for connection in found if agent in (None, connection.agent)]
     if context.json:
-        from snapstore.records.agents import ConnectionsRecord
-        from snapstore.records.base import dump
+        from snapstore.surface.records.agents import ConnectionsRecord
 
-        context.document(dump(ConnectionsRecord, {"agents": [_document(connection) for connection in found]}))
+        context.document(ConnectionsRecord.of(found))
         return 0
     out = context.out
     now = time.time()
@@ -187,22 +162,3 @@ def _list(context: Context, found: list[Connection], agent: str | None) -> int:
 def _state(context: Context, place: Connected) -> str:
     state = "unreadable" if place.problem else "outdated" if place.outdated else "connected"
     return context.out.paint(f"{state:<11}{place.scope:<8}", GREEN if state == "connected" else YELLOW)
-
-
-def _document(connection: Connection) -> dict[str, object]:
-    return {
-        "agent": connection.agent,
-        "connected": any(not place.problem for place in connection.places),
-        "places": [
-            {
-                **path_json(os.fsencode(place.path)),
-                "scope": place.scope,
-                "outdated": place.outdated,
-                "tells": place.tells,
-                "problem": place.problem or None,
-            }
-            for place in connection.places
-        ],
-        "fired_at": None if connection.fired is None else timestamp(connection.fired),
-        "capabilities": capability(connection.agent).as_json(),
-    }

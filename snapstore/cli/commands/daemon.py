@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import click
 
@@ -48,17 +47,10 @@ def run(context: Context, *, idle: float | None) -> int:
 def status(context: Context) -> int:
     """Show whether the warm process runs, since when, and how much it has done."""
     found = server.running()
-    document: dict[str, Any] = {"running": found is not None, "version": __version__}
-    if found is not None:
-        document |= {
-            "pid": found.pid,
-            "socket": found.socket,
-            "started_at": found.started_at,
-            "served": found.served,
-            "memory_bytes": found.memory_bytes,
-        }
     if context.json:
-        context.document(document)
+        from snapstore.surface.records.setup import DaemonRecord
+
+        context.document(DaemonRecord.of(found, __version__))
     elif found is None:
         context.out.line("No warm process runs. A hook or `snapstore turn` leaves one behind.")
     else:
@@ -79,7 +71,9 @@ def stop(context: Context) -> int:
     """
     found = server.stop()
     if context.json:
-        context.document({"stopped": found})
+        from snapstore.surface.records.setup import DaemonStopRecord
+
+        context.document(DaemonStopRecord(stopped=found))
     else:
         context.out.line("Stopped the warm process." if found else "No warm process runs.")
     return 0

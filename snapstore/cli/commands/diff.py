@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 
@@ -14,9 +13,9 @@ from snapstore.cli.param_types import FILE, TARGET
 from snapstore.cli.patches import print_patch
 from snapstore.cli.paths import below
 from snapstore.errors import Unknown
-from snapstore.timeline.history import History
+from snapstore.timeline.history import DiffSide, History
 from snapstore.timeline.nodes import file_changes
-from snapstore.timeline.patches import patch_json, patched
+from snapstore.timeline.patches import patched
 
 
 @click.command(cls=PathsCommand)
@@ -35,16 +34,15 @@ def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ..
         history = History(session)
         wanted = [below(store.root, path) for path in paths]
         old, new = _side(history, "@" if a is None else a), _side(history, b)
-        changes = file_changes(store.shadow, bytes.fromhex(old["tree"]), bytes.fromhex(new["tree"]))
+        changes = file_changes(store.shadow, old.tree, new.tree)
         if wanted:
             changes = [change for change in changes if _named(change.path, wanted)]
         files, patch = patched(history, changes)
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.nodes import DiffRecord
+            from snapstore.surface.records.base import patch_fields
+            from snapstore.surface.records.nodes import DiffRecord
 
-            document = {"session": session.name, "from": old, "to": new, "files": [file.as_json() for file in files]}
-            context.document(dump(DiffRecord, {**document, **patch_json(patch)}))
+            context.document(DiffRecord.of(session.name, old, new, files, patch_fields(patch)))
         elif patch:
             print_patch(context.out, patch)
         elif context.out.terminal:
@@ -52,17 +50,13 @@ def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ..
     return 0
 
 
-def _side(history: History, address: str | None) -> dict[str, Any]:
-    if address is None:
-        return {"address": None, "turn": None, "commit": None, "tree": history.disk().hex()}
+def _side(history: History, address: str | None) -> DiffSide:
     try:
-        oid = history.resolve(address)
+        return history.side(address)
     except Unknown as error:
-        if os.path.lexists(address):
+        if address is not None and os.path.lexists(address):
             error.hint = f"To name a file put it after two dashes: `snapstore diff -- {address}`."
         raise
-    commit = history.store.shadow.commit(oid)
-    return {"address": address, "turn": commit.number("Turn"), "commit": oid.hex(), "tree": commit.tree.hex()}
 
 
 def _named(path: bytes, wanted: list[bytes]) -> bool:

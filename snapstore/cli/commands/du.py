@@ -22,10 +22,9 @@ def du(context: Context) -> int:
     with context.store() as store:
         found = DiskUse(store).measure()
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.keeping import DiskUseRecord
+            from snapstore.surface.records.keeping import DiskUseRecord
 
-            context.document(dump(DiskUseRecord, found.as_json()))
+            context.document(DiskUseRecord.of(found))
         else:
             _print(context, found, store.header.max_store_size)
     return 0
@@ -40,13 +39,9 @@ def _print(context: Context, found: DiskUse, limit: int) -> None:
 
     of = f" of {size_text(limit)}" if limit else ""
     out.line(f"{out.paint(f'{size_text(found.total):>10}', BOLD)}  in all{of}")
-    document = found.as_json()
-    for key, text in (
-        ("files_bytes", "files"),
-        ("records_bytes", "conversations"),
-        ("index_bytes", "indexes of packs"),
-    ):
-        row(document[key], text)
+    row(found.files_size(), "files")
+    row(found.records, "conversations")
+    row(found.index, "indexes of packs")
     count, size = found.saved()
     if count:
         row(

@@ -38,10 +38,9 @@ def export(context: Context, *, file: str, since: str | None, allow: tuple[str, 
         with Transfer(context) as progress:
             done = write(store, file, since=since, progress=progress)
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.sharing import ExportRecord
+            from snapstore.surface.records.sharing import ExportRecord
 
-            context.document(dump(ExportRecord, done.as_json()))
+            context.document(ExportRecord.of(done))
         elif not context.quiet:
             out = context.out
             shown = out.paint(path_text(done.path), BOLD)

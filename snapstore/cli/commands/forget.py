@@ -20,7 +20,6 @@ from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.forgettable import files_of, turn_of
 from snapstore.timeline.forgetting import Forgetting
 from snapstore.timeline.forgotten import Forgotten
-from snapstore.timeline.nodes import path_json
 from snapstore.timeline.session import Session
 
 
@@ -112,25 +111,9 @@ def _agreed(context: Context, planned: Forgotten, reached: list[Reach]) -> bool:
 def _answer(context: Context, session: Session, forgotten: Forgotten, reached: list[Reach]) -> None:
     elsewhere = _elsewhere(session, forgotten)
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.forgetting import ForgetRecord
+        from snapstore.surface.records.forgetting import ForgetRecord
 
-        document = {
-            "dry_run": forgotten.dry_run,
-            "paths": [path_json(path) for path in forgotten.paths],
-            "turn": forgotten.turn and forgotten.turn.hex(),
-            "versions": forgotten.versions,
-            "commits": forgotten.commits,
-            "records": forgotten.records,
-            "copies": [path_json(path) for path in forgotten.copies],
-            "unsearched": [path_json(path) for path in forgotten.unsearched],
-            "lost_refs": forgotten.lost_refs,
-            "on_disk": [path_json(path) for path in forgotten.on_disk],
-            "never_capture": forgotten.never,
-            "remotes": [one.as_json() for one in reached],
-            "elsewhere": elsewhere,
-        }
-        context.document(dump(ForgetRecord, document))
+        context.document(ForgetRecord.of(forgotten, reached, elsewhere))
         return
     _tell(context.out, forgotten, reached)
     for text in elsewhere:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,9 @@ from snapstore.cli.param_types import TARGET
 from snapstore.cli.paths import shell_word
 from snapstore.errors import Failed, Usage
 from snapstore.timeline.session import Session
+
+if TYPE_CHECKING:
+    from snapstore.surface.records.moves import MoveRecord
 
 
 @click.command(cls=MoveCommand)
@@ -74,8 +77,8 @@ class _Told(Then):
         self._root = session.store.root
         self._run = run
 
-    def as_json(self) -> dict[str, Any]:
-        return {"fork": self.forked.as_json()}
+    def told_in(self, record: MoveRecord) -> MoveRecord:
+        return record.with_fork(self.forked)
 
     def tell(self, out: Output) -> None:
         forked = self.forked

@@ -13,6 +13,7 @@ from snapstore.cli.param_types import DURATION
 from snapstore.errors import Usage
 from snapstore.timeline.gc import Collected, collect
 from snapstore.timeline.keeping import keep
+from snapstore.timeline.settings import spell_duration
 
 
 @click.command()
@@ -47,18 +48,15 @@ def gc(context: Context, *, grace: int | None, dry_run: bool, auto: bool) -> int
         done = collect(store, grace=grace, dry_run=dry_run, progress=progress)
         window = store.header.gc_grace if grace is None else grace
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.keeping import GcRecord
+        from snapstore.surface.records.keeping import GcRecord
 
-        context.document(dump(GcRecord, done.as_json()))
+        context.document(GcRecord.of(done))
     elif not context.quiet:
         _tell(context, done, window)
     return 0
 
 
 def _tell(context: Context, done: Collected, grace: int) -> None:
-    from snapstore.records.settings import spell_duration
-
     out, packed = context.out, done.packed
     before, after = size_text(packed.bytes_before), size_text(packed.bytes_after)
     packs = "1 pack" if packed.packs_after == 1 else f"{packed.packs_after:,} packs"

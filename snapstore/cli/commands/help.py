@@ -36,7 +36,9 @@ def help(context: Context, *, words: tuple[str, ...]) -> int:
         found = _below(found, word)
     text = found.get_help()
     if context.json:
-        context.document({"command": found.command_path, "help": text})
+        from snapstore.surface.records.setup import HelpRecord
+
+        context.document(HelpRecord(command=found.command_path, help=text))
     else:
         context.out.line(text)
     return 0

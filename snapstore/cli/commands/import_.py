@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
 import click
 
@@ -22,7 +21,6 @@ from snapstore.share.remotes import Remote
 from snapstore.timeline import places
 from snapstore.timeline.documents import check_name
 from snapstore.timeline.importing import refuse_known
-from snapstore.timeline.nodes import path_json
 from snapstore.timeline.store import Store
 
 _PROMPT = 50  # columns
@@ -69,10 +67,9 @@ def import_(context: Context, *, transcript: str | None, agent: str | None, dry_
                     imported = found.carry_out(store, name)
                     commits, verified, moved_on = imported.commits, imported.verified, imported.moved_on
     if context.json:
-        from snapstore.records.agents import ImportRecord
-        from snapstore.records.base import dump
+        from snapstore.surface.records.agents import ImportRecord
 
-        context.document(dump(ImportRecord, _document(found, name, commits, verified, moved_on, dry_run)))
+        context.document(ImportRecord.of(found, name, commits, verified=verified, moved_on=moved_on, preview=dry_run))
         return 0
     out = context.out
     for number, turn in enumerate(found.turns, 1):
@@ -89,10 +86,9 @@ def _bundle(context: Context, file: str, *, dry_run: bool) -> int:
         with Transfer(context) as progress:
             pulled = pull(store, Remote("", os.path.abspath(file)), progress=progress)
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.sharing import PullRecord
+            from snapstore.surface.records.sharing import PullRecord
 
-            context.document(dump(PullRecord, pulled.as_json()))
+            context.document(PullRecord.of(pulled))
         else:
             tell_pull(context.out, pulled)
     return 0
@@ -107,17 +103,16 @@ def _list(context: Context) -> int:
         with Store.open(".", say=context.say) as store:
             found = importable(store, os.getcwd())
     if context.json:
-        from snapstore.records.agents import ImportableRecord
-        from snapstore.records.base import dump
+        from snapstore.surface.records.agents import ImportableRecord
 
-        context.document(dump(ImportableRecord, {"conversations": found}))
+        context.document(ImportableRecord.of(found))
         return 0
     out, now = context.out, time.time()
     for entry in found:
-        prompt = first_line(entry["firstPrompt"]) or "(no prompt)"
-        where = f"  {out.paint('recorded as ' + safe(entry['session']), DIM)}" if entry["session"] else ""
-        when = out.paint(f"{ago(entry['modified'], now):>9}", DIM)
-        out.line(f"{safe(entry['sessionId'])}  {when}  {shorten(prompt, _PROMPT)}{where}")
+        prompt = first_line(entry.prompt) or "(no prompt)"
+        where = f"  {out.paint('recorded as ' + safe(entry.session), DIM)}" if entry.session else ""
+        when = out.paint(f"{ago(entry.modified, now):>9}", DIM)
+        out.line(f"{safe(entry.id)}  {when}  {shorten(prompt, _PROMPT)}{where}")
     if not found:
         out.line("Claude Code has kept no conversation of this folder.")
     return 0
@@ -129,32 +124,6 @@ def _store(context: Context) -> Store:
         store = Store.open(".", create=True, say=context.say, progress=progress)
     store.progress = None
     return store
-
-
-def _document(
-    found: Import, name: str, commits: list[bytes], verified: list[bytes], moved_on: list[bytes], preview: bool
-) -> dict[str, Any]:
-    return {
-        "session": name,
-        "agent": found.agent,
-        "agent_session": found.session_id,
-        "turns": [
-            {
-                "turn": number,
-                "prompt": turn.prompt,
-                "files": [{**path_json(path), "change": turn.letter(path)} for path in turn.changes],
-                "unknown": [{"path": path, "why": why} for path, why in turn.unknown],
-                "commit": commits[number - 1].hex() if commits else None,
-            }
-            for number, turn in enumerate(found.turns, 1)
-        ],
-        "verified": [os.fsdecode(path) for path in verified],
-        "moved_on": [os.fsdecode(path) for path in moved_on],
-        "left_out_branches": found.left_out_branches,
-        "left_out_turns": found.left_out_turns,
-        "warnings": found.warnings,
-        "preview": preview,
-    }
 
 
 def _row(out: Output, number: int, turn: TurnToImport) -> None:

@@ -13,12 +13,11 @@ from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, files_text, path_text, safe, size_text
 from snapstore.cli.param_types import FOLDER, MAX_BRANCHES, MAX_FILE_SIZE
 from snapstore.cli.sharing import Transfer, asking
-from snapstore.records.settings import BY_NAME
 from snapstore.share import attach
 from snapstore.timeline import places
 from snapstore.timeline.creation import adopt_store, create_store
 from snapstore.timeline.documents import check_name
-from snapstore.timeline.nodes import path_json
+from snapstore.timeline.settings import BY_NAME
 from snapstore.timeline.store import DEFAULT_SESSION, Store
 
 
@@ -108,25 +107,12 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
     session = store.session(None)
     oid = store.shadow.refs.read(f"refs/snapstore/cursor/{session.name}")
     store.cache.load()
-    left_out = [{**path_json(path), "why": why} for path, why in store.left_out().items()]
+    left_out = store.left_out()
     files = sum(1 for _ in store.shadow.trees.walk(store.shadow.commit(oid).tree)) if oid else 0
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.nodes import InitRecord
+        from snapstore.surface.records.status import InitRecord
 
-        document = {
-            "root": os.fsdecode(store.root),
-            "store": store.folder,
-            "git_dir": store.shadow.git_dir,
-            "session": session.name,
-            "created": created,
-            "adopted_from": adopted,
-            "max_file_size": store.header.max_file_size,
-            "max_branches": store.header.max_branches,
-            "files": files,
-            "left_out": left_out,
-        }
-        context.document(dump(InitRecord, document))
+        context.document(InitRecord.of(store, created=created, adopted_from=adopted, files=files))
         return
     if context.quiet:
         return
@@ -146,8 +132,8 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
         out.line(f"{out.paint('branches  ', DIM)}{f'at most {most:,} listed' if most else 'all listed'}")
     if left_out:
         out.line(f"{out.paint('left out  ', DIM)}{out.paint(files_text(len(left_out)), YELLOW)}")
-        for item in left_out[:LISTED]:
-            out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
+        for path, why in list(left_out.items())[:LISTED]:
+            out.line(f"  {path_text(path)}  {out.paint(safe(why), DIM)}")
         if len(left_out) > LISTED:
             out.line(f"  … and {len(left_out) - LISTED:,} more (snapstore status --json)", DIM)
     out.line(f"{out.paint('store     ', DIM)}{path_text(store.folder)}")

@@ -55,18 +55,18 @@ def log(context: Context, *, number: int | None, stat: bool) -> int:
 
 
 def _document(context: Context, history: History, limit: int | None, *, counts: bool) -> None:
-    """The document as `dump` of a LogRecord would make it. Node by node, by way of a file: a long history does not fit
+    """Print the document of a LogRecord. Node by node, by way of a file: a long history does not fit
     into memory, the oldest comes first, and what cannot be read must be known before anything is printed."""
-    from snapstore.records.base import dump
-    from snapstore.records.nodes import LogRecord, NodeRecord
+    from snapstore.surface.records.base import document
+    from snapstore.surface.records.nodes import LogRecord, NodeRecord
 
     indent = 2 if context.out.terminal else None
     ends = [0]
     with TemporaryFile() as file:
         for node in history.newest_first(limit, counts=counts):
-            text = json.dumps(dump(NodeRecord, node.as_json()), indent=indent)
+            text = json.dumps(document(NodeRecord.of(node)), indent=indent)
             ends.append(ends[-1] + file.write(text.replace("\n", "\n    ").encode()))
-        whole = dump(LogRecord, {"session": history.session.name, "branch": history.branch, "nodes": []})
+        whole = document(LogRecord.of(history, []))
         head, tail = json.dumps(whole, indent=indent).rsplit("[]", 1)
         between = "\n    " if indent else ""
         context.out.raw(f"{head}[{between}".encode())

@@ -23,7 +23,7 @@ def mcp(context: Context) -> int:
     Claude Code: claude mcp add snapstore -- snapstore mcp. Needs the extra: pip install 'snapstore[mcp]'.
     """
     try:
-        from snapstore.agents.mcp import serve
+        from snapstore.mcp.server import serve
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise

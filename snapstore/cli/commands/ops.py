@@ -40,11 +40,9 @@ def listed(context: Context, *, number: int | None) -> int:
         now = store.clock()
     undone = Operations.taken_back(operations)
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.moves import OperationsRecord
+        from snapstore.surface.records.moves import OperationsRecord
 
-        rows = [{**one.as_json(), "undone_by": undone.get(one.number)} for one in operations]
-        context.document(dump(OperationsRecord, {"operations": rows}))
+        context.document(OperationsRecord.of(operations, undone))
         return 0
     several = len({one.session for one in operations}) > 1
     for one in operations:

@@ -11,6 +11,7 @@ from snapstore.cli.param_types import BRANCH, DURATION
 from snapstore.timeline import keeping
 from snapstore.timeline.keeping import Pruned
 from snapstore.timeline.prune import DAY, Prunable, must_be_known
+from snapstore.timeline.settings import spell_duration
 
 
 @click.command()
@@ -44,19 +45,9 @@ def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str
         grace, now = store.header.gc_grace, store.clock()
     undo = f"snapstore ops undo {done.operations[-1].number}" if done.operations else None
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.keeping import PruneRecord
+        from snapstore.surface.records.keeping import PruneRecord
 
-        document = {
-            "dry_run": dry_run,
-            "older_seconds": limit,
-            "pruned": [one.as_json(now) for one in done.going],
-            "kept": [one.as_json(now) for one in done.staying],
-            "size_bytes": done.size,
-            "operations": [one.number for one in done.operations],
-            "undo": undo,
-        }
-        context.document(dump(PruneRecord, document))
+        context.document(PruneRecord.of(done, dry_run=dry_run, older_seconds=limit, undo=undo, now=now))
     elif not context.quiet:
         words = ("saved state", "saved states") if safety else ("branch", "branches")
         _tell(context, done, limit, grace, now, words, dry_run=dry_run, never=older is None and not limit)
@@ -74,8 +65,6 @@ def _tell(
     dry_run: bool,
     never: bool,
 ) -> None:
-    from snapstore.records.settings import spell_duration
-
     out = context.out
     for one in done.staying:
         out.line(f"  kept  {_row(one, now)}  {one.kept}", DIM)

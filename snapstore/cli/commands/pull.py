@@ -27,10 +27,9 @@ def pull(context: Context, *, remote: str | None) -> int:
         with Transfer(context) as progress:
             pulled = pulling.pull(store, target, progress=progress, ask=asking(context))
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.sharing import PullRecord
+            from snapstore.surface.records.sharing import PullRecord
 
-            context.document(dump(PullRecord, pulled.as_json()))
+            context.document(PullRecord.of(pulled))
         elif not context.quiet:
             tell_pull(context.out, pulled)
     return 0

@@ -61,10 +61,9 @@ def push(
         with Transfer(context) as progress:
             pushed = pushing.push(store, target, progress=progress, ask=asking(context), with_safety=with_safety)
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.sharing import PushRecord
+            from snapstore.surface.records.sharing import PushRecord
 
-            context.document(dump(PushRecord, pushed.as_json()))
+            context.document(PushRecord.of(pushed))
         elif not context.quiet:
             tell_push(context.out, pushed)
             name = safe(target.name)

@@ -5,7 +5,6 @@ Every other command finishes such a change by itself; this one looks first.
 
 from __future__ import annotations
 
-from os import fsencode
 from typing import Any
 
 import click
@@ -15,8 +14,6 @@ from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
 from snapstore.errors import Usage
 from snapstore.git.refs import unspell
-from snapstore.timeline.nodes import path_json
-from snapstore.timeline.plan import texts
 from snapstore.timeline.store import Store
 from snapstore.worktree.journal import Recovery, unspell_entry
 
@@ -47,10 +44,9 @@ def recover(context: Context, *, finish: bool, back: bool) -> int:
         obstacles = _obstacles(store, pending) if pending else []
         ended = store.recover(back=back) if pending and (finish or back) else None
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.moves import RecoveryRecord
+        from snapstore.surface.records.moves import RecoveryRecord
 
-        context.document(dump(RecoveryRecord, _document(pending, obstacles, ended)))
+        context.document(RecoveryRecord.of(pending, obstacles, ended))
     elif pending is None:
         context.out.line("Nothing was interrupted.")
     elif finish or back:
@@ -103,21 +99,6 @@ def _tell(context: Context, what: str, ended: Recovery | None) -> None:
     out.line(f"{out.paint('✓', GREEN)} {'Finished' if ended.finished else 'Taken back'}: {safe(ended.what)}")
     for path in ended.kept:
         out.line(f"  Kept as edited since: {path_text(path)}", YELLOW)
-
-
-def _document(pending: dict[str, Any] | None, obstacles: list[str], ended: Recovery | None) -> dict[str, Any]:
-    if pending is None:
-        return {"pending": False, "what": None, "files": [], "refs": [], "obstacles": [], "ended": None, "kept": []}
-    files = [{**path_json(fsencode(path)), "old": old, "new": new} for path, old, new, *_ in pending.get("tree", ())]
-    return {
-        "pending": ended is None,
-        "what": pending["what"],
-        "files": files,
-        "refs": [{"ref": name, "old": old, "new": new} for name, old, new in pending["refs"]],
-        "obstacles": obstacles,
-        "ended": None if ended is None else "finished" if ended.finished else "taken back",
-        "kept": [] if ended is None else texts(ended.kept),
-    }
 
 
 def _short(value: str | None) -> str:

@@ -29,11 +29,9 @@ def listed(context: Context) -> int:
     with context.store() as store:
         found = Remotes(store).list()
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.sharing import RemotesRecord
+            from snapstore.surface.records.sharing import RemotesRecord
 
-            document = {"remotes": [remote.as_json() for remote in found], "machine": known_name(store)}
-            context.document(dump(RemotesRecord, document))
+            context.document(RemotesRecord.of(found, known_name(store)))
             return 0
         out = context.out
         width = max((len(remote.name) for remote in found), default=0)
@@ -76,9 +74,8 @@ def remove(context: Context, *, name: str) -> int:
 
 def _tell(context: Context, remote: Remote, text: str) -> None:
     if context.json:
-        from snapstore.records.base import dump
-        from snapstore.records.sharing import RemoteChangeRecord
+        from snapstore.surface.records.sharing import RemoteChangeRecord
 
-        context.document(dump(RemoteChangeRecord, {"what": text, "remote": remote.as_json()}))
+        context.document(RemoteChangeRecord.of(text, remote))
     elif not context.quiet:
         context.out.line(text)

@@ -176,7 +176,9 @@ def _record(context: Context, session: Session, exit_status: int, *, died: bool)
         return
     node = History(session).node(oid)
     if context.json:
-        context.document(node.as_json())
+        from snapstore.surface.records.nodes import NodeRecord
+
+        context.document(NodeRecord.of(node))
         context.out.flush()
     else:
         summary(context.err, node, lead="snapstore: ")

@@ -21,10 +21,9 @@ def sessions(context: Context) -> int:
         active = store.active_session()
         found = read_sessions(store)
         if context.json:
-            from snapstore.records.agents import SessionsRecord
-            from snapstore.records.base import dump
+            from snapstore.surface.records.agents import SessionsRecord
 
-            context.document(dump(SessionsRecord, {"sessions": [line.as_json(active) for line in found]}))
+            context.document(SessionsRecord.of(found, active))
             return 0
         for line in found:
             _session(context.out, line, line.name == active, store.clock())
@@ -54,8 +53,8 @@ def whose(owner: dict[str, str] | None) -> str:
 
 def _conversations(out: Output, line: SessionLine) -> None:
     for lead, one in drawn(line):
-        name, text = safe(one["sessionId"]), about(one)
+        name, text = safe(one.known.id), about(one)
         if out.terminal:
             text = shorten(text, max(out.size()[0] - len(lead) - len(name) - 6, 12))
-        painted = out.paint(name, CYAN) if one["current"] else name
+        painted = out.paint(name, CYAN) if one.current else name
         out.line(f"    {lead}{painted}  {out.paint(text, DIM)}".rstrip())

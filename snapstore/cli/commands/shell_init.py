@@ -23,7 +23,9 @@ def shell_init(context: Context, *, shell: str) -> int:
     prepare()
     script = SCRIPTS[shell]
     if context.json:
-        context.document({"shell": shell, "script": script})
+        from snapstore.surface.records.setup import ScriptRecord
+
+        context.document(ScriptRecord(shell=shell, script=script))
     else:
         context.out.line(script)
     return 0

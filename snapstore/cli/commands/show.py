@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from snapstore.cli.context import Context
@@ -14,7 +12,7 @@ from snapstore.cli.patches import print_patch
 from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import Node
-from snapstore.timeline.patches import patch_json, patched
+from snapstore.timeline.patches import patched
 from snapstore.timeline.unrecorded import beside
 
 
@@ -33,14 +31,9 @@ def show(context: Context, *, turn: str | None) -> int:
         node = history.node(history.resolve("@" if turn is None else turn))
         node.files, patch = patched(history, node.files)
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.nodes import ShowRecord
+            from snapstore.surface.records.nodes import ShowRecord
 
-            names = ("replies", "thinking", "tool_calls", "lines", "unknown")
-            conversation: dict[str, Any] = {name: listed(node, name) for name in names}
-            about = node.record.get("conversation")
-            conversation["conversation"] = about if isinstance(about, dict) else None
-            context.document(dump(ShowRecord, {**node.as_json(), **conversation, **patch_json(patch)}))
+            context.document(ShowRecord.with_patch(node, patch))
             return 0
         out = context.out
         _head(out, node, store.clock())

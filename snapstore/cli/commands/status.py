@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 
@@ -29,7 +28,7 @@ from snapstore.errors import NoStore
 from snapstore.timeline import logbook
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.places import home_folder
-from snapstore.timeline.status import Status, read_status
+from snapstore.timeline.status import ConversationStatus, Status, read_status
 
 
 @click.command()
@@ -46,10 +45,9 @@ def status(context: Context) -> int:
     with session.store as store:
         found = read_status(session, store.recovered)
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.nodes import StatusRecord
+            from snapstore.surface.records.status import StatusRecord
 
-            context.document(dump(StatusRecord, found.as_json()))
+            context.document(StatusRecord.of(found))
         else:
             _print(context, found, store.clock())
     return 0
@@ -100,8 +98,8 @@ def _print(context: Context, found: Status, now: float) -> None:
     row("store", f"{room} in {path_text(found.store)}")
     if found.left_out:
         row("left out", out.paint(files_text(len(found.left_out)), YELLOW))
-        for item in found.left_out[:LISTED]:
-            out.line(f"  {path_text(item['path'])}  {out.paint(safe(item['why']), DIM)}")
+        for path, why in list(found.left_out.items())[:LISTED]:
+            out.line(f"  {path_text(path)}  {out.paint(safe(why), DIM)}")
         if len(found.left_out) > LISTED:
             out.line(f"  … and {len(found.left_out) - LISTED:,} more", DIM)
     for text in found.hook_errors:
@@ -118,19 +116,20 @@ def _print(context: Context, found: Status, now: float) -> None:
             out.line("Record a turn: `snapstore run -- CMD…`", DIM)
 
 
-def _conversation(out: Output, talk: dict[str, Any]) -> str:
+def _conversation(out: Output, talk: ConversationStatus) -> str:
     """`claude 3f2a9c1d, to be forked: `snapstore fork``"""
-    text = f"{safe(talk['agent'])} {safe(talk['id'][:8])}"
-    if talk["running"]:
+    state, known = talk.state, talk.known
+    text = f"{safe(state.agent)} {safe(state.id[:8])}"
+    if talk.running:
         text += ", running"
-    if talk["parent"]:
-        text += out.paint(f", forked from {safe(talk['parent'][:8])} after turn {talk['fork_turn'] or 0}", DIM)
-    if talk["awaiting"]:
+    if known is not None and known.parent:
+        text += out.paint(f", forked from {safe(known.parent[:8])} after turn {known.fork_turn or 0}", DIM)
+    if state.awaiting is not None:
         return f"{text}, {out.paint('a fork is on its way', YELLOW)}"
-    if talk["pending_fork"] or not talk["materialized"]:
-        what = "holds undone turns" if talk["pending_fork"] else "wholly undone"
-        how = "`snapstore fork`" if talk["pending_fork"] else "`snapstore fork` starts afresh"
-        if capability(talk["agent"]).forks == NONE:
+    if state.pending_fork or not state.materialized:
+        what = "holds undone turns" if state.pending_fork else "wholly undone"
+        how = "`snapstore fork`" if state.pending_fork else "`snapstore fork` starts afresh"
+        if capability(state.agent).forks == NONE:
             how = "go back in it there, or start a new one"
         return f"{text}, {out.paint(what, YELLOW)}{out.paint(f': {how}', DIM)}"
     return text

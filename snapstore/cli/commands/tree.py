@@ -13,7 +13,6 @@ from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output
 from snapstore.timeline import painting
 from snapstore.timeline.drawing import Glyphs, Row, can_draw, listed, rows
 from snapstore.timeline.graph import Graph
-from snapstore.timeline.treedocument import tree_document
 
 _STYLES = {
     painting.LANE: (DIM,),
@@ -42,6 +41,8 @@ def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
     with session.store as store:
         graph = Graph(store, session.name)
         if context.json:
+            from snapstore.surface.treedocument import tree_document
+
             shown_nodes = None if all else listed(graph)
             context.out.raw(tree_document(graph, store.clock(), shown_nodes))
             return 0

@@ -5,7 +5,7 @@ Hooks run this at every step of an agent, so nothing is imported here that a tur
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -14,9 +14,12 @@ from snapstore.cli.options import CommandGroup, agent_option, common_options, le
 from snapstore.cli.param_types import FILE
 from snapstore.cli.summary import summary
 from snapstore.errors import Usage
-from snapstore.timeline.documents import OpenTurn, timestamp
+from snapstore.timeline.documents import OpenTurn
 from snapstore.timeline.history import History
 from snapstore.timeline.session import Session
+
+if TYPE_CHECKING:
+    from snapstore.surface.records.status import OpenTurnRecord
 
 
 @click.group(cls=CommandGroup)
@@ -41,7 +44,7 @@ def begin(context: Context, *, prompt: str | None, agent: str | None) -> int:
         turn = store.open_turn(session.name)
         assert turn is not None
         if context.json:
-            context.document(_document(session, turn))
+            context.document(_record(session, turn))
         elif not context.quiet:
             before = store.shadow.commit(bytes.fromhex(turn.before))
             context.out.line(f"Turn {_number(session, turn)} of session {session.name} is open.")
@@ -69,7 +72,7 @@ def touch(context: Context, *, paths: tuple[str, ...], after: bool, shell: bool)
         turn = store.open_turn(session.name)
         assert turn is not None
         if context.json:
-            context.document(_document(session, turn))
+            context.document(_record(session, turn))
     return 0
 
 
@@ -90,7 +93,9 @@ def end(context: Context, *, reply: str | None, scan: bool) -> int:
         if context.json or not context.quiet:
             node = History(session).node(oid)
             if context.json:
-                context.document(node.as_json())
+                from snapstore.surface.records.nodes import NodeRecord
+
+                context.document(NodeRecord.of(node))
             else:
                 summary(context.out, node)
     return 0
@@ -110,24 +115,16 @@ def cancel(context: Context) -> int:
         session.cancel()
         assert turn is not None
         if context.json:
-            context.document({**_document(session, turn), "status": "cancelled"})
+            context.document(_record(session, turn, "cancelled"))
         elif not context.quiet:
             context.out.line("Cancelled. What it changed stays on disk, and will be recorded as edits.")
     return 0
 
 
-def _document(session: Session, turn: OpenTurn) -> dict[str, Any]:
-    return {
-        "session": turn.session,
-        "turn": _number(session, turn),
-        "prompt": turn.prompt,
-        "agent": turn.agent,
-        "started_at": timestamp(turn.started_at),
-        "status": "open",
-        "before": turn.before,
-        "named": turn.named,
-        "shell": turn.shell,
-    }
+def _record(session: Session, turn: OpenTurn, status: Literal["open", "cancelled"] = "open") -> OpenTurnRecord:
+    from snapstore.surface.records.status import OpenTurnRecord
+
+    return OpenTurnRecord.in_full(turn, _number(session, turn), status)
 
 
 def _number(session: Session, turn: OpenTurn) -> int:

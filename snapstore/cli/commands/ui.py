@@ -40,7 +40,9 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
     os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
     server = Server(".", port=port or 0)
     if context.json:
-        context.document({"url": server.url, "port": server.port})
+        from snapstore.surface.records.setup import ServerRecord
+
+        context.document(ServerRecord(url=server.url, port=server.port))
     else:
         context.out.line(context.out.paint(server.url, BOLD))
         context.out.line("The address works once, for the browser that opens it first. Ctrl-C ends the server.", DIM)

@@ -29,12 +29,9 @@ def undolist(context: Context, *, ascii: bool) -> int:
         graph, now = Graph(store, session.name), store.clock()
         found = ends(graph)
         if context.json:
-            from snapstore.records.base import dump
-            from snapstore.records.branches import UndolistRecord
+            from snapstore.surface.records.branches import UndolistRecord
 
-            leaves = [end.as_json(now) for end in found]
-            document = {"session": session.name, "cursor": graph.cursor.hex(), "leaves": leaves}
-            context.document(dump(UndolistRecord, document))
+            context.document(UndolistRecord.of(graph, found, now))
             return 0
         out = context.out
         width = out.size()[0] if out.terminal else 0

@@ -14,7 +14,9 @@ from snapstore.cli.options import common_options
 def version(context: Context) -> int:
     """Show the version."""
     if context.json:
-        context.document({"version": __version__})
+        from snapstore.surface.records.setup import VersionRecord
+
+        context.document(VersionRecord(version=__version__))
     else:
         context.out.line(f"snapstore {__version__}")
     return 0

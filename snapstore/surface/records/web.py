@@ -3,15 +3,32 @@ would make an undo another undo."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from snapstore.records.agents import CapabilityRecord, SessionRecord
-from snapstore.records.base import PathRecord, Record, Text
-from snapstore.records.branches import TreeRecord
-from snapstore.records.keeping import UseRecord
-from snapstore.records.nodes import FileRecord, NodeRecord
+from snapstore.agents.capabilities import capability
+from snapstore.surface.records.agents import CapabilityRecord, SessionRecord
+from snapstore.surface.records.base import PathRecord, Record, Text, patch_fields
+from snapstore.surface.records.branches import TreeRecord
+from snapstore.surface.records.keeping import UseRecord
+from snapstore.surface.records.nodes import FileRecord, NodeRecord, agent_ids
+from snapstore.timeline.describing import listed
+from snapstore.timeline.nodes import path_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+    from snapstore.timeline.branch import Branch
+    from snapstore.timeline.graph import Graph, GraphNode
+    from snapstore.timeline.lineage import SessionLine
+    from snapstore.timeline.nodes import FileChange, Node
+    from snapstore.timeline.search import Hit
+    from snapstore.timeline.stats import Stats
+    from snapstore.timeline.store import Store
+    from snapstore.timeline.threeway import ThreeWay
 
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$", description="the cursor's commit as last seen")]
 Address = Annotated[Text, Field(description="`5`, `#12`, a branch, a checkpoint, `name:5`, `@` or a commit")]
@@ -62,12 +79,35 @@ class PageSessionsRecord(Record):
     sessions: list[SessionRecord]
     agents: dict[Text, CapabilityRecord]
 
+    @classmethod
+    def of(cls, store: Store, lines: list[SessionLine]) -> Self:
+        """List the sessions of a store, with what can be asked of each agent that occurs in them."""
+        active = store.active_session()
+        agents = {line.agent for line in lines} | {one.known.agent for line in lines for one in line.conversations}
+        return cls(
+            root=os.fsdecode(store.root),
+            active=active,
+            sessions=[SessionRecord.of(line, active) for line in lines],
+            agents={agent: CapabilityRecord.of(capability(agent)) for agent in sorted(agents) if agent},
+        )
+
 
 class PageTreeRecord(TreeRecord):
     expected: str = Field(description="to be sent with changes")
     turn: int = Field(description="the number of the last turn at or before the cursor")
     max_branches: int = Field(description="listed ones, 0 for any number; past it the oldest goes to the archive")
     warn_branches: int = Field(description="how many are worth a warning")
+
+    @classmethod
+    def for_page(cls, graph: Graph, branches: Iterable[Branch], store: Store) -> Self:
+        """Describe a tree without its nodes, as `TreeRecord.of` does, with what a page needs to ask for changes."""
+        return cls(
+            **dict(TreeRecord.of(graph, branches, store.clock())),
+            expected=graph.cursor.hex(),
+            turn=graph.turn_of(graph.cursor),
+            max_branches=store.header.max_branches,
+            warn_branches=store.header.warn_branches,
+        )
 
 
 class PageNodeRecord(NodeRecord):
@@ -79,12 +119,27 @@ class PageNodeRecord(NodeRecord):
     conversation: dict[str, Any] | None
     unknown: list[Any]
 
+    @classmethod
+    def with_talk(cls, node: Node) -> Self:
+        return cls(
+            **dict(NodeRecord.of(node)),
+            replies=listed(node, "replies"),
+            thinking=listed(node, "thinking"),
+            tool_calls=listed(node, "tool_calls"),
+            conversation=agent_ids(node),
+            unknown=listed(node, "unknown"),
+        )
+
 
 class CompactionRecord(Record):
     """The last turn after a node that came after a compaction; nulls where none did."""
 
     commit: str | None
     turn: int | None
+
+    @classmethod
+    def of(cls, node: GraphNode | None) -> Self:
+        return cls(commit=node.oid.hex() if node is not None else None, turn=node.turn if node is not None else None)
 
 
 class PageNodesRecord(Record):
@@ -117,6 +172,37 @@ class PageDiffRecord(Record):
     old: DiffSideRecord | None = None
     new: DiffSideRecord | None = None
 
+    @classmethod
+    def of_files(cls, session: str, a: str, b: str, files: Iterable[FileChange]) -> Self:
+        return cls(session=session, a=a, b=b, files=[FileRecord.of(change) for change in files])
+
+    @classmethod
+    def of_one(
+        cls,
+        session: str,
+        a: str,
+        b: str,
+        *,
+        change: FileChange,
+        patch: Iterable[bytes],
+        old: DiffSideRecord | None,
+        new: DiffSideRecord | None,
+    ) -> Self:
+        return cls(
+            session=session,
+            a=a,
+            b=b,
+            **path_json(change.path),
+            change=change.change,
+            added=change.added,
+            removed=change.removed,
+            binary=change.binary,
+            large=change.large,
+            **patch_fields(patch),
+            old=old,
+            new=new,
+        )
+
 
 class HitRecord(Record):
     commit: str
@@ -126,11 +212,22 @@ class HitRecord(Record):
     where: Literal["prompt", "path", "reply"]
     text: Text
 
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        node = hit.node
+        return cls(
+            commit=node.oid.hex(), turn=node.turn, seq=node.seq, branch=hit.branch, where=hit.where, text=hit.text
+        )
+
 
 class SearchRecord(Record):
     """Newest first."""
 
     hits: list[HitRecord]
+
+    @classmethod
+    def of(cls, hits: Iterable[Hit]) -> Self:
+        return cls(hits=[HitRecord.of(hit) for hit in hits])
 
 
 class MergeRecord(PathRecord):
@@ -143,9 +240,25 @@ class MergeRecord(PathRecord):
     clean: bool
     why: Text | None
 
+    @classmethod
+    def of(cls, path: bytes, found: ThreeWay) -> Self:
+        return cls(
+            **path_json(path),
+            base=found.base,
+            mine=found.mine,
+            theirs=found.theirs,
+            merged=found.merged,
+            clean=found.clean,
+            why=found.why,
+        )
+
 
 class StatsRecord(UseRecord):
     refused_moves: int = Field(description="since this server started")
+
+    @classmethod
+    def with_refusals(cls, stats: Stats, refused_moves: int) -> Self:
+        return cls(**dict(UseRecord.of(stats)), refused_moves=refused_moves)
 
 
 class RenameRequest(Expecting):
@@ -166,112 +279,3 @@ class ForkRequest(Expecting):
     address: Address = "@"
     title: Text | None = None
     compacted: bool = Field(default=False, description="from before a compaction too, from the lines that were kept")
-
-
-# The addresses of the products before us, in their own words.
-
-
-class ArchivedToolCallRecord(Record):
-    type: Literal["Edit", "Write"]
-    filePath: Text
-    oldString: Text | None = None
-    newString: Text | None = None
-    content: Text | None = None
-
-
-class ArchivedTurnRecord(Record):
-    index: int | None
-    userMessage: Text | None
-    toolCalls: list[ArchivedToolCallRecord]
-    thinkingBlocks: list[Text]
-    assistantText: list[Text]
-    commit: str
-
-
-class UndoBranchRecord(Record):
-    id: Text
-    createdAt: Text
-    branchPointTurnIndex: int
-    label: Text
-    turns: list[ArchivedTurnRecord]
-    jsonlLines: list[Text]
-
-
-class UndoStateRecord(Record):
-    """Turns are counted from 1; 0 is before the first. With one line only there are no branches."""
-
-    sessionId: Text
-    currentTurnIndex: int
-    totalTurns: int
-    branches: list[UndoBranchRecord]
-    activeBranchId: Text | None
-    expected: str
-
-
-class UndoStateRequest(Request):
-    sessionId: Text = ""
-    currentTurnIndex: int = 0
-    totalTurns: int = 0
-    branches: list[dict[str, Any]] = []
-    activeBranchId: Text | None = None
-    expected: Commit | None = None
-
-
-class FileRequest(Request):
-    filePath: Text = Field(description="from the root, or in full")
-    sessionId: Text | None = Field(default=None, description="whose turn it becomes; else the active session's")
-    expected: Commit | None = None
-
-
-class EditRequest(FileRequest):
-    oldString: Text
-    newString: Text
-    reverse: bool = False
-    replaceAll: bool = False
-
-
-class WriteFileRequest(FileRequest):
-    content: Text
-
-
-class DeleteFileRequest(FileRequest):
-    content: Text | None = Field(default=None, description="what it must hold to be deleted")
-
-
-class VerifyRequest(Request):
-    filePath: Text
-    content: Text | None = None
-    contains: Text | None = None
-
-
-class VerifiedRecord(Record):
-    filePath: Text
-    exists: bool
-    matches: bool
-
-
-class UndoRequest(Request):
-    count: Count = 1
-    allow_first: bool = False
-    expected: Commit | None = None
-
-
-class RevertRequest(Request):
-    messageID: Text | None = None
-    expected: Commit | None = None
-
-
-class UndoneRecord(Record):
-    turns_undone: int
-    turns_redone: int
-    messages_removed: int
-    files_reverted: list[Text]
-    snapshot_restored: str | None
-    message: Text | None
-
-
-class RewindRequest(Request):
-    type: Literal["rewind_session"]
-    sessionId: Text
-    rewindToTurn: Annotated[int, Field(ge=0, le=999_999_999)]
-    expected: Commit | None = None

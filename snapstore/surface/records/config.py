@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from snapstore.records.base import Record, Text
-from snapstore.records.settings import SETTINGS
+from snapstore.surface.records.base import Record, Text
+from snapstore.timeline.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+    from snapstore.timeline.config import Problem
+    from snapstore.timeline.settings import Setting
 
 _FIELDS: dict[str, Any] = {
     setting.name: (
@@ -40,15 +47,35 @@ class SettingRecord(Record):
     set: bool = Field(description="whether the file says so")
     help: str
 
+    @classmethod
+    def of(cls, setting: Setting, value: Any, *, is_set: bool) -> Self:
+        return cls(
+            key=setting.name,
+            value=value,
+            text=setting.spell(value),
+            default=setting.default,
+            default_text=setting.spell(setting.default),
+            set=is_set,
+            help=setting.help,
+        )
 
-class ProblemRecord(Record):
+
+class ConfigProblemRecord(Record):
     line: int | None
     key: Text | None
     message: Text
     hint: Text
 
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        return cls(line=problem.line, key=problem.key, message=problem.message, hint=problem.hint)
+
 
 class ConfigRecord(Record):
     file: Text
     settings: list[SettingRecord]
-    problems: list[ProblemRecord] = Field(description="what in the file could not be used")
+    problems: list[ConfigProblemRecord] = Field(description="what in the file could not be used")
+
+    @classmethod
+    def of(cls, file: str, settings: list[SettingRecord], problems: Iterable[Problem]) -> Self:
+        return cls(file=file, settings=settings, problems=[ConfigProblemRecord.of(problem) for problem in problems])

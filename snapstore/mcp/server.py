@@ -20,6 +20,11 @@ from pydantic import Field, ValidationError
 
 from snapstore import __version__
 from snapstore.errors import Busy, Conflict, Failed, NoStore, SnapstoreError, Unsafe, Usage
+from snapstore.surface.records.base import document
+from snapstore.surface.records.errors import ErrorRecord
+from snapstore.surface.records.moves import MoveRecord
+from snapstore.surface.records.nodes import DiffRecord, LogRecord
+from snapstore.surface.records.status import StatusRecord
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import file_changes
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
 
     from mcp.server.mcpserver import Context
 
-    from snapstore.records.base import Record
+    from snapstore.surface.records.base import Record
     from snapstore.timeline.nodes import FileChange
     from snapstore.timeline.plan import Plan
     from snapstore.timeline.session import Session
@@ -101,10 +106,8 @@ class Tools:
     def status(self) -> str:
         """Where the project stands: session, branch, current turn, undone turns, open turns, files changed since.
         Changes nothing."""
-        from snapstore.records.nodes import StatusRecord
-
         with self._session() as session:
-            return _text(session, StatusRecord, read_status(session, session.store.recovered).as_json())
+            return _text(session, StatusRecord.of(read_status(session, session.store.recovered)))
 
     def turns(
         self,
@@ -112,26 +115,19 @@ class Tools:
     ) -> str:
         """The recorded turns with prompts and changed files, oldest first; between them, edits by other hands. Changes
         nothing."""
-        from snapstore.records.nodes import LogRecord
-
         with self._session() as session:
             history = History(session)
-            nodes = [node.as_json() for node in history.nodes(limit)]
-            return _text(session, LogRecord, {"session": session.name, "branch": history.branch, "nodes": nodes})
+            return _text(session, LogRecord.of(history, history.nodes(limit)))
 
     def diff(self, since: Address = "@", until: Address | None = None, paths: Paths = []) -> str:  # noqa: B006
         """Differences as a patch: from an address to the files on disk, or to another address. Changes nothing."""
-        from snapstore.records.nodes import DiffRecord
-
         with self._session() as session:
             history = History(session)
             tops = self._inside(session, paths)
-            old, new = _side(history, since), _side(history, until)
-            found = file_changes(session.store.shadow, bytes.fromhex(old["tree"]), bytes.fromhex(new["tree"]))
+            old, new = history.side(since), history.side(until)
+            found = file_changes(session.store.shadow, old.tree, new.tree)
             changes = [change for change in found if not tops or any(_covers(top, change.path) for top in tops)]
-            files, patch = [change.as_json() for change in changes], _patch(history, changes)
-            document = {"session": session.name, "from": old, "to": new, "files": files, "patch": patch}
-            return _text(session, DiffRecord, document)
+            return _text(session, DiffRecord.of(session.name, old, new, changes, {"patch": _patch(history, changes)}))
 
     def preview(
         self,
@@ -187,17 +183,15 @@ class Tools:
         carry_out: bool = False,
         close_turn: bool = False,
     ) -> str:
-        from snapstore.records.moves import MoveRecord
-
         with self._session() as session:
             if close_turn:
                 session.close_open_turn()
             planned = plan(session, {"policy": Policy(on_conflict)})
             if not carry_out:
-                return _text(session, MoveRecord, session.preview(planned))
+                return _text(session, MoveRecord.of(session.preview(planned), preview=True))
             moved = session.move(planned)
             try:
-                return _text(session, MoveRecord, moved.as_json())
+                return _text(session, MoveRecord.of(moved))
             except Exception as error:
                 hint = "Do not repeat it: `status` shows where you are."
                 raise Failed(f"{planned.kind} was done, but telling about it failed: {error}", hint) from error
@@ -238,15 +232,6 @@ def _session(store: Store, name: str | None) -> Session:
     return store.session(name)
 
 
-def _side(history: History, address: str | None) -> dict[str, Any]:
-    """One side of a difference: a node, or without an address the disk."""
-    if address is None:
-        return {"address": None, "turn": None, "commit": None, "tree": history.disk().hex()}
-    oid = history.resolve(address)
-    commit = history.store.shadow.commit(oid)
-    return {"address": address, "turn": commit.number("Turn"), "commit": oid.hex(), "tree": commit.tree.hex()}
-
-
 def _covers(top: bytes, path: bytes) -> bool:
     return not top or (path + b"/").startswith(top + b"/")
 
@@ -279,7 +264,7 @@ class _Server(MCPServer[Any]):
             refusal: SnapstoreError = error
         except ToolError as error:
             refusal = _refusal(error)
-        text = _json(_bounded(refusal.as_json()))
+        text = _json(_bounded(document(ErrorRecord.of(refusal))))
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
@@ -308,30 +293,28 @@ def _refusal(error: ToolError) -> SnapstoreError:
 # Answers.
 
 
-def _text(session: Session, kind: type[Record], document: dict[str, Any]) -> str:
-    from snapstore.records.base import dump
-
-    document = dump(kind, document)
+def _text(session: Session, record: Record) -> str:
+    answer = document(record)
     if session.store.recovered is not None:
-        document["recovery"] = session.store.recovered
-    return _json(_bounded(document))
+        answer["recovery"] = session.store.recovered
+    return _json(_bounded(answer))
 
 
-def _json(document: dict[str, Any]) -> str:
+def _json(answer: dict[str, Any]) -> str:
     """Readable, unless it holds a path that is not UTF-8: that only an escape can carry."""
-    text = json.dumps(document, ensure_ascii=False)
+    text = json.dumps(answer, ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return json.dumps(document)
+        return json.dumps(answer)
     return text
 
 
-def _bounded(document: dict[str, Any]) -> dict[str, Any]:
+def _bounded(answer: dict[str, Any]) -> dict[str, Any]:
     """A document that is not too long to be read, and says what was cut."""
     for entries, characters in _STEPS:
         cut: dict[str, None] = {}
-        shorter: dict[str, Any] = _shortened(document, entries, characters, "", cut)
+        shorter: dict[str, Any] = _shortened(answer, entries, characters, "", cut)
         if len(_json(shorter)) <= LONGEST:
             break
     return {**shorter, "shortened": list(cut)[:20]} if cut else shorter

@@ -1,0 +1,228 @@
+"""What `gc`, `prune`, `du` and `stats` print with `--json`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from snapstore.surface.records.base import PathRecord, Record, Text
+from snapstore.timeline.documents import timestamp
+from snapstore.timeline.nodes import path_json
+from snapstore.timeline.settings import DAY
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from snapstore.timeline.diskuse import DiskUse, Holder
+    from snapstore.timeline.gc import Collected
+    from snapstore.timeline.keeping import Pruned
+    from snapstore.timeline.prune import Prunable
+    from snapstore.timeline.stats import Health, Stats
+
+
+class GcRecord(Record):
+    packed_by: str = Field(description="git, or snapstore where there is none")
+    dry_run: bool
+    packs_before: int
+    packs_after: int
+    loose: int = Field(description="loose objects that were there")
+    objects: int = Field(description="in the packs afterwards")
+    dropped: int
+    waiting: int = Field(description="objects that nothing refers to, too young to go")
+    bytes_before: int
+    bytes_after: int
+    leftovers: int = Field(description="files of killed processes that were removed")
+    expired: int = Field(description="pruned branches that cannot be brought back any more")
+
+    @classmethod
+    def of(cls, done: Collected) -> Self:
+        packed = done.packed
+        return cls(
+            packed_by=done.by,
+            dry_run=done.dry_run,
+            packs_before=packed.packs_before,
+            packs_after=packed.packs_after,
+            loose=packed.loose,
+            objects=packed.objects,
+            dropped=packed.dropped,
+            waiting=packed.waiting,
+            bytes_before=packed.bytes_before,
+            bytes_after=packed.bytes_after,
+            leftovers=done.leftovers,
+            expired=done.expired,
+        )
+
+
+class PrunableRecord(Record):
+    session: Text
+    branch: Text
+    state: str
+    commit: str
+    commits: int = Field(description="those that no other branch has")
+    used_at: str
+    age_days: int
+    size_bytes: int
+    kept: str | None = Field(description="why it stays")
+
+    @classmethod
+    def of(cls, one: Prunable, now: float) -> Self:
+        return cls(
+            session=one.session,
+            branch=one.name,
+            state=one.state,
+            commit=one.tip.hex(),
+            commits=len(one.own),
+            used_at=timestamp(one.used),
+            age_days=int(max(now - one.used, 0) // DAY),
+            size_bytes=one.size,
+            kept=one.kept,
+        )
+
+
+class PruneRecord(Record):
+    dry_run: bool
+    older_seconds: int
+    pruned: list[PrunableRecord]
+    kept: list[PrunableRecord]
+    size_bytes: int = Field(description="what is freed once the grace time is over")
+    operations: list[int]
+    undo: Text | None
+
+    @classmethod
+    def of(cls, done: Pruned, *, dry_run: bool, older_seconds: int, undo: str | None, now: float) -> Self:
+        """Describe what was pruned; `undo` is the command that brings it back."""
+        return cls(
+            dry_run=dry_run,
+            older_seconds=older_seconds,
+            pruned=[PrunableRecord.of(one, now) for one in done.going],
+            kept=[PrunableRecord.of(one, now) for one in done.staying],
+            size_bytes=done.size,
+            operations=[one.number for one in done.operations],
+            undo=undo,
+        )
+
+
+class HolderRecord(Record):
+    session: Text
+    branch: Text
+    state: str
+    exclusive_bytes: int
+    shared_bytes: int
+
+    @classmethod
+    def of(cls, holder: Holder) -> Self:
+        return cls(
+            session=holder.session,
+            branch=holder.name,
+            state=holder.state,
+            exclusive_bytes=holder.exclusive,
+            shared_bytes=holder.shared,
+        )
+
+
+class SessionUseRecord(Record):
+    session: Text
+    exclusive_bytes: int
+    shared_bytes: int
+
+
+class PathUseRecord(PathRecord):
+    size_bytes: int
+
+
+class FileUseRecord(PathUseRecord):
+    versions: int
+
+
+class DiskUseRecord(Record):
+    store: Text
+    size_bytes: int
+    max_store_size: int
+    files_bytes: int
+    records_bytes: int = Field(description="conversations")
+    safety_bytes: int = Field(description="of the files, what only states saved before forced moves hold")
+    unreferenced_bytes: int = Field(description="what gc will drop")
+    index_bytes: int
+    borrowed_bytes: int = Field(description="in packs that are your own repository's too")
+    sessions: list[SessionUseRecord]
+    branches: list[HolderRecord]
+    paths: list[PathUseRecord]
+    largest: list[FileUseRecord]
+
+    @classmethod
+    def of(cls, found: DiskUse) -> Self:
+        return cls(
+            store=found.store.folder,
+            size_bytes=found.total,
+            max_store_size=found.store.header.max_store_size,
+            files_bytes=found.files_size(),
+            records_bytes=found.records,
+            safety_bytes=found.saved()[1],
+            unreferenced_bytes=found.unreferenced,
+            index_bytes=found.index,
+            borrowed_bytes=found.borrowed,
+            sessions=[
+                SessionUseRecord(session=name, exclusive_bytes=exclusive, shared_bytes=shared)
+                for name, (exclusive, shared) in sorted(found.sessions.items())
+            ],
+            branches=[HolderRecord.of(holder) for holder in found.holders],
+            paths=[PathUseRecord(**path_json(path), size_bytes=size) for path, size in found.folders()],
+            largest=[
+                FileUseRecord(**path_json(path), size_bytes=size, versions=versions)
+                for path, size, versions in found.largest()
+            ],
+        )
+
+
+class FaultRecord(Record):
+    """Something that is wrong with a store, in short; `check` tells more."""
+
+    where: Text
+    message: Text
+
+
+class HealthRecord(Record):
+    ok: bool
+    checked: bool = Field(description="whether every object was looked for")
+    problems: list[FaultRecord]
+    hook_errors: list[Text]
+
+    @classmethod
+    def of(cls, health: Health) -> Self:
+        return cls(
+            ok=not health.problems,
+            checked=health.checked,
+            problems=[FaultRecord(where=problem.where, message=problem.message) for problem in health.problems],
+            hook_errors=health.hook_errors,
+        )
+
+
+class UseRecord(Record):
+    sessions: int
+    sessions_rewound: int
+    rewound_percent: float
+    branches: int
+    branches_per_session: float
+    moves: int
+    moves_taken_back: int
+    taken_back_percent: float
+    size_bytes: int
+    max_store_size: int = Field(description="0 for no limit")
+    health: HealthRecord
+
+    @classmethod
+    def of(cls, stats: Stats) -> UseRecord:
+        return UseRecord(
+            sessions=stats.sessions,
+            sessions_rewound=stats.sessions_rewound,
+            rewound_percent=stats.rewound_percent,
+            branches=stats.branches,
+            branches_per_session=stats.branches_per_session,
+            moves=stats.moves,
+            moves_taken_back=stats.moves_taken_back,
+            taken_back_percent=stats.taken_back_percent,
+            size_bytes=stats.size_bytes,
+            max_store_size=stats.max_store_size,
+            health=HealthRecord.of(stats.health),
+        )

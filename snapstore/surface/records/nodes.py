@@ -1,0 +1,190 @@
+"""What is said of nodes: log, show, diff."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pydantic import Field
+
+from snapstore.surface.records.base import (
+    Change,
+    FoundBy,
+    Kind,
+    PathRecord,
+    Record,
+    Text,
+    patch_fields,
+)
+from snapstore.timeline.describing import listed
+from snapstore.timeline.nodes import path_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+    from snapstore.surface.records.base import PatchFields
+    from snapstore.timeline.history import DiffSide, History
+    from snapstore.timeline.nodes import FileChange, Node
+
+
+class FileRecord(PathRecord):
+    """One file's part in a node. Counts are null for binary files, for those that are too large to compare, and where
+    nobody asked for them."""
+
+    change: Change
+    added: int | None
+    removed: int | None
+    binary: bool
+    large: bool
+
+    @classmethod
+    def of(cls, change: FileChange) -> Self:
+        return cls(
+            **path_json(change.path),
+            change=cast("Change", change.change),
+            added=change.added,
+            removed=change.removed,
+            binary=change.binary,
+            large=change.large,
+        )
+
+
+class LeftOutRecord(PathRecord):
+    why: Text
+
+    @classmethod
+    def of(cls, path: bytes, why: str) -> Self:
+        return cls(**path_json(path), why=why)
+
+
+class NodeRecord(Record):
+    """One commit of a session's tree: a turn, or what other hands changed between two."""
+
+    seq: int
+    turn: int | None
+    commit: str
+    tree: str
+    parent: str | None
+    kind: Kind
+    session: Text
+    branch: Text
+    label: Text
+    prompt: Text
+    agent: Text
+    started_at: Text
+    ended_at: Text | None
+    status: Literal["done", "open", "interrupted"]
+    undone: bool
+    checkpoints: list[Text]
+    files: list[FileRecord]
+    found_by: FoundBy | None
+    left_out: list[LeftOutRecord]
+    first_seen: list[Text]
+    user_git: dict[Text, Any]
+    exit_status: int | None
+
+    @classmethod
+    def of(cls, node: Node) -> NodeRecord:
+        return NodeRecord(
+            seq=node.seq,
+            turn=node.turn,
+            commit=node.commit,
+            tree=node.tree,
+            parent=node.parent,
+            kind=cast("Kind", node.kind),
+            session=node.session,
+            branch=node.branch,
+            label=node.label,
+            prompt=node.prompt,
+            agent=node.agent,
+            started_at=node.started_at,
+            ended_at=node.ended_at,
+            status=cast("Literal['done', 'open', 'interrupted']", node.status),
+            undone=node.undone,
+            checkpoints=node.checkpoints,
+            files=[FileRecord.of(change) for change in node.files],
+            found_by=cast("FoundBy | None", node.found_by),
+            left_out=[LeftOutRecord.of(os.fsencode(item["path"]), item["why"]) for item in node.left_out],
+            first_seen=node.record.get("first_seen", []),
+            user_git=node.record.get("user_git", {}),
+            exit_status=node.record.get("exit_status"),
+        )
+
+
+class ShowRecord(NodeRecord):
+    """A node with its conversation and its patch."""
+
+    replies: list[Any]
+    thinking: list[Any]
+    tool_calls: list[Any]
+    lines: list[Text] = Field(default=[], description="the raw lines of the agent's conversation")
+    conversation: dict[str, Any] | None = Field(default=None, description="the agent's ids for session and prompt")
+    unknown: list[Any] = Field(default=[], description="of an imported turn: what the conversation could not tell")
+    patch: Text
+    patch_b64: str | None = Field(default=None, description="present when the patch is not UTF-8")
+
+    @classmethod
+    def with_patch(cls, node: Node, patch: Iterable[bytes]) -> Self:
+        return cls(
+            **dict(NodeRecord.of(node)),
+            replies=listed(node, "replies"),
+            thinking=listed(node, "thinking"),
+            tool_calls=listed(node, "tool_calls"),
+            lines=listed(node, "lines"),
+            conversation=agent_ids(node),
+            unknown=listed(node, "unknown"),
+            **patch_fields(patch),
+        )
+
+
+def agent_ids(node: Node) -> dict[str, Any] | None:
+    """Return the agent's ids for the session and the prompt of a turn. Anyone can write a turn's record (a note)."""
+    found = node.record.get("conversation")
+    return found if isinstance(found, dict) else None
+
+
+class LogRecord(Record):
+    """Nodes oldest first."""
+
+    session: Text
+    branch: Text
+    nodes: list[NodeRecord]
+
+    @classmethod
+    def of(cls, history: History, nodes: Iterable[Node]) -> Self:
+        records = [NodeRecord.of(node) for node in nodes]
+        return cls(session=history.session.name, branch=history.branch, nodes=records)
+
+
+class SideRecord(Record):
+    """One side of a difference: a node, or the disk (then without a commit)."""
+
+    address: Text | None
+    turn: int | None
+    commit: str | None
+    tree: str
+
+    @classmethod
+    def of(cls, side: DiffSide) -> Self:
+        commit = side.commit.hex() if side.commit is not None else None
+        return cls(address=side.address, turn=side.turn, commit=commit, tree=side.tree.hex())
+
+
+class DiffRecord(Record):
+    session: Text
+    from_: SideRecord = Field(validation_alias="from", serialization_alias="from")
+    to: SideRecord
+    files: list[FileRecord]
+    patch: Text
+    patch_b64: str | None = None
+
+    @classmethod
+    def of(cls, session: str, old: DiffSide, new: DiffSide, files: Iterable[FileChange], patch: PatchFields) -> Self:
+        return cls(
+            session=session,
+            from_=SideRecord.of(old),
+            to=SideRecord.of(new),
+            files=[FileRecord.of(change) for change in files],
+            **patch,
+        )

@@ -1,0 +1,199 @@
+"""What is said of remotes: their names, what went over, what came in."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from snapstore.surface.records.base import Record, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+    from snapstore.share.attach import Attached
+    from snapstore.share.bundles import Exported
+    from snapstore.share.finding import Finding
+    from snapstore.share.pull import Pulled, PulledRef
+    from snapstore.share.push import Pushed, PushedRef
+    from snapstore.share.remotes import Remote
+
+
+class RemoteRecord(Record):
+    name: Text
+    url: Text
+    auto: bool = Field(description="whether every turn goes there by itself")
+
+    @classmethod
+    def of(cls, remote: Remote) -> Self:
+        return cls(name=remote.name, url=remote.shown, auto=remote.auto)
+
+
+class RemotesRecord(Record):
+    remotes: list[RemoteRecord]
+    machine: Text | None = Field(default=None, description="the name of this machine, once it has shared anything")
+
+    @classmethod
+    def of(cls, remotes: Iterable[Remote], machine: str | None) -> Self:
+        return cls(remotes=[RemoteRecord.of(remote) for remote in remotes], machine=machine)
+
+
+class RemoteChangeRecord(Record):
+    what: Text
+    remote: RemoteRecord
+
+    @classmethod
+    def of(cls, what: str, remote: Remote) -> Self:
+        return cls(what=what, remote=RemoteRecord.of(remote))
+
+
+class PushedRefRecord(Record):
+    """`ref` is its name here, null for what has none; `from` is null for a ref that is new there."""
+
+    ref: Text | None
+    there: Text
+    from_: str | None = Field(validation_alias="from", serialization_alias="from")
+    to: str | None
+
+    @classmethod
+    def of(cls, update: PushedRef) -> Self:
+        old, new = (oid.hex() if oid is not None else None for oid in (update.old, update.new))
+        return cls(ref=update.ref, there=update.there, from_=old, to=new)
+
+
+class PushRecord(Record):
+    remote: Text | None
+    url: Text
+    objects: int
+    turns: int
+    updates: list[PushedRefRecord]
+    names: dict[str, Text] = Field(description="what each of our refs is called there")
+    attempts: int
+
+    @classmethod
+    def of(cls, pushed: Pushed) -> Self:
+        return cls(
+            remote=pushed.remote.name or None,
+            url=pushed.remote.shown,
+            objects=pushed.objects,
+            turns=pushed.turns,
+            updates=[PushedRefRecord.of(update) for update in pushed.updates],
+            names=pushed.refs,
+            attempts=pushed.attempts,
+        )
+
+
+class PulledRefRecord(Record):
+    ref: Text
+    there: Text
+    from_: str | None = Field(validation_alias="from", serialization_alias="from")
+    to: str
+    turns: int
+    machine: Text | None
+    person: Text | None
+
+    @classmethod
+    def of(cls, update: PulledRef) -> Self:
+        machine = update.machine
+        return cls(
+            ref=update.ref,
+            there=update.there,
+            from_=update.old.hex() if update.old is not None else None,
+            to=update.new.hex(),
+            turns=update.turns,
+            machine=machine.name if machine is not None else None,
+            person=(machine.person or None) if machine is not None else None,
+        )
+
+
+class PullRecord(Record):
+    remote: Text | None
+    url: Text
+    empty: bool
+    objects: int
+    turns: int
+    updates: list[PulledRefRecord]
+    dropped: list[Text] = Field(description="refs here that were renamed or archived there: another holds all of it")
+    kept: list[Text] = Field(description="refs that went back or away there, and stay here")
+    refused_records: int
+
+    @classmethod
+    def of(cls, pulled: Pulled) -> Self:
+        return cls(
+            remote=pulled.remote.name or None,
+            url=pulled.remote.shown,
+            empty=pulled.empty,
+            objects=pulled.objects,
+            turns=pulled.turns,
+            updates=[PulledRefRecord.of(update) for update in pulled.updates],
+            dropped=pulled.dropped,
+            kept=pulled.gone,
+            refused_records=pulled.refused,
+        )
+
+
+class AttachRecord(Record):
+    """A store made from a remote, or one that joined it."""
+
+    root: Text
+    store: Text
+    session: Text | None
+    joined: bool
+    files: int = Field(description="written into the folder")
+    pull: PullRecord | None
+
+    @classmethod
+    def of(cls, done: Attached, store: str) -> Self:
+        """Describe a folder that joined a shared project; `store` is where its store lies."""
+        return cls(
+            root=os.fsdecode(done.root),
+            store=store,
+            session=done.session,
+            joined=done.joined,
+            files=done.written,
+            pull=PullRecord.of(done.pulled) if done.pulled is not None else None,
+        )
+
+
+class ExportRecord(Record):
+    file: Text
+    refs: dict[str, str]
+    objects: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, done: Exported) -> Self:
+        refs = {ref: oid.hex() for ref, oid in sorted(done.refs.items())}
+        return cls(file=done.path, refs=refs, objects=done.objects, size_bytes=done.size)
+
+
+class FindingRecord(Record):
+    """Something that looks like a secret, and where. Never the secret itself."""
+
+    rule: Text
+    kind: str
+    session: Text
+    turn: int | None
+    commit: str
+    path: Text | None
+    where: Text
+    line: int | None
+    masked: str | None = Field(description="how long it is")
+    fingerprint: str = Field(description="the word that `--allow` takes")
+
+    @classmethod
+    def of(cls, finding: Finding) -> Self:
+        return cls(
+            rule=finding.rule,
+            kind=finding.kind,
+            session=finding.session,
+            turn=finding.turn,
+            commit=finding.commit.hex(),
+            path=os.fsdecode(finding.path) if finding.path is not None else None,
+            where=finding.where,
+            line=finding.line,
+            masked=f"({finding.length} characters)" if finding.length else None,
+            fingerprint=finding.fingerprint,
+        )
