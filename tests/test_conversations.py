@@ -23,7 +23,9 @@ from test_transcripts_builders import Claude as Transcript
 
 from snapstore import Store, Unknown
 from snapstore.agents.forking import Forked, Forking
+from snapstore.surface.records.base import document
 from snapstore.surface.records.moves import ForkRecord
+from snapstore.surface.records.status import ConversationRecord
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.session import Session
 from snapstore.timeline.status import read_status
@@ -99,7 +101,7 @@ def agent(root: Path, home: Path) -> Talking:
 def talk(store: Store, session: str) -> dict[str, Any]:
     found = read_status(store.session(session)).conversation
     assert found is not None
-    return found
+    return document(ConversationRecord.of(found))
 
 
 def undo(session: Session, count: int = 1, **how: Any) -> None:

@@ -337,11 +337,11 @@ def test_a_conversation_left_and_resumed_still_holds_what_was_undone(root: Path,
     agent.start("resume")
     with Store.open(root) as store:
         found = read_status(store.session(agent.session)).conversation
-        assert found is not None and (found["id"], found["pending_fork"]) == (agent.id, True)
+        assert found is not None and (found.state.id, found.state.pending_fork) == (agent.id, True)
     agent.whole_turn("Prompt 4", [("f4.txt", "x\n")])
     with Store.open(root) as store:
         found = read_status(store.session(agent.session)).conversation
-        assert found is not None and (found["id"], found["pending_fork"]) == (agent.id, False)
+        assert found is not None and (found.state.id, found.state.pending_fork) == (agent.id, False)
 
 
 class Unnumbered(Talking):
