@@ -304,8 +304,8 @@ def test_a_hook_reads_the_file_only_when_it_changed(root: Path) -> None:
     snap(root, "config", "list", status=13)
     snap(root, "init", "--max-branches", "7")
     snap(root, "run", "--", "true")
-    assert loaded(root, "turn", "begin") == ""
-    assert loaded(root, "turn", "end") == ""
+    assert not {"tomllib", "pydantic"} & set(loaded(root, "turn", "begin").split(","))
+    assert not {"tomllib", "pydantic"} & set(loaded(root, "turn", "end").split(","))
     from helpers import child
 
     done = child(f"{code}from snapstore import Store\nprint(Store.open(sys.argv[1]).header.max_branches)", root)
