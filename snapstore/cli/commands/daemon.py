@@ -19,7 +19,10 @@ from snapstore.errors import Busy
 @click.group(cls=CommandGroup, default="status")
 @level_options
 def daemon() -> None:
-    """See or stop the warm process, which makes commands and hooks start quickly."""
+    """See or stop the warm process.
+
+    It makes commands and hooks start quickly.
+    """
 
 
 @daemon.command()
