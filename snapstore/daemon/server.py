@@ -205,14 +205,11 @@ class Server:
 
 
 def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """The files and folders by which an upgrade is noticed: the folders of the package and, where it does not lie
-    among the installed packages but is being worked on, each module."""
+    """The files by which an upgrade is noticed: the first module of each package and, where the program does not lie
+    among the installed packages but is being worked on, every module."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     installed = f"{os.sep}site-packages{os.sep}" in package
-    for folder, folders, names in os.walk(package):
-        if "__pycache__" in folders:
-            folders.remove("__pycache__")
-        yield folder, _stamp(folder)
+    for folder, _, names in os.walk(package):
         for name in names:
             if name.endswith(".py") and (not installed or name == "__init__.py"):
                 path = os.path.join(folder, name)
@@ -228,7 +225,6 @@ def _library_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
 
 
 def _stamp(path: str) -> tuple[int, int, int]:
-    """A folder's own time changes with each file that is made in it, __pycache__ aside."""
     st = os.stat(path)
     return st.st_ino, st.st_mtime_ns, st.st_size
 
