@@ -75,6 +75,7 @@ def nobodys_home(
         monkeypatch.setenv("SNAPSTORE_DAEMON", "0")
     else:
         monkeypatch.setenv("XDG_RUNTIME_DIR", warm_process)
+        monkeypatch.setenv("SNAPSTORE_DAEMON_PATIENCE", "30")
     return home
 
 

@@ -40,6 +40,7 @@ def warm() -> Iterator[Warm]:
 def project(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two turns; commands in it may use a warm process."""
     monkeypatch.delenv("SNAPSTORE_DAEMON", raising=False)
+    monkeypatch.setenv("SNAPSTORE_DAEMON_PATIENCE", "30")  # on a busy machine a client would rather work alone
     write(root / "a", "0\n")
     # Days ago: "just now" would be "2s ago" a moment later.
     with Store.open(root, create=True, clock=lambda: time.time() - 5 * 86400 - 3600) as store:
@@ -82,12 +83,6 @@ def until(condition: Callable[[], object], seconds: float = 20) -> None:
         time.sleep(0.005)
 
 
-def child_of(warm: Warm) -> int:
-    """The child at work. A child that answers a question about the server is soon gone."""
-    until(lambda: len(warm.children()) == 1)
-    return warm.children()[0]
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of the project's store: a command that writes waits."""
@@ -112,9 +107,8 @@ def waiting(warm: Warm, project: Path, *words: str, **options: object) -> Iterat
             **options,  # type: ignore[call-overload]
         )
         try:
-            child = child_of(warm)
-            until(lambda: _waits(child))
-            yield process, child
+            until(lambda: any(map(_waits, warm.children())))
+            yield process, next(filter(_waits, warm.children()))
         finally:
             if process.poll() is None:
                 process.kill()
@@ -175,7 +169,7 @@ def test_what_needs_the_callers_own_process_is_not_handed_over(words: list[str])
 READING = [
     ["log"],
     ["log", "--json"],
-    ["status", "--json"],
+    ["branches", "--json"],
     ["show", "2"],
     ["show", "99"],
     ["diff"],
@@ -463,12 +457,16 @@ def test_a_project_can_do_without(project: Path) -> None:
         assert list(runtime.iterdir()) == []
 
 
-def test_a_stopped_server_delays_and_does_nothing_twice(warm: Warm, project: Path) -> None:
+def test_a_stopped_server_delays_and_does_nothing_twice(
+    warm: Warm, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.kill(warm.pid, signal.SIGSTOP)
+    monkeypatch.delenv("SNAPSTORE_DAEMON_PATIENCE")
     assert run(warm, project, "turn", "begin", "-q", "-m", "once")[0] == 0
     write(project / "b", "1")
     assert run(warm, project, "turn", "end", "-q")[0] == 0
     os.kill(warm.pid, signal.SIGCONT)
+    monkeypatch.setenv("SNAPSTORE_DAEMON_PATIENCE", "30")
     until(lambda: not warm.children() and warm.served() > 2)  # it has seen the requests that were given up
     document = json.loads(run(warm, project, "--session", "shell", "log", "--json")[1])
     assert [node["prompt"] for node in document["nodes"] if node["turn"]] == ["once"]
@@ -478,8 +476,11 @@ def test_a_stopped_server_delays_and_does_nothing_twice(warm: Warm, project: Pat
 @pytest.mark.parametrize(
     "answer", [b"", b"garbage that goes on and on", client.HELLO, client.HELLO + b"\xff\xff\xff\x7f", None]
 )
-def test_a_server_that_answers_nonsense_is_not_used(project: Path, answer: bytes | None) -> None:
+def test_a_server_that_answers_nonsense_is_not_used(
+    project: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes | None
+) -> None:
     """None: it never answers."""
+    monkeypatch.delenv("SNAPSTORE_DAEMON_PATIENCE")
     with serving() as real:
         name = real.socket.name
     with runtime_folder() as runtime, socket.socket(socket.AF_UNIX) as listening:
@@ -557,11 +558,13 @@ def test_many_clients_at_once(warm: Warm, project: Path) -> None:
     assert served(warm, lambda: run(warm, project, "log"))
 
 
-def test_a_server_without_descriptors_is_not_missed(project: Path) -> None:
+def test_a_server_without_descriptors_is_not_missed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as warm:
+        monkeypatch.delenv("SNAPSTORE_DAEMON_PATIENCE")
         resource.prlimit(warm.pid, resource.RLIMIT_NOFILE, (6, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         assert run(warm, project, "log")[0] == 0
         resource.prlimit(warm.pid, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
+        monkeypatch.setenv("SNAPSTORE_DAEMON_PATIENCE", "30")
         until(lambda: served(warm, lambda: run(warm, project, "log")))
 
 
@@ -674,6 +677,15 @@ def test_what_a_dead_one_left_is_taken_over(project: Path) -> None:
             second.terminate()
 
 
+def test_status_tells_of_it(warm: Warm, project: Path) -> None:
+    served = json.loads(run(warm, project, "status", "--json")[1])
+    alone = json.loads(run(None, project, "status", "--json")[1])
+    assert (served.pop("warm_process"), alone.pop("warm_process")) == (warm.pid, None)
+    assert served == alone
+    assert f"warm     process {warm.pid}".encode() in run(warm, project, "status")[1]
+    assert b"warm " not in run(None, project, "status")[1]
+
+
 def test_it_can_be_seen_and_stopped(warm: Warm, project: Path) -> None:
     run(warm, project, "log")
     status = json.loads(run(warm, project, "daemon", "status", "--json")[1])
@@ -775,7 +787,7 @@ def test_a_client_killed_at_a_question_reads_nothing_more(
 ) -> None:
     asked = terminal("undo", "2")
     asked.read_until(b"[y/N]")
-    child = child_of(warm)
+    [child] = warm.children()
     os.kill(asked.pid, signal.SIGKILL)
     assert asked.status() == -signal.SIGKILL
     until(lambda: child not in warm.children())

@@ -34,6 +34,7 @@ QUICK_CLIENT = [("connect", 1), ("sendmsg", 1), ("recvfrom", 3)]
 @pytest.fixture
 def project(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("SNAPSTORE_DAEMON", raising=False)
+    monkeypatch.setenv("SNAPSTORE_DAEMON_PATIENCE", "30")
     write(root / "a", "0\n")
     with Store.open(root, create=True) as store:
         session = store.session("s")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-PATIENCE = 0.2  # seconds until a server that does not answer is given up
+_PATIENCE = 0.2  # seconds until a server that does not answer is given up, unless SNAPSTORE_DAEMON_PATIENCE says
 HELLO, READY, GO, DONE = b"H", b"R", b"G", b"D"
 RUN, STATUS, STOP, ENDED = b"run", b"status", b"stop", b"ended"
 HEADER = 8  # bytes: the length of the request that follows
@@ -51,6 +51,13 @@ MAY_BE_IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
 
 def is_off() -> bool:
     return os.environ.get("SNAPSTORE_DAEMON", "").lower() in ("0", "false", "no", "off")
+
+
+def patience() -> float:
+    try:
+        return float(os.environ.get("SNAPSTORE_DAEMON_PATIENCE", _PATIENCE))
+    except ValueError:
+        return _PATIENCE
 
 
 def command_word(arguments: Sequence[str]) -> str:
@@ -163,11 +170,11 @@ def peer(connection: _socket.socket) -> tuple[int, int]:
     return int.from_bytes(pid, sys.byteorder), int.from_bytes(found[4:8], sys.byteorder)
 
 
-def connect(path: str, patience: float = PATIENCE) -> _socket.socket:
+def connect(path: str) -> _socket.socket:
     """Connect to a server of this user."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(patience)
+        connection.settimeout(patience())
         connection.connect(path)
         if peer(connection)[1] != os.geteuid():
             raise ConnectionRefusedError("the server belongs to another user")
@@ -218,7 +225,7 @@ def ask(arguments: Sequence[str]) -> int | None:
 
 def _hand_over(connection: _socket.socket, arguments: Sequence[str]) -> int | None:
     """Send the request to a child and wait until it is ready. Returns the child's process id."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     hello = connection.recv(5)
     if len(hello) != 5 or hello[:1] != HELLO:
         return None
@@ -311,7 +318,7 @@ def _restore_signals(before: dict[int, Any]) -> None:
 
 def _die_like(pid: int, path: str) -> int:
     """End as the child did: it was killed. The server, which reaped it, knows the signal."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     number = 0
     while not number and time.monotonic() < deadline:
         try:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from snapstore.daemon import client
 from snapstore.daemon.child import Facts, Run, serve
+from snapstore.worktree import platform
 
 IDLE = 15 * 60.0  # seconds without a request
 _MOST = 32  # children at once; further clients wait for as long as they have patience, then work alone
@@ -288,6 +289,14 @@ def running() -> Running | None:
         return None
     pid, started_at, served = answer.split()
     return Running(int(pid), path, float(started_at), int(served), _memory(int(pid)))
+
+
+def running_pid() -> int | None:
+    """Return the server's process id: of the one that runs this very command, or of one that would."""
+    if platform.is_served():
+        return os.getppid()
+    found = None if client.is_off() else running()
+    return None if found is None else found.pid
 
 
 def stop() -> bool:

@@ -56,6 +56,10 @@ def serve_caller(parent: int) -> None:
     _callers_parent = parent
 
 
+def is_served() -> bool:
+    return _callers_parent != 0
+
+
 def parent_pid() -> int:
     """Return the process that started this command: an agent, or the shell in front of it. Where the warm process runs
     the command, that is the parent of the caller."""

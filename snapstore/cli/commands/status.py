@@ -24,6 +24,7 @@ from snapstore.cli.output import (
     shorten,
     size_text,
 )
+from snapstore.daemon.server import running_pid
 from snapstore.errors import NoStore
 from snapstore.timeline import logbook
 from snapstore.timeline.documents import timestamp
@@ -47,7 +48,7 @@ def status(context: Context) -> int:
         if context.json:
             from snapstore.surface.records.status import StatusRecord
 
-            context.document(StatusRecord.of(found))
+            context.document(StatusRecord.of(found, warm_process=running_pid()))
         else:
             _print(context, found, store.clock())
     return 0
@@ -96,6 +97,9 @@ def _print(context: Context, found: Status, now: float) -> None:
     if limit:
         room = out.paint(f"{room} of {size_text(limit)}", *([YELLOW] if found.size_bytes * 100 >= limit * 80 else []))
     row("store", f"{room} in {path_text(found.store)}")
+    pid = running_pid()
+    if pid is not None:
+        row("warm", f"process {pid}{out.paint(': `snapstore daemon`', DIM)}")
     if found.left_out:
         row("left out", out.paint(files_text(len(found.left_out)), YELLOW))
         for path, why in list(found.left_out.items())[:LISTED]:

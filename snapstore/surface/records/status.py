@@ -136,9 +136,10 @@ class StatusRecord(Record):
     pending_fork: bool
     conversation: ConversationRecord | None
     hook_errors: list[Text]
+    warm_process: int | None = Field(default=None, description="the process id of the warm process, if one runs")
 
     @classmethod
-    def of(cls, status: Status, interrupted: frozenset[str] = frozenset()) -> Self:
+    def of(cls, status: Status, interrupted: frozenset[str] = frozenset(), *, warm_process: int | None = None) -> Self:
         """Describe where a store stands. `interrupted` are the sessions whose open turn nobody works on any more."""
         edited = [change.path for change in status.edits]
         talk = status.conversation
@@ -167,6 +168,7 @@ class StatusRecord(Record):
             pending_fork=status.pending_fork,
             conversation=ConversationRecord.of(talk) if talk is not None else None,
             hook_errors=status.hook_errors,
+            warm_process=warm_process,
         )
 
 
