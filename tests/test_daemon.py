@@ -169,7 +169,7 @@ def test_what_needs_the_callers_own_process_is_not_handed_over(words: list[str])
 READING = [
     ["log"],
     ["log", "--json"],
-    ["branches", "--json"],
+    ["checkpoints", "--json"],
     ["show", "2"],
     ["show", "99"],
     ["diff"],
