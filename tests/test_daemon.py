@@ -371,6 +371,17 @@ def test_a_client_that_is_killed_leaves_finished_work(warm: Warm, project: Path)
         assert turn.prompt == "later"
 
 
+def test_a_client_that_is_killed_leaves_no_pipe_open(warm: Warm, project: Path) -> None:
+    """An agent that kills a slow hook may wait for the end of its output."""
+    with waiting(warm, project) as (process, child):
+        process.kill()
+        assert process.communicate(timeout=20) == (b"", b"")
+        assert child in warm.children()
+    until(lambda: child not in warm.children())
+    with Store.open(project) as store:
+        assert store.open_turn("shell") is not None
+
+
 def test_stop_and_continue(warm: Warm, project: Path) -> None:
     with waiting(warm, project) as (process, child):
         process.send_signal(signal.SIGTSTP)
@@ -700,11 +711,11 @@ def test_a_command_that_runs_is_finished_when_it_is_stopped(warm: Warm, project:
 class Terminal:
     """A shell-like parent of one client: a session with a controlling terminal."""
 
-    def __init__(self, warm: Warm, project: Path, *words: str) -> None:
+    def __init__(self, warm: Warm, project: Path, *words: str, program: list[str] = PROGRAM) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(project)
-            os.execve(sys.executable, [*PROGRAM, *words], environment(warm, TERM="dumb"))
+            os.execvpe(program[0], [*program, *words], environment(warm, TERM="dumb"))
         self.seen = b""
 
     def read_until(self, text: bytes) -> None:
@@ -740,8 +751,8 @@ class Terminal:
 def terminal(warm: Warm, project: Path) -> Iterator[Callable[..., Terminal]]:
     opened: list[Terminal] = []
 
-    def start(*words: str) -> Terminal:
-        opened.append(Terminal(warm, project, *words))
+    def start(*words: str, program: list[str] = PROGRAM) -> Terminal:
+        opened.append(Terminal(warm, project, *words, program=program))
         return opened[-1]
 
     yield start
@@ -780,6 +791,43 @@ def test_a_client_killed_at_a_question_reads_nothing_more(
     assert asked.status() == -signal.SIGKILL
     until(lambda: child not in warm.children())
     assert (project / "a").read_text() == "2\n"
+
+
+_WAIT_UNTIL_STOPPED = "until jobs -s | grep -q .; do sleep 0.05; done; echo it stands; read -r typed; echo got $typed"
+
+
+def _in_a_shell(terminal: Callable[..., Terminal], begin: str) -> Terminal:
+    """Run `undo 2` as a job of a shell, and type a line to the shell while the job is in the background."""
+    job = " ".join([*PROGRAM, "undo", "2"])
+    return terminal(f"{begin.format(job=job)}; {_WAIT_UNTIL_STOPPED}; fg", program=["bash", "--norc", "-mc"])
+
+
+def _answer_in_the_foreground(shell: Terminal, project: Path) -> None:
+    shell.read_until(b"it stands")
+    shell.type(b"words\n")
+    shell.read_until(b"got words")
+    assert (project / "a").read_text() == "2\n"
+    shell.type(b"y\n")
+    assert shell.status() == 0
+    assert (project / "a").read_text() == "0\n"
+
+
+def test_a_question_in_the_background_waits_for_the_foreground(
+    warm: Warm, project: Path, terminal: Callable[..., Terminal]
+) -> None:
+    before = warm.served()
+    _answer_in_the_foreground(_in_a_shell(terminal, "{job} & :"), project)
+    assert warm.served() == before + 2
+
+
+def test_a_question_that_goes_to_the_background_waits_for_the_foreground(
+    warm: Warm, project: Path, terminal: Callable[..., Terminal]
+) -> None:
+    shell = _in_a_shell(terminal, "{job}; echo off; bg")
+    shell.read_until(b"[y/N]")
+    shell.type(b"\x1a")
+    shell.read_until(b"off")
+    _answer_in_the_foreground(shell, project)
 
 
 def test_the_width_of_the_terminal_is_the_callers(warm: Warm, project: Path, terminal: Callable[..., Terminal]) -> None:

@@ -29,6 +29,7 @@ else:
 
 PATIENCE = 0.2  # seconds until a server that does not answer is given up
 HELLO, READY, GO, DONE = b"H", b"R", b"G", b"D"
+TERMINAL = b"T"  # from a child: may I read from the terminal? The same back: yes
 RUN, STATUS, STOP, ENDED = b"run", b"status", b"stop", b"ended"
 HEADER = 8  # bytes: the length of the request that follows
 
@@ -259,12 +260,25 @@ def _parts(arguments: Sequence[str]) -> list[bytes]:
 
 
 def _wait(connection: _socket.socket) -> int | None:
-    """Return the exit status; None where the child died before it could tell."""
+    """Return the exit status; None where the child died before it could tell. Never raises: the command has begun, and
+    must not be run again."""
     try:
-        answer = connection.recv(2)
-    except ConnectionError:
+        while (answer := connection.recv(1)) == TERMINAL:
+            connection.send(TERMINAL if _may_read_terminal() else b"N")
+        status = connection.recv(1) if answer == DONE else b""
+    except OSError:
         return None
-    return answer[1] if len(answer) == 2 and answer[:1] == DONE else None
+    return status[0] if status else None
+
+
+def _may_read_terminal() -> bool:
+    """Wait until this process may read from its terminal. A read of nothing makes the kernel do what it does for any
+    command: it stops a job in the background until `fg`, or refuses a process that nobody could continue."""
+    try:
+        os.read(0, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _signaller(pid: int) -> Callable[[int], None]:
