@@ -641,6 +641,44 @@ def test_a_caller_that_lies_about_its_rights_is_refused(warm: Warm, project: Pat
     assert done.stdout.strip() == "None", done
 
 
+@pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root and unshare")
+def test_a_caller_that_cannot_be_seen_is_refused(project: Path) -> None:
+    """For a caller outside its pid namespace the server sees process 0."""
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    with serving(program=[*apart, *PROGRAM]) as warm:
+        code = (
+            "from snapstore.daemon import client; "
+            f"client.socket_path = lambda: {str(warm.socket)!r}; "
+            "print(client.ask(['log']))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=project, env=environment(warm), capture_output=True)
+        assert (done.stdout, done.stderr) == (b"None\n", b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="seccomp is of Linux")
+def test_a_second_sandbox_inside_the_first_is_another_identity() -> None:
+    """In a container every process has a filter already; what a sandbox in it adds must still be seen."""
+    code = """if True:
+        import ctypes, struct
+        from snapstore.daemon import client
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000), 8)
+        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(allow)), 16)
+        assert libc.prctl(38, 1, 0, 0, 0) == 0  # no new privileges
+        seen = []
+        for _ in range(2):
+            if libc.prctl(22, 2, program, 0, 0):  # a filter that allows everything
+                raise SystemExit(77)
+            seen.append(client.identity())
+        assert seen[0] != seen[1]
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("filters cannot be set here")
+    assert done.returncode == 0, done.stderr
+
+
 # Its life.
 
 

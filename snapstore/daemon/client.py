@@ -45,7 +45,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LINUX = sys.platform == "linux"
 _NAMESPACES = ("mnt", "pid", "net", "user")
 # Who a process is and what it may do. A sandboxed caller must not get out through us, nor be served by half.
-_RIGHTS = ("Uid:", "Gid:", "Groups:", "CapEff:", "NoNewPrivs:", "Seccomp:")
+_RIGHTS = ("Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
 _FORWARDED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
 MAY_BE_IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
 
@@ -87,6 +87,8 @@ def identity(pid: int | None = None) -> bytes:
     calling process. A server serves only clients with an identity like its own."""
     if not _LINUX:
         return b"" if pid is not None else repr((os.getuid(), os.geteuid(), os.getgid(), os.getgroups())).encode()
+    if pid == 0:  # how the system names a process in another pid namespace
+        raise ProcessLookupError("a process that cannot be seen from here")
     process = f"/proc/{pid or 'self'}"
     found = [line for line in _read(f"{process}/status").decode("ascii", "replace").splitlines() if _is_right(line)]
     for name in _NAMESPACES:
