@@ -458,6 +458,24 @@ def test_a_hook_leaves_one_behind_that_holds_nothing_of_the_agents(project: Path
         assert list((runtime / "snapstore").glob("*.sock")) == []
 
 
+@pytest.mark.parametrize("by", ["the current folder", "PYTHONPATH"])
+def test_one_left_behind_has_no_module_of_the_caller(project: Path, tmp_path: Path, by: str) -> None:
+    """What one project has in its folders must not serve another."""
+    write(tmp_path / "other" / "shlex.py", "def quote(text): return 'not ours'\nsplit = join = quote\n")
+    more = {} if by == "the current folder" else {"PYTHONPATH": str(tmp_path / "other")}
+    folder = tmp_path / "other" if by == "the current folder" else project
+    with runtime_folder() as runtime:
+        place = Warm(runtime, None, {})  # type: ignore[arg-type]
+        assert run(place, folder, "-C", str(project), "turn", "begin", "-q", **more)[0] == 0
+        pid = _left_behind(place)
+        try:
+            shown: list[tuple[int, bytes, bytes]] = []
+            assert served(place, lambda: shown.append(run(place, project, "connect", "claude", "--dry-run")))
+            assert shown == [run(None, project, "connect", "claude", "--dry-run")]
+        finally:
+            _stop(place, pid)
+
+
 def test_nothing_is_left_behind_when_it_is_off(project: Path) -> None:
     with runtime_folder() as runtime:
         place = Warm(runtime, None, {})  # type: ignore[arg-type]

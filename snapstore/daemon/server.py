@@ -244,8 +244,21 @@ def _drain(descriptor: int) -> None:
         pass
 
 
-def leave_behind(run: Run, load: Callable[[], None]) -> None:
-    """Fork a warm process for the commands to come. This process goes on and ends at once."""
+def is_undisturbed() -> bool:
+    """Tell whether this interpreter took its modules from the installation alone, and runs as most do. `-m` searches
+    the current folder and PYTHONPATH any other: a `shlex.py` found there would serve every project of this user."""
+    flags = sys.flags
+    if sys.warnoptions or flags.dev_mode or flags.optimize:
+        return False
+    if not flags.ignore_environment and any(os.environ.get(name) for name in ("PYTHONPATH", "PYTHONHOME")):
+        return False
+    is_script = getattr(sys.modules["__main__"], "__spec__", None) is None and sys.argv[0] != "-c"
+    return is_script or flags.safe_path
+
+
+def leave_behind(run: Run, load: Callable[[], None], start: Callable[[], list[str]]) -> None:
+    """Fork a warm process for the commands to come. This process goes on and ends at once. `start` returns the words
+    that start one in an interpreter of its own, for when this interpreter is no good for others."""
     if threading.active_count() > 1:  # a fork copies only one of them
         return
     try:
@@ -263,6 +276,10 @@ def leave_behind(run: Run, load: Callable[[], None]) -> None:
         return
     try:
         _detach(place.lock)
+        if not is_undisturbed():
+            place.close()
+            words = start()
+            os.execv(words[0], words)
         load()
         Server(place, run).work()
     finally:
