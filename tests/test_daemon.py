@@ -164,6 +164,7 @@ def test_the_command_is_found_among_options(words: list[str], command: str) -> N
     [
         *(["run", "--", "true"], ["tui"], ["ui"], ["mcp"], ["git", "log"], ["fork", "--exec"], ["push"]),
         *(["-C", ".", "pull"], ["import", "/dev/fd/63"], ["init", "--from=url"], ["clone", "url"], ["daemon"], []),
+        *(["export", "--since=/dev/fd/63", "x"], ["-C/proc/self/cwd", "log"]),
     ],
 )
 def test_what_needs_the_callers_own_process_is_not_handed_over(words: list[str]) -> None:

@@ -72,7 +72,7 @@ def can_be_served(arguments: Sequence[str]) -> bool:
     if not word or word in _ALONE or sys.getfilesystemencoding() != "utf-8" or _SAID_IN in sys._xoptions:
         return False
     return not any(
-        argument.partition("=")[0] in _ALONE_WITH or argument.startswith(("/dev/fd/", "/proc/self/"))
+        argument.partition("=")[0] in _ALONE_WITH or "/dev/fd/" in argument or "/proc/self/" in argument
         for argument in arguments
     )
 
