@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import write
@@ -248,13 +249,17 @@ def test_closed_streams_are_no_obstacle(warm: Warm, project: Path, closed: str) 
     assert (done[0].returncode, done[0].stdout) == (done[1].returncode, done[1].stdout)
 
 
-def test_a_full_disk_for_the_output_is_the_same(warm: Warm, project: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("full", ["stdout", "stderr"])
+def test_a_full_disk_for_the_output_is_the_same(warm: Warm, project: Path, full: str, unbuffered: str) -> None:
     done = []
     for place in (None, warm):
-        with open("/dev/full", "wb") as full:
-            command = [*PROGRAM, "log"]
-            ended = subprocess.run(command, cwd=project, env=environment(place), stdout=full, stderr=subprocess.PIPE)
-            done.append((ended.returncode, ended.stderr))
+        env = environment(place, PYTHONUNBUFFERED=unbuffered)
+        with open("/dev/full", "wb") as disk:
+            streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, full: disk}
+            command = [*PROGRAM, *(["log"] if full == "stdout" else ["show", "99"])]
+            ended = subprocess.run(command, cwd=project, env=env, **streams)
+            done.append((ended.returncode, ended.stdout, ended.stderr))
     assert done[0] == done[1]
 
 
@@ -280,6 +285,16 @@ def test_the_child_becomes_the_caller(warm: Warm, project: Path) -> None:
         assert resource.prlimit(child, resource.RLIMIT_NOFILE)[0] == min(soft, 123)
         assert os.readlink(f"/proc/{child}/cwd") == str(project.resolve())
         assert os.getpgid(child) == child
+
+
+def test_whoever_holds_the_lock_has_the_callers_name(warm: Warm, project: Path, tmp_path: Path) -> None:
+    """ "The store is in use by 4711 snapstore turn begin", whatever the server was started as."""
+    with Store.open(project) as store:
+        lock = Path(store.state, "lock")
+    write(tmp_path / "mysnap", "from snapstore.__main__ import main\nraise SystemExit(main())\n")
+    program = [sys.executable, str(tmp_path / "mysnap")]
+    assert served(warm, lambda: run(warm, project, "turn", "begin", "-q", program=program))
+    assert lock.read_text().split()[1:3] == [program[1], "turn"]
 
 
 def test_no_descriptor_of_a_client_stays_in_the_server(warm: Warm, project: Path) -> None:

@@ -113,7 +113,7 @@ def _check(pid: int, parts: list[bytes], facts: Facts) -> None:
 
 def _take_over(parts: list[bytes], descriptors: list[int], pid: int, connection: socket.socket) -> list[str]:
     """Become the caller in all that a command can see. Returns the command's arguments."""
-    _, _, parent, umask, ignored, encodings, count, *rest = parts
+    _, _, parent, umask, ignored, streams, program, count, *rest = parts
     if len(descriptors) != _DESCRIPTORS:
         raise Refused("no streams")
     arguments = [os.fsdecode(word) for word in rest[: int(count)]]
@@ -130,13 +130,13 @@ def _take_over(parts: list[bytes], descriptors: list[int], pid: int, connection:
         os.environb[name] = value
     time.tzset()
     terminal = _Terminal(connection) if os.isatty(0) else None
-    _open_streams(encodings.decode().split(" "), terminal)
+    _open_streams(streams.decode().split(" "), terminal)
     _reset_signals(ignored.decode().split())
     if terminal is not None:
         signal.signal(signal.SIGCONT, terminal.ask_again)
     os.setpgid(0, 0)
     platform.serve_caller(int(parent))
-    sys.argv[1:] = arguments
+    sys.argv[:] = [os.fsdecode(program), *arguments]
     return arguments
 
 
@@ -184,16 +184,22 @@ class _Terminal(FileIO):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def _open_streams(encodings: list[str], terminal: _Terminal | None) -> None:
-    """Open the standard streams as an interpreter does at its start, in the caller's encodings."""
-    for number, (name, text) in enumerate(zip(("stdin", "stdout", "stderr"), encodings, strict=True)):
-        encoding, _, errors = text.partition(":")
+def _open_streams(described: list[str], terminal: _Terminal | None) -> None:
+    """Open the standard streams as an interpreter does at its start, in the caller's encodings and with its buffers."""
+    for number, (name, text) in enumerate(zip(("stdin", "stdout", "stderr"), described, strict=True)):
+        encoding, errors, unbuffered = text.split(":")
         raw = terminal if number == 0 and terminal else FileIO(number, "r" if number == 0 else "w", closefd=False)
-        buffer = BufferedReader(raw) if number == 0 else BufferedWriter(raw)
-        lines = number == 2 or os.isatty(number)
-        stream = TextIOWrapper(buffer, encoding=encoding, errors=errors, line_buffering=lines)
-        setattr(sys, name, stream)
-        setattr(sys, f"__{name}__", stream)
+        setattr(sys, name, _text_stream(number, raw, encoding, errors, unbuffered == "1"))
+        setattr(sys, f"__{name}__", getattr(sys, name))
+
+
+def _text_stream(number: int, raw: FileIO, encoding: str, errors: str, unbuffered: bool) -> TextIOWrapper:
+    if number == 0:
+        return TextIOWrapper(BufferedReader(raw), encoding, errors, newline="\n")
+    if unbuffered:  # by `-u` or PYTHONUNBUFFERED
+        return TextIOWrapper(raw, encoding, errors, newline="\n", write_through=True)
+    lines = number == 2 or os.isatty(number)
+    return TextIOWrapper(BufferedWriter(raw), encoding, errors, newline="\n", line_buffering=lines)
 
 
 def _reset_signals(ignored: list[str]) -> None:

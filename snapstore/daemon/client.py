@@ -246,7 +246,7 @@ def _parts(arguments: Sequence[str]) -> list[bytes]:
     umask = os.umask(0o077)
     os.umask(umask)
     ignored = [name for name in MAY_BE_IGNORED if _signal.getsignal(getattr(_signal, name)) is _signal.SIG_IGN]
-    streams = [sys.stdin, sys.stdout, sys.stderr]
+    streams: list[Any] = [sys.stdin, sys.stdout, sys.stderr]
     environment = [name + b"=" + value for name, value in os.environb.items()]
     return [
         RUN,
@@ -254,7 +254,8 @@ def _parts(arguments: Sequence[str]) -> list[bytes]:
         str(os.getppid()).encode(),
         str(umask).encode(),
         " ".join(ignored).encode(),
-        " ".join(f"{stream.encoding}:{stream.errors}" for stream in streams).encode(),
+        " ".join(f"{stream.encoding}:{stream.errors}:{stream.write_through:d}" for stream in streams).encode(),
+        os.fsencode(sys.argv[0]),
         str(len(arguments)).encode(),
         *map(os.fsencode, arguments),
         *environment,
