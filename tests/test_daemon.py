@@ -25,7 +25,7 @@ from helpers import write
 from warm import PROGRAM, Warm, runtime_folder, serving
 
 from snapstore import Store
-from snapstore.daemon import client
+from snapstore.daemon import client, server
 
 ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -694,7 +694,7 @@ def test_a_second_sandbox_inside_the_first_is_another_identity() -> None:
     """In a container every process has a filter already; what a sandbox in it adds must still be seen."""
     code = """if True:
         import ctypes, struct
-        from snapstore.daemon import client
+        from snapstore.daemon import client, server
 
         libc = ctypes.CDLL(None, use_errno=True)
         allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000), 8)
@@ -767,6 +767,33 @@ def test_it_can_be_seen_and_stopped(warm: Warm, project: Path) -> None:
     assert warm.process.wait(20) == 0
     assert json.loads(run(warm, project, "daemon", "status", "--json")[1])["running"] is False
     assert json.loads(run(warm, project, "daemon", "stop", "--json")[1]) == {"stopped": False}
+
+
+def test_one_that_hangs_can_be_seen_and_stopped(project: Path) -> None:
+    with serving() as warm:
+        os.kill(warm.pid, signal.SIGSTOP)
+        assert f"{warm.pid} does not answer".encode() in run(warm, project, "daemon", "status")[1]
+        shown = json.loads(run(warm, project, "daemon", "status", "--json")[1])
+        assert (shown["running"], shown["pid"]) == (True, warm.pid)
+        assert run(warm, project, "daemon", "stop")[1] == b"Stopped the warm process.\n"
+        assert warm.process.wait(20) == -signal.SIGKILL
+        assert run(warm, project, "daemon", "stop")[1] == b"No warm process runs.\n"
+
+
+@pytest.mark.parametrize("kind", ["a long name", "a folder in the way"])
+def test_where_no_address_can_be_had_nothing_is_started(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Each hook would leave one behind that loads everything, and fails."""
+    with runtime_folder() as runtime:
+        folder = runtime / ("r" * 120) if kind == "a long name" else runtime
+        (folder / "snapstore").mkdir(parents=True)
+        if kind == "a folder in the way":
+            (folder / "snapstore" / client.socket_name()).mkdir()
+        (folder / "snapstore").chmod(0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(server.Taken):
+            server.Place()
+        assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_command_that_runs_is_finished_when_it_is_stopped(warm: Warm, project: Path) -> None:

@@ -342,9 +342,9 @@ def _die_like(pid: int, path: str) -> int:
     return 128 + number  # a signal that does not end a process
 
 
-def question(path: str, *parts: bytes) -> bytes:
+def question(path: str, *parts: bytes, patience: float = PATIENCE) -> bytes:
     """Ask the server about itself and return its answer."""
-    connection = connect(path)
+    connection = connect(path, patience)
     try:
         if connection.recv(5)[:1] != HELLO:
             return b""
