@@ -796,6 +796,19 @@ def test_where_no_address_can_be_had_nothing_is_started(monkeypatch: pytest.Monk
         assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_one_that_leaves_takes_no_address_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime folder that was removed and made again belongs to the next server."""
+    with runtime_folder() as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        first = server.Place()
+        (runtime / "snapstore").rename(runtime / "removed")
+        second = server.Place()
+        first.leave()
+        assert Path(second.path).exists()
+        second.leave()
+        assert not Path(second.path).exists()
+
+
 def test_a_command_that_runs_is_finished_when_it_is_stopped(warm: Warm, project: Path) -> None:
     with waiting(warm, project) as (process, child):
         assert run(warm, project, "daemon", "stop")[0] == 0

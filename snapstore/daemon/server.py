@@ -76,6 +76,17 @@ class Place:
             pass
         self.socket.bind(self.path)
         self.socket.setblocking(False)
+        self._bound = os.lstat(self.path)
+
+    def leave(self) -> None:
+        """Give the place up for all. The address goes before the lock, so that the next server finds both free; it
+        stays where it is another server's, because the runtime folder was removed and made again."""
+        try:
+            if os.path.samestat(os.lstat(self.path), self._bound):
+                os.unlink(self.path)
+        except OSError:
+            pass
+        self.close()
 
     def close(self) -> None:
         """Give the place up, in this process."""
@@ -121,15 +132,10 @@ class Server:
         self._leaving = True
 
     def _close(self) -> None:
-        """Stop listening. The lock goes first with the address, so that the next server finds both free."""
+        """Stop listening."""
         if self._listening is not None:
-            self._listening.close()
             self._listening = None
-            try:
-                os.unlink(self._place.path)
-            except OSError:
-                pass
-            self._place.close()
+            self._place.leave()
 
     def _poll(self, seconds: float) -> bool:
         """Wait for something to do, and do it. Returns whether it was a request."""
