@@ -25,7 +25,7 @@ def main() -> int:
         from snapstore.daemon.server import leave_behind
 
         if warm.is_wanted():
-            leave_behind(run, warm.load)
+            leave_behind(run, warm.load, warm.start_command)
     return status
 
 

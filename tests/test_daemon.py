@@ -18,13 +18,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import write
 from warm import PROGRAM, Warm, runtime_folder, serving
 
 from snapstore import Store
-from snapstore.daemon import client
+from snapstore.daemon import client, server
 
 ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -158,6 +159,7 @@ def test_the_command_is_found_among_options(words: list[str], command: str) -> N
     [
         *(["run", "--", "true"], ["tui"], ["ui"], ["mcp"], ["git", "log"], ["fork", "--exec"], ["push"]),
         *(["-C", ".", "pull"], ["import", "/dev/fd/63"], ["init", "--from=url"], ["clone", "url"], ["daemon"], []),
+        *(["export", "--since=/dev/fd/63", "x"], ["-C/proc/self/cwd", "log"]),
     ],
 )
 def test_what_needs_the_callers_own_process_is_not_handed_over(words: list[str]) -> None:
@@ -241,13 +243,17 @@ def test_closed_streams_are_no_obstacle(warm: Warm, project: Path, closed: str) 
     assert (done[0].returncode, done[0].stdout) == (done[1].returncode, done[1].stdout)
 
 
-def test_a_full_disk_for_the_output_is_the_same(warm: Warm, project: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("full", ["stdout", "stderr"])
+def test_a_full_disk_for_the_output_is_the_same(warm: Warm, project: Path, full: str, unbuffered: str) -> None:
     done = []
     for place in (None, warm):
-        with open("/dev/full", "wb") as full:
-            command = [*PROGRAM, "log"]
-            ended = subprocess.run(command, cwd=project, env=environment(place), stdout=full, stderr=subprocess.PIPE)
-            done.append((ended.returncode, ended.stderr))
+        env = environment(place, PYTHONUNBUFFERED=unbuffered)
+        with open("/dev/full", "wb") as disk:
+            streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, full: disk}
+            command = [*PROGRAM, *(["log"] if full == "stdout" else ["show", "99"])]
+            ended = subprocess.run(command, cwd=project, env=env, **streams)
+            done.append((ended.returncode, ended.stdout, ended.stderr))
     assert done[0] == done[1]
 
 
@@ -273,6 +279,16 @@ def test_the_child_becomes_the_caller(warm: Warm, project: Path) -> None:
         assert resource.prlimit(child, resource.RLIMIT_NOFILE)[0] == min(soft, 123)
         assert os.readlink(f"/proc/{child}/cwd") == str(project.resolve())
         assert os.getpgid(child) == child
+
+
+def test_whoever_holds_the_lock_has_the_callers_name(warm: Warm, project: Path, tmp_path: Path) -> None:
+    """ "The store is in use by 4711 snapstore turn begin", whatever the server was started as."""
+    with Store.open(project) as store:
+        lock = Path(store.state, "lock")
+    write(tmp_path / "mysnap", "from snapstore.__main__ import main\nraise SystemExit(main())\n")
+    program = [sys.executable, str(tmp_path / "mysnap")]
+    assert served(warm, lambda: run(warm, project, "turn", "begin", "-q", program=program))
+    assert lock.read_text().split()[1:3] == [program[1], "turn"]
 
 
 def test_no_descriptor_of_a_client_stays_in_the_server(warm: Warm, project: Path) -> None:
@@ -365,6 +381,17 @@ def test_a_client_that_is_killed_leaves_finished_work(warm: Warm, project: Path)
         assert turn.prompt == "later"
 
 
+def test_a_client_that_is_killed_leaves_no_pipe_open(warm: Warm, project: Path) -> None:
+    """An agent that kills a slow hook may wait for the end of its output."""
+    with waiting(warm, project) as (process, child):
+        process.kill()
+        assert process.communicate(timeout=20) == (b"", b"")
+        assert child in warm.children()
+    until(lambda: child not in warm.children())
+    with Store.open(project) as store:
+        assert store.open_turn("shell") is not None
+
+
 def test_stop_and_continue(warm: Warm, project: Path) -> None:
     with waiting(warm, project) as (process, child):
         process.send_signal(signal.SIGTSTP)
@@ -439,6 +466,24 @@ def test_a_hook_leaves_one_behind_that_holds_nothing_of_the_agents(project: Path
         finally:
             _stop(place, pid)
         assert list((runtime / "snapstore").glob("*.sock")) == []
+
+
+@pytest.mark.parametrize("by", ["the current folder", "PYTHONPATH"])
+def test_one_left_behind_has_no_module_of_the_caller(project: Path, tmp_path: Path, by: str) -> None:
+    """What one project has in its folders must not serve another."""
+    write(tmp_path / "other" / "shlex.py", "def quote(text): return 'not ours'\nsplit = join = quote\n")
+    more = {} if by == "the current folder" else {"PYTHONPATH": str(tmp_path / "other")}
+    folder = tmp_path / "other" if by == "the current folder" else project
+    with runtime_folder() as runtime:
+        place = Warm(runtime, None, {})  # type: ignore[arg-type]
+        assert run(place, folder, "-C", str(project), "turn", "begin", "-q", **more)[0] == 0
+        pid = _left_behind(place)
+        try:
+            shown: list[tuple[int, bytes, bytes]] = []
+            assert served(place, lambda: shown.append(run(place, project, "connect", "claude", "--dry-run")))
+            assert shown == [run(None, project, "connect", "claude", "--dry-run")]
+        finally:
+            _stop(place, pid)
 
 
 def test_nothing_is_left_behind_when_it_is_off(project: Path) -> None:
@@ -633,6 +678,44 @@ def test_a_caller_that_lies_about_its_rights_is_refused(warm: Warm, project: Pat
     assert done.stdout.strip() == "None", done
 
 
+@pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root and unshare")
+def test_a_caller_that_cannot_be_seen_is_refused(project: Path) -> None:
+    """For a caller outside its pid namespace the server sees process 0."""
+    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    with serving(program=[*apart, *PROGRAM]) as warm:
+        code = (
+            "from snapstore.daemon import client; "
+            f"client.socket_path = lambda: {str(warm.socket)!r}; "
+            "print(client.ask(['log']))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=project, env=environment(warm), capture_output=True)
+        assert (done.stdout, done.stderr) == (b"None\n", b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="seccomp is of Linux")
+def test_a_second_sandbox_inside_the_first_is_another_identity() -> None:
+    """In a container every process has a filter already; what a sandbox in it adds must still be seen."""
+    code = """if True:
+        import ctypes, struct
+        from snapstore.daemon import client, server
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        allow = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0x7FFF0000), 8)
+        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 1, ctypes.addressof(allow)), 16)
+        assert libc.prctl(38, 1, 0, 0, 0) == 0  # no new privileges
+        seen = []
+        for _ in range(2):
+            if libc.prctl(22, 2, program, 0, 0):  # a filter that allows everything
+                raise SystemExit(77)
+            seen.append(client.identity())
+        assert seen[0] != seen[1]
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip("filters cannot be set here")
+    assert done.returncode == 0, done.stderr
+
+
 # Its life.
 
 
@@ -698,6 +781,46 @@ def test_it_can_be_seen_and_stopped(warm: Warm, project: Path) -> None:
     assert json.loads(run(warm, project, "daemon", "stop", "--json")[1]) == {"stopped": False}
 
 
+def test_one_that_hangs_can_be_seen_and_stopped(project: Path) -> None:
+    with serving() as warm:
+        os.kill(warm.pid, signal.SIGSTOP)
+        assert f"{warm.pid} does not answer".encode() in run(warm, project, "daemon", "status")[1]
+        shown = json.loads(run(warm, project, "daemon", "status", "--json")[1])
+        assert (shown["running"], shown["pid"]) == (True, warm.pid)
+        assert run(warm, project, "daemon", "stop")[1] == b"Stopped the warm process.\n"
+        assert warm.process.wait(20) == -signal.SIGKILL
+        assert run(warm, project, "daemon", "stop")[1] == b"No warm process runs.\n"
+
+
+@pytest.mark.parametrize("kind", ["a long name", "a folder in the way"])
+def test_where_no_address_can_be_had_nothing_is_started(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Each hook would leave one behind that loads everything, and fails."""
+    with runtime_folder() as runtime:
+        folder = runtime / ("r" * 120) if kind == "a long name" else runtime
+        (folder / "snapstore").mkdir(parents=True)
+        if kind == "a folder in the way":
+            (folder / "snapstore" / client.socket_name()).mkdir()
+        (folder / "snapstore").chmod(0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(server.Taken):
+            server.Place()
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_one_that_leaves_takes_no_address_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime folder that was removed and made again belongs to the next server."""
+    with runtime_folder() as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        first = server.Place()
+        (runtime / "snapstore").rename(runtime / "removed")
+        second = server.Place()
+        first.leave()
+        assert Path(second.path).exists()
+        second.leave()
+        assert not Path(second.path).exists()
+
+
 def test_a_command_that_runs_is_finished_when_it_is_stopped(warm: Warm, project: Path) -> None:
     with waiting(warm, project) as (process, child):
         assert run(warm, project, "daemon", "stop")[0] == 0
@@ -712,11 +835,11 @@ def test_a_command_that_runs_is_finished_when_it_is_stopped(warm: Warm, project:
 class Terminal:
     """A shell-like parent of one client: a session with a controlling terminal."""
 
-    def __init__(self, warm: Warm, project: Path, *words: str) -> None:
+    def __init__(self, warm: Warm, project: Path, *words: str, program: list[str] = PROGRAM) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
             os.chdir(project)
-            os.execve(sys.executable, [*PROGRAM, *words], environment(warm, TERM="dumb"))
+            os.execvpe(program[0], [*program, *words], environment(warm, TERM="dumb"))
         self.seen = b""
 
     def read_until(self, text: bytes) -> None:
@@ -752,8 +875,8 @@ class Terminal:
 def terminal(warm: Warm, project: Path) -> Iterator[Callable[..., Terminal]]:
     opened: list[Terminal] = []
 
-    def start(*words: str) -> Terminal:
-        opened.append(Terminal(warm, project, *words))
+    def start(*words: str, program: list[str] = PROGRAM) -> Terminal:
+        opened.append(Terminal(warm, project, *words, program=program))
         return opened[-1]
 
     yield start
@@ -792,6 +915,43 @@ def test_a_client_killed_at_a_question_reads_nothing_more(
     assert asked.status() == -signal.SIGKILL
     until(lambda: child not in warm.children())
     assert (project / "a").read_text() == "2\n"
+
+
+_WAIT_UNTIL_STOPPED = "until jobs -s | grep -q .; do sleep 0.05; done; echo it stands; read -r typed; echo got $typed"
+
+
+def _in_a_shell(terminal: Callable[..., Terminal], begin: str) -> Terminal:
+    """Run `undo 2` as a job of a shell, and type a line to the shell while the job is in the background."""
+    job = " ".join([*PROGRAM, "undo", "2"])
+    return terminal(f"{begin.format(job=job)}; {_WAIT_UNTIL_STOPPED}; fg", program=["bash", "--norc", "-mc"])
+
+
+def _answer_in_the_foreground(shell: Terminal, project: Path) -> None:
+    shell.read_until(b"it stands")
+    shell.type(b"words\n")
+    shell.read_until(b"got words")
+    assert (project / "a").read_text() == "2\n"
+    shell.type(b"y\n")
+    assert shell.status() == 0
+    assert (project / "a").read_text() == "0\n"
+
+
+def test_a_question_in_the_background_waits_for_the_foreground(
+    warm: Warm, project: Path, terminal: Callable[..., Terminal]
+) -> None:
+    before = warm.served()
+    _answer_in_the_foreground(_in_a_shell(terminal, "{job} & :"), project)
+    assert warm.served() == before + 2
+
+
+def test_a_question_that_goes_to_the_background_waits_for_the_foreground(
+    warm: Warm, project: Path, terminal: Callable[..., Terminal]
+) -> None:
+    shell = _in_a_shell(terminal, "{job}; echo off; bg")
+    shell.read_until(b"[y/N]")
+    shell.type(b"\x1a")
+    shell.read_until(b"off")
+    _answer_in_the_foreground(shell, project)
 
 
 def test_the_width_of_the_terminal_is_the_callers(warm: Warm, project: Path, terminal: Callable[..., Terminal]) -> None:

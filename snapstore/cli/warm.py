@@ -6,6 +6,7 @@ from importlib import import_module
 
 from snapstore.agents import AGENTS
 from snapstore.errors import SnapstoreError
+from snapstore.timeline import program
 from snapstore.timeline.store import Store
 
 _WITH_A_SCREEN = ("tui", "ui", "mcp")  # they run in a process of their own, on large libraries
@@ -18,6 +19,11 @@ def is_wanted() -> bool:
             return store.header.daemon
     except (SnapstoreError, OSError):
         return True
+
+
+def start_command() -> list[str]:
+    """Return the words that start a warm process in an interpreter that this one's environment does not disturb."""
+    return [*(program.checked_command() or program.own_command()), "daemon", "run"]
 
 
 def load() -> None:

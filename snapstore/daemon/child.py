@@ -7,6 +7,7 @@ wrong before that word ends the child, and the caller runs the command itself.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from snapstore.daemon import client
 from snapstore.worktree import platform
@@ -25,6 +26,9 @@ try:
     import resource
 except ImportError:  # not on every platform
     resource = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 Run = Callable[[list[str]], int]
 
@@ -60,11 +64,11 @@ def serve(connection: socket.socket, facts: Facts, run: Run) -> NoReturn:
         parts, descriptors = _receive(connection)
         if parts[0] == client.RUN:
             _check(pid, parts, facts)
-            arguments = _take_over(parts, descriptors, pid)
+            arguments = _take_over(parts, descriptors, pid, connection)
             connection.sendall(client.READY)
             connection.settimeout(None)
             if connection.recv(1) == client.GO:
-                _end_with_the_caller(connection)
+                _notice_the_callers_end(connection)
                 status = _carry_out(run, arguments)
                 connection.sendall(client.DONE + bytes([status & 0xFF]))
         else:
@@ -107,9 +111,9 @@ def _check(pid: int, parts: list[bytes], facts: Facts) -> None:
         raise Refused("another user, namespace or sandbox")
 
 
-def _take_over(parts: list[bytes], descriptors: list[int], pid: int) -> list[str]:
+def _take_over(parts: list[bytes], descriptors: list[int], pid: int, connection: socket.socket) -> list[str]:
     """Become the caller in all that a command can see. Returns the command's arguments."""
-    _, _, parent, umask, ignored, encodings, count, *rest = parts
+    _, _, parent, umask, ignored, streams, program, count, *rest = parts
     if len(descriptors) != _DESCRIPTORS:
         raise Refused("no streams")
     arguments = [os.fsdecode(word) for word in rest[: int(count)]]
@@ -125,11 +129,14 @@ def _take_over(parts: list[bytes], descriptors: list[int], pid: int) -> list[str
         name, _, value = entry.partition(b"=")
         os.environb[name] = value
     time.tzset()
-    _open_streams(encodings.decode().split(" "))
+    terminal = _Terminal(connection) if os.isatty(0) else None
+    _open_streams(streams.decode().split(" "), terminal)
     _reset_signals(ignored.decode().split())
+    if terminal is not None:
+        signal.signal(signal.SIGCONT, terminal.ask_again)
     os.setpgid(0, 0)
     platform.serve_caller(int(parent))
-    sys.argv[1:] = arguments
+    sys.argv[:] = [os.fsdecode(program), *arguments]
     return arguments
 
 
@@ -149,16 +156,50 @@ def _take_limits(pid: int) -> None:
         raise Refused("other limits") from error
 
 
-def _open_streams(encodings: list[str]) -> None:
-    """Open the standard streams as an interpreter does at its start, in the caller's encodings."""
-    for number, (name, text) in enumerate(zip(("stdin", "stdout", "stderr"), encodings, strict=True)):
-        encoding, _, errors = text.partition(":")
-        raw = FileIO(number, "r" if number == 0 else "w", closefd=False)
-        buffer = BufferedReader(raw) if number == 0 else BufferedWriter(raw)
-        lines = number == 2 or os.isatty(number)
-        stream = TextIOWrapper(buffer, encoding=encoding, errors=errors, line_buffering=lines)
-        setattr(sys, name, stream)
-        setattr(sys, f"__{name}__", stream)
+class _Terminal(FileIO):
+    """The caller's terminal as standard input. The kernel stops a background job that reads from its terminal, but this
+    process is not in the terminal's session: it would take what a person types to the shell. So it asks the caller."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(0, "r", closefd=False)
+        self._connection = connection
+        self._reading = False
+
+    def readinto(self, buffer: Buffer, /) -> int | None:
+        self._reading = True
+        try:
+            self._ask()
+            return super().readinto(buffer)
+        finally:
+            self._reading = False
+
+    def ask_again(self, *_: object) -> None:
+        """Ask once more after a stop: the job may have been continued in the background."""
+        if self._reading:
+            self._ask()
+
+    def _ask(self) -> None:
+        self._connection.sendall(client.TERMINAL)
+        if self._connection.recv(1) != client.TERMINAL:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def _open_streams(described: list[str], terminal: _Terminal | None) -> None:
+    """Open the standard streams as an interpreter does at its start, in the caller's encodings and with its buffers."""
+    for number, (name, text) in enumerate(zip(("stdin", "stdout", "stderr"), described, strict=True)):
+        encoding, errors, unbuffered = text.split(":")
+        raw = terminal if number == 0 and terminal else FileIO(number, "r" if number == 0 else "w", closefd=False)
+        setattr(sys, name, _text_stream(number, raw, encoding, errors, unbuffered == "1"))
+        setattr(sys, f"__{name}__", getattr(sys, name))
+
+
+def _text_stream(number: int, raw: FileIO, encoding: str, errors: str, unbuffered: bool) -> TextIOWrapper:
+    if number == 0:
+        return TextIOWrapper(BufferedReader(raw), encoding, errors, newline="\n")
+    if unbuffered:  # by `-u` or PYTHONUNBUFFERED
+        return TextIOWrapper(raw, encoding, errors, newline="\n", write_through=True)
+    lines = number == 2 or os.isatty(number)
+    return TextIOWrapper(BufferedWriter(raw), encoding, errors, newline="\n", line_buffering=lines)
 
 
 def _reset_signals(ignored: list[str]) -> None:
@@ -168,11 +209,11 @@ def _reset_signals(ignored: list[str]) -> None:
         signal.signal(number, signal.SIG_IGN if name in ignored else normal)
 
 
-def _end_with_the_caller(connection: socket.socket) -> None:
-    """Hang up when the caller is killed while a person answers questions: nobody else shall read from that terminal.
-    Without a terminal the work is finished, as an agent that lost its patience with a hook would want."""
-    if not os.isatty(0):
-        return
+def _notice_the_callers_end(connection: socket.socket) -> None:
+    """Have the system tell when the caller is killed. While a person answers questions this process then hangs up:
+    nobody else shall read from that terminal. Without a terminal the work is finished, as an agent that lost its
+    patience with a hook would want, but the streams are let go: the agent may wait for their end."""
+    asked = os.isatty(0)
 
     def look(*_: object) -> None:
         try:
@@ -181,13 +222,22 @@ def _end_with_the_caller(connection: socket.socket) -> None:
             return
         except OSError:
             gone = True
-        if gone:
+        if gone and asked:
             os.kill(os.getpid(), signal.SIGHUP)
+        elif gone:
+            _let_go_of_output()
 
     signal.signal(signal.SIGIO, look)
     fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)
     look()
+
+
+def _let_go_of_output() -> None:
+    null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    for number in (1, 2):
+        os.dup2(null, number)
+    os.close(null)
 
 
 def _carry_out(run: Run, arguments: list[str]) -> int:

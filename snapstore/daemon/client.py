@@ -29,6 +29,7 @@ else:
 
 _PATIENCE = 0.2  # seconds until a server that does not answer is given up, unless SNAPSTORE_DAEMON_PATIENCE says
 HELLO, READY, GO, DONE = b"H", b"R", b"G", b"D"
+TERMINAL = b"T"  # from a child: may I read from the terminal? The same back: yes
 RUN, STATUS, STOP, ENDED = b"run", b"status", b"stop", b"ended"
 HEADER = 8  # bytes: the length of the request that follows
 
@@ -44,7 +45,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LINUX = sys.platform == "linux"
 _NAMESPACES = ("mnt", "pid", "net", "user")
 # Who a process is and what it may do. A sandboxed caller must not get out through us, nor be served by half.
-_RIGHTS = ("Uid:", "Gid:", "Groups:", "CapEff:", "NoNewPrivs:", "Seccomp:")
+_RIGHTS = ("Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
 _FORWARDED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
 MAY_BE_IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
 
@@ -78,7 +79,7 @@ def can_be_served(arguments: Sequence[str]) -> bool:
     if not word or word in _ALONE or sys.getfilesystemencoding() != "utf-8" or _SAID_IN in sys._xoptions:
         return False
     return not any(
-        argument.partition("=")[0] in _ALONE_WITH or argument.startswith(("/dev/fd/", "/proc/self/"))
+        argument.partition("=")[0] in _ALONE_WITH or "/dev/fd/" in argument or "/proc/self/" in argument
         for argument in arguments
     )
 
@@ -93,6 +94,8 @@ def identity(pid: int | None = None) -> bytes:
     calling process. A server serves only clients with an identity like its own."""
     if not _LINUX:
         return b"" if pid is not None else repr((os.getuid(), os.geteuid(), os.getgid(), os.getgroups())).encode()
+    if pid == 0:  # how the system names a process in another pid namespace
+        raise ProcessLookupError("a process that cannot be seen from here")
     process = f"/proc/{pid or 'self'}"
     found = [line for line in _read(f"{process}/status").decode("ascii", "replace").splitlines() if _is_right(line)]
     for name in _NAMESPACES:
@@ -250,7 +253,7 @@ def _parts(arguments: Sequence[str]) -> list[bytes]:
     umask = os.umask(0o077)
     os.umask(umask)
     ignored = [name for name in MAY_BE_IGNORED if _signal.getsignal(getattr(_signal, name)) is _signal.SIG_IGN]
-    streams = [sys.stdin, sys.stdout, sys.stderr]
+    streams: list[Any] = [sys.stdin, sys.stdout, sys.stderr]
     environment = [name + b"=" + value for name, value in os.environb.items()]
     return [
         RUN,
@@ -258,7 +261,8 @@ def _parts(arguments: Sequence[str]) -> list[bytes]:
         str(os.getppid()).encode(),
         str(umask).encode(),
         " ".join(ignored).encode(),
-        " ".join(f"{stream.encoding}:{stream.errors}" for stream in streams).encode(),
+        " ".join(f"{stream.encoding}:{stream.errors}:{stream.write_through:d}" for stream in streams).encode(),
+        os.fsencode(sys.argv[0]),
         str(len(arguments)).encode(),
         *map(os.fsencode, arguments),
         *environment,
@@ -266,12 +270,25 @@ def _parts(arguments: Sequence[str]) -> list[bytes]:
 
 
 def _wait(connection: _socket.socket) -> int | None:
-    """Return the exit status; None where the child died before it could tell."""
+    """Return the exit status; None where the child died before it could tell. Never raises: the command has begun, and
+    must not be run again."""
     try:
-        answer = connection.recv(2)
-    except ConnectionError:
+        while (answer := connection.recv(1)) == TERMINAL:
+            connection.send(TERMINAL if _may_read_terminal() else b"N")
+        status = connection.recv(1) if answer == DONE else b""
+    except OSError:
         return None
-    return answer[1] if len(answer) == 2 and answer[:1] == DONE else None
+    return status[0] if status else None
+
+
+def _may_read_terminal() -> bool:
+    """Wait until this process may read from its terminal. A read of nothing makes the kernel do what it does for any
+    command: it stops a job in the background until `fg`, or refuses a process that nobody could continue."""
+    try:
+        os.read(0, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _signaller(pid: int) -> Callable[[int], None]:
@@ -332,9 +349,9 @@ def _die_like(pid: int, path: str) -> int:
     return 128 + number  # a signal that does not end a process
 
 
-def question(path: str, *parts: bytes) -> bytes:
+def question(path: str, *parts: bytes, patience: float = PATIENCE) -> bytes:
     """Ask the server about itself and return its answer."""
-    connection = connect(path)
+    connection = connect(path, patience)
     try:
         if connection.recv(5)[:1] != HELLO:
             return b""

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
 from snapstore.daemon import client
@@ -29,6 +30,7 @@ _MOST = 32  # children at once; further clients wait for as long as they have pa
 _REMEMBERED = 64  # children of which the server still knows how they ended
 _BACKLOG = 64
 _LEAVING = 5.0  # seconds until a server that was told to leave is gone
+_ANSWERING = 2.0  # seconds for an answer about itself: nobody is in a hurry who asks for that
 _BREATH = 0.05  # seconds until the next try, when descriptors or processes are used up
 
 
@@ -60,24 +62,36 @@ class Place:
         except OSError as error:
             os.close(self.lock)
             raise Taken("another warm process runs") from error
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._bind()
+        except OSError as error:
+            self.close()
+            raise Taken(f"{self.path}: {error.strerror or error}") from error
 
-    def listen(self) -> socket.socket:
-        """Listen at the address. What a dead server left there goes."""
+    def _bind(self) -> None:
+        """Take the address, at which nobody is answered yet. What a dead server left there goes."""
         try:
             os.unlink(self.path)
         except FileNotFoundError:
             pass
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.bind(self.path)
+        self.socket.setblocking(False)
+        self._bound = os.lstat(self.path)
+
+    def leave(self) -> None:
+        """Give the place up for all. The address goes before the lock, so that the next server finds both free; it
+        stays where it is another server's, because the runtime folder was removed and made again."""
         try:
-            listening.bind(self.path)
-            listening.listen(_BACKLOG)
-            listening.setblocking(False)
-        except BaseException:
-            listening.close()
-            raise
-        return listening
+            if os.path.samestat(os.lstat(self.path), self._bound):
+                os.unlink(self.path)
+        except OSError:
+            pass
+        self.close()
 
     def close(self) -> None:
+        """Give the place up, in this process."""
+        self.socket.close()
         os.close(self.lock)
 
 
@@ -92,8 +106,9 @@ class Server:
         self._leaving = False
         self._files = {**dict(_program_files()), **dict(_library_files())}
         self._facts = Facts(os.getpid(), client.identity(), client.installation(), time.time())
-        self._listening: socket.socket | None = place.listen()
+        self._listening: socket.socket | None = place.socket
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe()
+        place.socket.listen(_BACKLOG)
 
     def work(self) -> None:
         """Serve until it is time to leave."""
@@ -118,15 +133,10 @@ class Server:
         self._leaving = True
 
     def _close(self) -> None:
-        """Stop listening. The lock goes first with the address, so that the next server finds both free."""
+        """Stop listening."""
         if self._listening is not None:
-            self._listening.close()
             self._listening = None
-            try:
-                os.unlink(self._place.path)
-            except OSError:
-                pass
-            self._place.close()
+            self._place.leave()
 
     def _poll(self, seconds: float) -> bool:
         """Wait for something to do, and do it. Returns whether it was a request."""
@@ -245,8 +255,21 @@ def _drain(descriptor: int) -> None:
         pass
 
 
-def leave_behind(run: Run, load: Callable[[], None]) -> None:
-    """Fork a warm process for the commands to come. This process goes on and ends at once."""
+def is_undisturbed() -> bool:
+    """Tell whether this interpreter took its modules from the installation alone, and runs as most do. `-m` searches
+    the current folder and PYTHONPATH any other: a `shlex.py` found there would serve every project of this user."""
+    flags = sys.flags
+    if sys.warnoptions or flags.dev_mode or flags.optimize:
+        return False
+    if not flags.ignore_environment and any(os.environ.get(name) for name in ("PYTHONPATH", "PYTHONHOME")):
+        return False
+    is_script = getattr(sys.modules["__main__"], "__spec__", None) is None and sys.argv[0] != "-c"
+    return is_script or flags.safe_path
+
+
+def leave_behind(run: Run, load: Callable[[], None], start: Callable[[], list[str]]) -> None:
+    """Fork a warm process for the commands to come. This process goes on and ends at once. `start` returns the words
+    that start one in an interpreter of its own, for when this interpreter is no good for others."""
     if threading.active_count() > 1:  # a fork copies only one of them
         return
     try:
@@ -263,7 +286,11 @@ def leave_behind(run: Run, load: Callable[[], None]) -> None:
         place.close()
         return
     try:
-        _detach(place.lock)
+        _detach(place.lock, place.socket.fileno())
+        if not is_undisturbed():
+            place.close()
+            words = start()
+            os.execv(words[0], words)
         load()
         Server(place, run).work()
     finally:
@@ -272,21 +299,24 @@ def leave_behind(run: Run, load: Callable[[], None]) -> None:
 
 @dataclass(frozen=True)
 class Running:
-    """A server, as it describes itself."""
+    """A server, as it describes itself. One that does not answer, because it is stopped or hangs, has no times."""
 
     pid: int
     socket: str
-    started_at: float
-    served: int
+    started_at: float | None
+    served: int | None
     memory_bytes: int | None
 
 
 def running() -> Running | None:
     """Describe the server of this user and installation."""
     path = client.socket_path()
-    answer = _asked(path, client.STATUS)
-    if path is None or answer is None:
+    if path is None:
         return None
+    answer = _asked(path, client.STATUS)
+    if answer is None:
+        silent = _silent(path)
+        return None if silent is None else Running(silent, path, None, None, _memory(silent))
     pid, started_at, served = answer.split()
     return Running(int(pid), path, float(started_at), int(served), _memory(int(pid)))
 
@@ -300,22 +330,35 @@ def running_pid() -> int | None:
 
 
 def stop() -> bool:
-    """Tell the server to leave, and wait until its address is free. Returns whether there was one."""
+    """Tell the server to leave, and wait until its address is free. One that does not answer is killed: it holds
+    nothing that could be lost, and what its children do goes on. Returns whether there was a server."""
     path = client.socket_path()
-    answer = _asked(path, client.STOP)
-    if path is None or answer is None:
+    if path is None:
         return False
+    if _asked(path, client.STOP) is None:
+        silent = _silent(path)
+        if silent is None:
+            return False
+        os.kill(silent, signal.SIGKILL)
+        return True
     deadline = time.monotonic() + _LEAVING
     while os.path.exists(path) and time.monotonic() < deadline:
         time.sleep(_BREATH / 10)
     return True
 
 
-def _asked(path: str | None, question: bytes) -> bytes | None:
-    if path is None:
-        return None
+def _asked(path: str, question: bytes) -> bytes | None:
     try:
-        return client.question(path, question) or None
+        return client.question(path, question, patience=_ANSWERING) or None
+    except OSError:
+        return None
+
+
+def _silent(path: str) -> int | None:
+    """Return the process that listens at an address, though it does not answer."""
+    try:
+        with closing(client.connect(path)) as connection:
+            return client.peer(connection)[0] or None
     except OSError:
         return None
 
@@ -329,14 +372,16 @@ def _memory(pid: int) -> int | None:
         return None
 
 
-def _detach(keep: int) -> None:
+def _detach(*keep: int) -> None:
     """Let go of all that belongs to the caller: its streams first, for whoever reads them to the end."""
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(null, number)
     gc.collect()  # an object that closed its descriptor later would close another one of that number
-    os.closerange(3, keep)
-    os.closerange(keep + 1, 65536)
+    first = 3
+    for kept in (*sorted(keep), 65536):
+        os.closerange(first, kept)
+        first = kept + 1
     os.setsid()
     os.chdir("/")
     os.umask(0o077)

@@ -56,6 +56,9 @@ def status(context: Context) -> int:
         context.document(DaemonRecord.of(found, __version__))
     elif found is None:
         context.out.line("No warm process runs. A hook or `snapstore turn` leaves one behind.")
+    elif found.started_at is None or found.served is None:
+        context.out.line(f"The warm process {found.pid} does not answer. Commands work without it.")
+        context.out.line("`snapstore daemon stop` ends it.", DIM)
     else:
         age = duration_text(time.time() - found.started_at)
         memory = f", {found.memory_bytes / 1e6:.0f} MB" if found.memory_bytes else ""

@@ -36,7 +36,8 @@ class ServerRecord(Record):
 
 
 class DaemonRecord(Record):
-    """The warm process of this user and installation. The optional fields are there when it runs."""
+    """The warm process of this user and installation. The optional fields are there when it runs;
+    `started_at` and `served` only when it answers."""
 
     running: bool
     version: str
