@@ -23,8 +23,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from machines import Machine
 
-# Started in the background, we would ignore interrupts, and so would every program that a test interrupts.
+# Started in the background, we would ignore some signals, and so would every program that a test sends them to.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for ignored in (signal.SIGQUIT, signal.SIGHUP):
+    signal.signal(ignored, signal.SIG_DFL)
 
 
 def pytest_configure(config: pytest.Config) -> None:

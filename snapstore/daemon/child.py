@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any, NoReturn
 
 from snapstore.daemon import client
 from snapstore.worktree import platform
@@ -26,9 +26,6 @@ try:
     import resource
 except ImportError:  # not on every platform
     resource = None  # type: ignore[assignment]
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 Run = Callable[[list[str]], int]
 
@@ -165,7 +162,7 @@ class _Terminal(FileIO):
         self._connection = connection
         self._reading = False
 
-    def readinto(self, buffer: Buffer, /) -> int | None:
+    def readinto(self, buffer: Any, /) -> int | None:
         self._reading = True
         try:
             self._ask()
@@ -223,6 +220,7 @@ def _notice_the_callers_end(connection: socket.socket) -> None:
         except OSError:
             gone = True
         if gone and asked:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have it ignored
             os.kill(os.getpid(), signal.SIGHUP)
         elif gone:
             _let_go_of_output()

@@ -267,7 +267,7 @@ class Journal:
     def _read(self) -> bytes | None:
         """What an unfinished journal says."""
         fields = self._head().split()
-        return self._body(fields) if len(fields) == 3 and fields[0] == _OPEN else None
+        return self._body(fields) if fields[:1] == [_OPEN] else None
 
     def _body(self, fields: list[bytes]) -> bytes | None:
         """The plan, if it is whole. `fields` are those of the header."""
