@@ -349,9 +349,10 @@ def _die_like(pid: int, path: str) -> int:
     return 128 + number  # a signal that does not end a process
 
 
-def question(path: str, *parts: bytes, patience: float = PATIENCE) -> bytes:
-    """Ask the server about itself and return its answer."""
-    connection = connect(path, patience)
+def question(path: str, *parts: bytes, at_least: float = 0.0) -> bytes:
+    """Ask the server about itself and return its answer, for which it has `at_least` so many seconds."""
+    connection = connect(path)
+    connection.settimeout(max(patience(), at_least))
     try:
         if connection.recv(5)[:1] != HELLO:
             return b""

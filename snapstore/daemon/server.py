@@ -349,7 +349,7 @@ def stop() -> bool:
 
 def _asked(path: str, question: bytes) -> bytes | None:
     try:
-        return client.question(path, question, patience=_ANSWERING) or None
+        return client.question(path, question, at_least=_ANSWERING) or None
     except OSError:
         return None
 
