@@ -742,6 +742,14 @@ def test_it_leaves_when_nobody_needs_it(project: Path) -> None:
         assert run(warm, project, "log")[0] == 0
 
 
+def test_it_leaves_when_its_address_is_gone(project: Path) -> None:
+    with serving() as warm:
+        warm.socket.unlink()
+        # A signal wakes it up; else it would look in half a minute.
+        until(lambda: warm.process.send_signal(signal.SIGCHLD) or warm.process.poll() is not None)
+        assert warm.process.returncode == 0
+
+
 def test_a_second_one_does_not_start(warm: Warm) -> None:
     done = run(warm, Path("/"), "daemon", "run")
     assert done[0] == 11

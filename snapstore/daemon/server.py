@@ -31,6 +31,7 @@ _REMEMBERED = 64  # children of which the server still knows how they ended
 _BACKLOG = 64
 _LEAVING = 5.0  # seconds until a server that was told to leave is gone
 _ANSWERING = 2.0  # seconds for an answer about itself: nobody is in a hurry who asks for that
+_LOOK = 30.0  # seconds after which a server without work looks whether its address is still there
 _BREATH = 0.05  # seconds until the next try, when descriptors or processes are used up
 
 
@@ -79,14 +80,18 @@ class Place:
         self.socket.setblocking(False)
         self._bound = os.lstat(self.path)
 
+    def is_kept(self) -> bool:
+        """Tell whether the address still leads here. Somebody may clean up /tmp."""
+        try:
+            return os.path.samestat(os.lstat(self.path), self._bound)
+        except OSError:
+            return False
+
     def leave(self) -> None:
         """Give the place up for all. The address goes before the lock, so that the next server finds both free; it
         stays where it is another server's, because the runtime folder was removed and made again."""
-        try:
-            if os.path.samestat(os.lstat(self.path), self._bound):
-                os.unlink(self.path)
-        except OSError:
-            pass
+        if self.is_kept():
+            os.unlink(self.path)
         self.close()
 
     def close(self) -> None:
@@ -123,8 +128,10 @@ class Server:
             waiting = last + self._idle - time.time()
             if waiting <= 0 and not self._children:
                 break
-            if self._poll(max(waiting, 1.0)):
+            if self._poll(min(max(waiting, 1.0), _LOOK)):
                 last = time.time()
+            elif not self._place.is_kept():
+                break  # nobody can ask any more, and nobody else could take the place
         self._close()
         while self._children:
             self._poll(60.0)
