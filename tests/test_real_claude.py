@@ -55,7 +55,8 @@ class RealClaude:
         self.home = home
         self.api = api
         self.id = ""
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "SNAPSTORE_HOME", "GIT_CONFIG_NOSYSTEM")}
+        names = ["PATH", "HOME", "SNAPSTORE_HOME", "GIT_CONFIG_NOSYSTEM", "SNAPSTORE_DAEMON", "XDG_RUNTIME_DIR"]
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         self.env = {
             **kept,
             "LANG": "C.UTF-8",

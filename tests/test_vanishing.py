@@ -10,6 +10,7 @@ import io
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -22,6 +23,7 @@ from helpers import in_commit
 from snapstore import Session, SnapstoreError, Store
 from snapstore.cli import main
 from snapstore.errors import Conflict, Failed
+from snapstore.git.housekeeping import sweep
 from snapstore.timeline.history import History
 from snapstore.timeline.patches import patched
 
@@ -292,3 +294,17 @@ def test_a_patch_tells_of_files_as_they_are_when_it_is_made(root: Path, session:
     ]
     assert b"+second\n" in lines and b"deleted file mode 100644\n" in lines
     assert b"".join(history.patch(changes)) == b"".join(lines)
+
+
+def test_a_folder_of_loose_objects_that_git_removes_does_not_stop_gc(store: Store) -> None:
+    """`git prune` by hand removes the folders that it empties."""
+    folder = Path(store.shadow.objects.folder, "2c")
+    number = 1
+    while True:
+        folder.mkdir(exist_ok=True)
+        with _Before(number, lambda: shutil.rmtree(folder, ignore_errors=True)) as struck:
+            sweep(store.shadow.objects, time.time())
+        if struck.seen < number:
+            break
+        number += 1
+    assert number > 3

@@ -208,10 +208,18 @@ def sweep(objects: Objects, now: float) -> int:
     with os.scandir(objects.folder) as found:
         folders = [entry.path for entry in found if len(entry.name) == 2 and entry.is_dir(follow_symlinks=False)]
     for folder in folders:
-        for name in os.listdir(folder):
+        for name in _names_in(folder):
             if name.startswith("tmp_"):
                 count += _remove_old(f"{folder}/{name}", now)
     return count
+
+
+def _names_in(folder: str) -> list[str]:
+    """List a folder of loose objects. A `git prune` by hand removes it when it is empty."""
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
 
 
 def _remove(path: str) -> None:
