@@ -136,7 +136,7 @@ class Bench:
         )
         print_row(self.rows[-1])
 
-    def note(self, work: str, size: int, ours: float, git: float, ratio: float, reach: str, ok: bool) -> None:
+    def note(self, work: str, size: int, ours: float, git: float, ratio: float, reach: str, ok: bool | None) -> None:
         self.rows.append(Row(work, size, round(ours, 2), round(git, 2), round(ratio, 2), reach, ok))
         print_row(self.rows[-1])
 
@@ -327,6 +327,7 @@ def main() -> None:
         work = Path(name)
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
         os.environ.update(HOME=name, SNAPSTORE_HOME=f"{name}/stores", GIT_CONFIG_NOSYSTEM="1")
+        os.environ["SNAPSTORE_DAEMON"] = "0"  # `hook` measures with and without the warm process
         (work / ".gitconfig").write_text("[user]\n\tname = Bench\n\temail = bench@example.com\n")
         bench = Bench(work)
         print(f"{'work':34} {'files':>6} {'ours ms':>10} {'git ms':>10} {'ratio':>8}  {'reach':>6}")
