@@ -19,6 +19,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from snapstore import __version__
+from snapstore.daemon.server import running_pid
 from snapstore.errors import Busy, Conflict, Failed, NoStore, SnapstoreError, Unsafe, Usage
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
@@ -107,7 +108,8 @@ class Tools:
         """Where the project stands: session, branch, current turn, undone turns, open turns, files changed since.
         Changes nothing."""
         with self._session() as session:
-            return _text(session, StatusRecord.of(read_status(session, session.store.recovered)))
+            found = StatusRecord.of(read_status(session, session.store.recovered))
+            return _text(session, found.with_warm_process(running_pid()))
 
     def turns(
         self,

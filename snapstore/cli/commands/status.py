@@ -48,7 +48,7 @@ def status(context: Context) -> int:
         if context.json:
             from snapstore.surface.records.status import StatusRecord
 
-            context.document(StatusRecord.of(found, warm_process=running_pid()))
+            context.document(StatusRecord.of(found).with_warm_process(running_pid()))
         else:
             _print(context, found, store.clock())
     return 0

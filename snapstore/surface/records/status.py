@@ -138,8 +138,12 @@ class StatusRecord(Record):
     hook_errors: list[Text]
     warm_process: int | None = Field(default=None, description="the process id of the warm process, if one runs")
 
+    def with_warm_process(self, pid: int | None) -> Self:
+        """Add what a process that runs one command knows. The page does not ask: it would keep the warm process up."""
+        return self.model_copy(update={"warm_process": pid})
+
     @classmethod
-    def of(cls, status: Status, interrupted: frozenset[str] = frozenset(), *, warm_process: int | None = None) -> Self:
+    def of(cls, status: Status, interrupted: frozenset[str] = frozenset()) -> Self:
         """Describe where a store stands. `interrupted` are the sessions whose open turn nobody works on any more."""
         edited = [change.path for change in status.edits]
         talk = status.conversation
@@ -168,7 +172,6 @@ class StatusRecord(Record):
             pending_fork=status.pending_fork,
             conversation=ConversationRecord.of(talk) if talk is not None else None,
             hook_errors=status.hook_errors,
-            warm_process=warm_process,
         )
 
 
