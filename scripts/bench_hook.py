@@ -38,7 +38,8 @@ Median = Callable[..., float]
 
 def hooks(bench: Bench, median: Median, tree: Path, size: int) -> None:
     """Hooks and commands as processes, in bare interpreter starts: with a warm process, and alone."""
-    bare = median(lambda: subprocess.run([sys.executable, "-I", "-c", "pass"], check=True), runs=25)
+    nothing = [sys.executable, "-I", "-c", "pass"]
+    bare = median(lambda: subprocess.run(nothing, input=b"", check=True, stdout=subprocess.PIPE), runs=41)
     for warm in (True, False):
         bench.forget()
         with _place(warm) as environment:
@@ -89,7 +90,7 @@ class _Caller:
         self.hook(event, tool_name=tool, tool_input={"file_path": str(path), "old_string": "a", "new_string": "b"})
 
     def note(self, what: str, reach: float, work: Callable[[], object], *before: Callable[[], object]) -> None:
-        ms = self.median(work, *before, runs=15)
+        ms = self.median(work, *before, runs=31)
         ratio = ms / self.bare
         self.bench.note(f"{what}, bare starts", self.size, ms, self.bare, ratio, f"<= {reach}", ratio <= reach)
 

@@ -42,6 +42,7 @@ class Facts:
     pid: int
     identity: bytes
     installation: bytes
+    files: dict[str, tuple[int, int, int]]  # the program's, as they were when it was loaded
     started_at: float
     served: int = 0
     ended: dict[int, int] = field(default_factory=dict)  # process id -> signal, of children that were killed
@@ -58,8 +59,12 @@ def serve(connection: socket.socket, facts: Facts, run: Run) -> NoReturn:
         connection.settimeout(_PATIENCE)
         pid, _ = client.peer(connection)
         connection.sendall(client.HELLO + os.getpid().to_bytes(4, "little"))
+        replaced = _is_replaced(facts.files)  # while the client prepares its request
         parts, descriptors = _receive(connection)
         if parts[0] == client.RUN:
+            if replaced:
+                os.kill(facts.pid, signal.SIGTERM)
+                raise Refused("the program is not the one that was loaded")
             _check(pid, parts, facts)
             arguments = _take_over(parts, descriptors, pid, connection)
             connection.sendall(client.READY)
@@ -74,6 +79,20 @@ def serve(connection: socket.socket, facts: Facts, run: Run) -> NoReturn:
         pass  # nobody listens any more, or nobody should
     finally:
         os._exit(status)
+
+
+def stamp(path: str) -> tuple[int, int, int]:
+    """Return what changes when a file is replaced."""
+    st = os.stat(path)
+    return st.st_ino, st.st_mtime_ns, st.st_size
+
+
+def _is_replaced(files: dict[str, tuple[int, int, int]]) -> bool:
+    """Tell whether the program was upgraded or removed: this process would run a mixture of old and new."""
+    try:
+        return any(stamp(path) != known for path, known in files.items())
+    except OSError:
+        return True
 
 
 def _receive(connection: socket.socket) -> tuple[list[bytes], list[int]]:

@@ -22,7 +22,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from snapstore.daemon import client
-from snapstore.daemon.child import Facts, Run, serve
+from snapstore.daemon.child import Facts, Run, serve, stamp
 from snapstore.worktree import platform
 
 IDLE = 15 * 60.0  # seconds without a request
@@ -109,8 +109,8 @@ class Server:
         self._idle = idle
         self._children: set[int] = set()
         self._leaving = False
-        self._files = {**dict(_program_files()), **dict(_library_files())}
-        self._facts = Facts(os.getpid(), client.identity(), client.installation(), time.time())
+        files = {**dict(_program_files()), **dict(_library_files())}
+        self._facts = Facts(os.getpid(), client.identity(), client.installation(), files, time.time())
         self._listening: socket.socket | None = place.socket
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe()
         place.socket.listen(_BACKLOG)
@@ -156,9 +156,6 @@ class Server:
             _drain(self._woken)
         self._reap()
         if self._leaving or self._listening is None or self._listening.fileno() not in ready:
-            return False
-        if self._is_replaced():
-            self._leaving = True
             return False
         self._accept(self._listening)
         return True
@@ -214,13 +211,6 @@ class Server:
                 while len(self._facts.ended) > _REMEMBERED:
                     del self._facts.ended[next(iter(self._facts.ended))]
 
-    def _is_replaced(self) -> bool:
-        """Tell whether the program was upgraded or removed: a child would run a mixture of old and new."""
-        try:
-            return any(_stamp(path) != stamp for path, stamp in self._files.items())
-        except OSError:
-            return True
-
 
 def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
     """The files by which an upgrade is noticed: the first module of each package and, where the program does not lie
@@ -231,7 +221,7 @@ def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
         for name in names:
             if name.endswith(".py") and (not installed or name == "__init__.py"):
                 path = os.path.join(folder, name)
-                yield path, _stamp(path)
+                yield path, stamp(path)
 
 
 def _library_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
@@ -239,12 +229,7 @@ def _library_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if "." not in name and path and f"{os.sep}site-packages{os.sep}" in path:
-            yield path, _stamp(path)
-
-
-def _stamp(path: str) -> tuple[int, int, int]:
-    st = os.stat(path)
-    return st.st_ino, st.st_mtime_ns, st.st_size
+            yield path, stamp(path)
 
 
 def _pipe() -> tuple[int, int]:
