@@ -937,7 +937,9 @@ def test_refused_while_the_git_of_a_killed_forget_is_still_at_work(root: Path, s
     write(slow, f'#!/bin/sh\necho $$ > {ready}\nread word < {go}\nexec {git_program} "$@"\n', executable=True)
     path = f"{slow.parent}:{os.environ['PATH']}"
     killed = subprocess.Popen(
-        [sys.executable, "-m", "snapstore", "forget", "other", "--yes"], cwd=root, env={**os.environ, "PATH": path}
+        [sys.executable, "-m", "snapstore", "forget", "other", "--yes"],
+        cwd=root,
+        env={**os.environ, "PATH": path, "SNAPSTORE_DAEMON": "0"},  # a warm process would finish the work
     )
     orphan = int(ready.read_text())
     killed.kill()

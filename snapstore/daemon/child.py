@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import select
 import signal
 import socket
 import sys
@@ -185,6 +186,7 @@ class _Terminal(FileIO):
         self._reading = True
         try:
             self._ask()
+            self._wait()
             return super().readinto(buffer)
         finally:
             self._reading = False
@@ -193,6 +195,18 @@ class _Terminal(FileIO):
         """Ask once more after a stop: the job may have been continued in the background."""
         if self._reading:
             self._ask()
+
+    def _wait(self) -> None:
+        """Wait for input, and hang up if the caller is killed meanwhile. A signal that says so could come right before
+        a plain read, which would then wait for ever."""
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(self._connection, select.POLLIN)
+        while 0 not in (ready := dict(poll.poll())):
+            if self._connection.fileno() in ready:
+                if _is_gone(self._connection):
+                    _hang_up()
+                poll.unregister(self._connection)
 
     def _ask(self) -> None:
         self._connection.sendall(client.TERMINAL)
@@ -232,22 +246,28 @@ def _notice_the_callers_end(connection: socket.socket) -> None:
     asked = os.isatty(0)
 
     def look(*_: object) -> None:
-        try:
-            gone = connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return
-        except OSError:
-            gone = True
-        if gone and asked:
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have it ignored
-            os.kill(os.getpid(), signal.SIGHUP)
-        elif gone:
-            _let_go_of_output()
+        if _is_gone(connection):
+            _hang_up() if asked else _let_go_of_output()
 
     signal.signal(signal.SIGIO, look)
     fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)
     look()
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Tell whether the other side has closed the connection."""
+    try:
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _hang_up() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have it ignored
+    os.kill(os.getpid(), signal.SIGHUP)
 
 
 def _let_go_of_output() -> None:
