@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
-_SAID = "snapstore_said_in"
+from snapstore.daemon.client import SAID_IN
+
 _NOT_FOR_HOOKS = {"-h", "--help", "--debug"}
 
 
@@ -34,9 +35,9 @@ def _speak_utf8() -> None:
     wrote as other names: it would end a turn without the files that were named, and finish a move elsewhere. So we
     start again in Python's own UTF-8; only what is said on a terminal stays in its encoding."""
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
-        said = f"{_SAID}={sys.stdout.encoding}"
+        said = f"{SAID_IN}={sys.stdout.encoding}"
         os.execv(sys.executable, [sys.executable, "-X", "utf8", "-X", said, *sys.orig_argv[1:]])
-    said_in = sys._xoptions.get(_SAID)
+    said_in = sys._xoptions.get(SAID_IN)
     if isinstance(said_in, str):
         for stream in (sys.stdin, sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):

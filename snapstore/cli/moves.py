@@ -6,13 +6,14 @@ Plan, show or ask, move, tell. A command adds its operand, and how it makes its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from snapstore.agents.closing import close_interrupted
 from snapstore.cli import moved
 from snapstore.cli.confirm import agreed
 from snapstore.cli.context import Context
 from snapstore.cli.output import UNWRITTEN, Output, files_text
+from snapstore.cli.param_types import Step
 from snapstore.cli.paths import below, shell_word
 from snapstore.errors import Failed, SnapstoreError, Usage
 from snapstore.timeline.move import Moved
@@ -102,6 +103,25 @@ def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
         why = error.strerror if isinstance(error, OSError) else str(error).removeprefix(UNWRITTEN)
         hint = "Do not repeat it: `snapstore ops` shows that it happened, `snapstore status` where you are."
         raise Failed(f"{move.verb} was done, but telling about it failed: {why}", hint) from error
+
+
+def move_in_time(
+    context: Context, verb: Literal["earlier", "later"], step: Step | None, options: dict[str, Any]
+) -> int:
+    """Carry out `earlier` or `later`, by one step unless said."""
+    far = step.far if step else {"count": 1}
+
+    def plan(session: Session, how: dict[str, Any]) -> Plan:
+        make = session.plan_earlier if verb == "earlier" else session.plan_later
+        return make(**far, **how)
+
+    move = Move(
+        [verb, *([step.text] if step else [])],
+        plan,
+        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
+        nothing=f"There is nothing {verb}.",
+    )
+    return carry_out(context, move, options)
 
 
 def _close_open_turn(context: Context, session: Session, move: Move) -> None:

@@ -38,7 +38,7 @@ HEADER = 8  # bytes: the length of the request that follows
 _ALONE = frozenset(("run", "tui", "ui", "mcp", "git", "push", "pull", "clone", "daemon"))
 _ALONE_WITH = frozenset(("--exec", "--from"))
 _STARTERS = frozenset(("hook", "turn"))  # they leave a warm process behind
-_SAID_IN = "snapstore_said_in"
+SAID_IN = "snapstore_said_in"  # an option of the interpreter: the encoding of the caller's terminal
 _VALUED = frozenset(("-C", "--session"))  # the options before the command that take a value
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -76,7 +76,7 @@ def can_be_served(arguments: Sequence[str]) -> bool:
     """Tell whether the warm process can run this command as well as the caller."""
     word = command_word(arguments)
     # A process in another encoding starts itself again in UTF-8 with an option that names it (cli/__init__.py).
-    if not word or word in _ALONE or sys.getfilesystemencoding() != "utf-8" or _SAID_IN in sys._xoptions:
+    if not word or word in _ALONE or sys.getfilesystemencoding() != "utf-8" or SAID_IN in sys._xoptions:
         return False
     return not any(
         argument.partition("=")[0] in _ALONE_WITH or "/dev/fd/" in argument or "/proc/self/" in argument

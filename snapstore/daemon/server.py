@@ -8,7 +8,6 @@ replaced, or when it is told to.
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 import select
@@ -18,86 +17,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
 
 from snapstore.daemon import client
 from snapstore.daemon.child import Facts, Run, serve, stamp
-from snapstore.worktree import platform
+from snapstore.daemon.place import Place, Taken
 
 IDLE = 15 * 60.0  # seconds without a request
 _MOST = 32  # children at once; further clients wait for as long as they have patience, then work alone
 _REMEMBERED = 64  # children of which the server still knows how they ended
 _BACKLOG = 64
-_LEAVING = 5.0  # seconds until a server that was told to leave is gone
-_ANSWERING = 2.0  # seconds for an answer about itself: nobody is in a hurry who asks for that
 _LOOK = 30.0  # seconds after which a server without work looks whether its address is still there
 _BREATH = 0.05  # seconds until the next try, when descriptors or processes are used up
-
-
-class Taken(Exception):
-    """Another server has the place, or it cannot be had."""
-
-
-class Place:
-    """The socket's address, under a lock that says that its server lives."""
-
-    def __init__(self) -> None:
-        folder = client.runtime_folder()
-        try:
-            os.mkdir(folder, 0o700)
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise Taken(str(error)) from error
-        if not client.is_private(folder):
-            raise Taken(f"{folder} is not a private folder of this user")
-        self.path = f"{folder}/{client.socket_name()}"
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self.lock = os.open(self.path.removesuffix(".sock") + ".lock", flags, 0o600)
-        except OSError as error:
-            raise Taken(str(error)) from error
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self.lock)
-            raise Taken("another warm process runs") from error
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._bind()
-        except OSError as error:
-            self.close()
-            raise Taken(f"{self.path}: {error.strerror or error}") from error
-
-    def _bind(self) -> None:
-        """Take the address, at which nobody is answered yet. What a dead server left there goes."""
-        try:
-            os.unlink(self.path)
-        except FileNotFoundError:
-            pass
-        self.socket.bind(self.path)
-        self.socket.setblocking(False)
-        self._bound = os.lstat(self.path)
-
-    def is_kept(self) -> bool:
-        """Tell whether the address still leads here. Somebody may clean up /tmp."""
-        try:
-            return os.path.samestat(os.lstat(self.path), self._bound)
-        except OSError:
-            return False
-
-    def leave(self) -> None:
-        """Give the place up for all. The address goes before the lock, so that the next server finds both free; it
-        stays where it is another server's, because the runtime folder was removed and made again."""
-        if self.is_kept():
-            os.unlink(self.path)
-        self.close()
-
-    def close(self) -> None:
-        """Give the place up, in this process."""
-        self.socket.close()
-        os.close(self.lock)
 
 
 class Server:
@@ -287,81 +217,6 @@ def leave_behind(run: Run, load: Callable[[], None], start: Callable[[], list[st
         Server(place, run).work()
     finally:
         os._exit(0)
-
-
-@dataclass(frozen=True)
-class Running:
-    """A server, as it describes itself. One that does not answer, because it is stopped or hangs, has no times."""
-
-    pid: int
-    socket: str
-    started_at: float | None
-    served: int | None
-    memory_bytes: int | None
-
-
-def running() -> Running | None:
-    """Describe the server of this user and installation."""
-    path = client.socket_path()
-    if path is None:
-        return None
-    answer = _asked(path, client.STATUS)
-    if answer is None:
-        silent = _silent(path)
-        return None if silent is None else Running(silent, path, None, None, _memory(silent))
-    pid, started_at, served = answer.split()
-    return Running(int(pid), path, float(started_at), int(served), _memory(int(pid)))
-
-
-def running_pid() -> int | None:
-    """Return the server's process id: of the one that runs this very command, or of one that would."""
-    if platform.is_served():
-        return os.getppid()
-    found = None if client.is_off() else running()
-    return None if found is None else found.pid
-
-
-def stop() -> bool:
-    """Tell the server to leave, and wait until its address is free. One that does not answer is killed: it holds
-    nothing that could be lost, and what its children do goes on. Returns whether there was a server."""
-    path = client.socket_path()
-    if path is None:
-        return False
-    if _asked(path, client.STOP) is None:
-        silent = _silent(path)
-        if silent is None:
-            return False
-        os.kill(silent, signal.SIGKILL)
-        return True
-    deadline = time.monotonic() + _LEAVING
-    while os.path.exists(path) and time.monotonic() < deadline:
-        time.sleep(_BREATH / 10)
-    return True
-
-
-def _asked(path: str, question: bytes) -> bytes | None:
-    try:
-        return client.question(path, question, at_least=_ANSWERING) or None
-    except OSError:
-        return None
-
-
-def _silent(path: str) -> int | None:
-    """Return the process that listens at an address, though it does not answer."""
-    try:
-        with closing(client.connect(path)) as connection:
-            return client.peer(connection)[0] or None
-    except OSError:
-        return None
-
-
-def _memory(pid: int) -> int | None:
-    """Return the bytes of memory that a process has to itself or shares, where the system tells."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _detach(*keep: int) -> None:

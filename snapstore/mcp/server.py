@@ -19,7 +19,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from snapstore import __version__
-from snapstore.daemon.server import running_pid
+from snapstore.daemon.control import running_pid
 from snapstore.errors import Busy, Conflict, Failed, NoStore, SnapstoreError, Unsafe, Usage
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord

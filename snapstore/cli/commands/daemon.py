@@ -12,7 +12,9 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import DIM, duration_text, path_text
 from snapstore.cli.warm import load
-from snapstore.daemon import server
+from snapstore.daemon import control
+from snapstore.daemon.place import Place, Taken
+from snapstore.daemon.server import IDLE, Server
 from snapstore.errors import Busy
 
 
@@ -34,11 +36,11 @@ def run(context: Context, *, idle: float | None) -> int:
     A hook or `turn` starts one by itself.
     """
     try:
-        place = server.Place()
-    except server.Taken as error:
+        place = Place()
+    except Taken as error:
         raise Busy(f"the warm process was not started: {error}", "See `snapstore daemon status`.") from error
     load()
-    warm = server.Server(place, main, idle=server.IDLE if idle is None else idle)
+    warm = Server(place, main, idle=IDLE if idle is None else idle)
     context.out.line(f"Listening at {path_text(place.path)}. Stop with Ctrl-C or `snapstore daemon stop`.")
     context.out.flush()
     warm.work()
@@ -49,7 +51,7 @@ def run(context: Context, *, idle: float | None) -> int:
 @common_options
 def status(context: Context) -> int:
     """Show whether the warm process runs, since when, and how much it has done."""
-    found = server.running()
+    found = control.running()
     if context.json:
         from snapstore.surface.records.setup import DaemonRecord
 
@@ -75,7 +77,7 @@ def stop(context: Context) -> int:
 
     Commands that are running go on.
     """
-    found = server.stop()
+    found = control.stop()
     if context.json:
         from snapstore.surface.records.setup import DaemonStopRecord
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.moves import Move, carry_out, travelling
+from snapstore.cli.moves import move_in_time
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import STEP, Step
 
@@ -21,11 +21,4 @@ def later(context: Context, *, step: Step | None, **options: Any) -> int:
 
     By one step, N steps, or a time (90s, 10m, 2h, 1d) counted from the turn you are at.
     """
-    far = step.far if step else {"count": 1}
-    move = Move(
-        ["later", *([step.text] if step else [])],
-        lambda session, how: session.plan_later(**far, **how),
-        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
-        nothing="There is nothing later.",
-    )
-    return carry_out(context, move, options)
+    return move_in_time(context, "later", step, options)

@@ -24,7 +24,7 @@ from snapstore.cli.output import (
     shorten,
     size_text,
 )
-from snapstore.daemon.server import running_pid
+from snapstore.daemon.control import running_pid
 from snapstore.errors import NoStore
 from snapstore.timeline import logbook
 from snapstore.timeline.documents import timestamp

@@ -9,7 +9,7 @@ from snapstore.surface.records.base import Record, Text
 if TYPE_CHECKING:
     from typing import Self
 
-    from snapstore.daemon.server import Running
+    from snapstore.daemon.control import Running
 
 
 class VersionRecord(Record):

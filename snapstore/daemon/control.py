@@ -1,0 +1,91 @@
+"""See and stop the warm process from outside: `snapstore daemon status|stop`, and a row of `snapstore status`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import closing
+from dataclasses import dataclass
+
+from snapstore.daemon import client
+from snapstore.worktree import platform
+
+_LEAVING = 5.0  # seconds until a server that was told to leave is gone
+_PAUSE = 0.005  # seconds between two looks whether it is
+_ANSWERING = 2.0  # seconds for an answer about itself: nobody is in a hurry who asks for that
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server, as it describes itself. One that does not answer, because it is stopped or hangs, has no times."""
+
+    pid: int
+    socket: str
+    started_at: float | None
+    served: int | None
+    memory_bytes: int | None
+
+
+def running() -> Running | None:
+    """Describe the server of this user and installation."""
+    path = client.socket_path()
+    if path is None:
+        return None
+    answer = _asked(path, client.STATUS)
+    if answer is None:
+        silent = _silent(path)
+        return None if silent is None else Running(silent, path, None, None, _memory(silent))
+    pid, started_at, served = answer.split()
+    return Running(int(pid), path, float(started_at), int(served), _memory(int(pid)))
+
+
+def running_pid() -> int | None:
+    """Return the server's process id: of the one that runs this very command, or of one that would."""
+    if platform.is_served():
+        return os.getppid()
+    found = None if client.is_off() else running()
+    return None if found is None else found.pid
+
+
+def stop() -> bool:
+    """Tell the server to leave, and wait until its address is free. One that does not answer is killed: it holds
+    nothing that could be lost, and what its children do goes on. Returns whether there was a server."""
+    path = client.socket_path()
+    if path is None:
+        return False
+    if _asked(path, client.STOP) is None:
+        silent = _silent(path)
+        if silent is None:
+            return False
+        os.kill(silent, signal.SIGKILL)
+        return True
+    deadline = time.monotonic() + _LEAVING
+    while os.path.exists(path) and time.monotonic() < deadline:
+        time.sleep(_PAUSE)
+    return True
+
+
+def _asked(path: str, question: bytes) -> bytes | None:
+    try:
+        return client.question(path, question, at_least=_ANSWERING) or None
+    except OSError:
+        return None
+
+
+def _silent(path: str) -> int | None:
+    """Return the process that listens at an address, though it does not answer."""
+    try:
+        with closing(client.connect(path)) as connection:
+            return client.peer(connection)[0] or None
+    except OSError:
+        return None
+
+
+def _memory(pid: int) -> int | None:
+    """Return the bytes of memory that a process has to itself or shares, where the system tells."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
