@@ -105,7 +105,9 @@ def test_one_turn_costs_the_same_behind_fifty_turns_and_behind_two_thousand(
 ) -> None:
     short = exchanges(tmp_path / "short", SHORT, monkeypatch)
     long = exchanges(tmp_path / "long", LONG, monkeypatch)
+    # The same step behind the same history reads up to 20 objects more or less: ids differ, and with them the order in
+    # which two lines are walked. One object for every 60 turns of the longer history would still be noticed.
     # A new branch looks for the beginning of its line, as far as the nearest mark.
-    allowed = {name: (2 * 64 if "branch" in name else 8) for name in short}
+    allowed = {name: (2 * 64 if "branch" in name else 32) for name in short}
     grown = {name: (short[name], long[name]) for name in short if long[name] > short[name] + allowed[name]}
     assert not grown
