@@ -213,6 +213,7 @@ def test_records_are_read_too_prompt_reply_tools_and_raw_lines(root: Path, store
                 lines=["{}", raw])  # fmt: skip
     where = {finding.where: (finding.rule, finding.line, finding.turn) for finding in pushed(store)}
     assert where == {
+        "": ("github-token", 3, 1),  # of the commit's message
         "prompt": ("github-token", 2, 1),
         "tool_calls[0].input.content": ("stripe-key", 3, 1),
         "lines[1].message.content[0].input.password": ("assigned-secret", 1, 1),
@@ -321,7 +322,7 @@ def test_fields_of_json_in_a_record_are_looked_at_with_their_names(root: Path, s
     write(root / "a", "1")
     open_turn.end()
     findings = pushed(store)
-    assert findings and {finding.kind for finding in findings} == {"record"}
+    assert findings and {finding.kind for finding in findings} == {"record", "message"}  # it is the answer in brief
     told = json.dumps([[str(finding), document(FindingRecord.of(finding))] for finding in findings])
     assert not any(secret in told for secret in (RANDOM, TOKENS["github-token"], TOKENS["npm-token"]))
 

@@ -81,6 +81,7 @@ class Recorder:
         agent: str = "",
         turn: int | None = None,
         record: Record | None = None,
+        answer: str = "",
     ) -> bytes:
         """A commit on top of the line. A record may come as a function that makes it when it is written: those of a
         long conversation need not be in memory together."""
@@ -97,7 +98,7 @@ class Recorder:
         # What came from another tree, of another session or branch, may be held by nothing that stays.
         self._capture.held.keep(self._writer, ((path, new) for path, _, new in found))
         listed = [(letter(change), change[0]) for change in found]
-        text = commits.message(subject, listed, trailers)
+        text = commits.message(subject, listed, trailers, answer=answer or _answer(record))
         parents = [self.cursor] if self.cursor else []
         seconds = max(0, int(self._now))
         data = commits.encode(tree, parents, author, SNAPSTORE, seconds, text)
@@ -271,6 +272,12 @@ class Recorder:
         else:  # the line goes on from before a tip: its own last number is not the highest
             own = highest_seq(self._store, self.session)
         return max(self._state.floor, own)
+
+
+def _answer(record: Record | None) -> str:
+    """Return the last reply in a record that is at hand; one that is made when it is written has none yet."""
+    replies = record.get("replies") if isinstance(record, dict) else None
+    return replies[-1] if replies and isinstance(replies[-1], str) else ""
 
 
 def highest_seq(store: Store, session: str) -> int:
