@@ -20,7 +20,7 @@ from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.errors import Secret, Usage
-from snapstore.git.notes import REF
+from snapstore.git.notes import REFS
 from snapstore.share import detect, narrowing, rules, secrets
 from snapstore.share.secrets import Finding
 from snapstore.surface.records.base import document
@@ -84,13 +84,16 @@ def pushed(store: Store, session: str = "s1", since: str | None = None) -> list[
     git_dir = store.shadow.git_dir
     wanted = f"{since}..refs/snapstore/cursor/{session}" if since else f"refs/snapstore/cursor/{session}"
     commits = [bytes.fromhex(row) for row in git(git_dir, "rev-list", "--reverse", wanted).decode().split()]
-    return secrets.check(store, commits, [(oid, blob) for oid, blob in noted(store).items() if oid in commits])
+    return secrets.check(store, commits, [(oid, blob) for oid, blob in noted(store) if oid in commits])
 
 
-def noted(store: Store) -> dict[bytes, bytes]:
-    rows = git(store.shadow.git_dir, "notes", f"--ref={REF}", "list", may_fail=True).decode().split("\n")
-    pairs = [row.split(" ") for row in rows if row]
-    return {bytes.fromhex(commit): bytes.fromhex(blob) for blob, commit in pairs}
+def noted(store: Store) -> list[tuple[bytes, bytes]]:
+    found = []
+    for ref in REFS:
+        rows = git(store.shadow.git_dir, "notes", f"--ref={ref}", "list", may_fail=True).decode().split("\n")
+        pairs = [row.split(" ") for row in rows if row]
+        found += [(bytes.fromhex(commit), bytes.fromhex(blob)) for blob, commit in pairs]
+    return found
 
 
 def found(findings: list[Finding]) -> list[tuple[str, str | None, int | None]]:
