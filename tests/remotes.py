@@ -277,6 +277,28 @@ def wire(port: int, *, down: int | None = None, up: int | None = None, times: in
 
 
 @contextmanager
+def stalling(port: int, down: int) -> Iterator[int]:
+    """A port that leads to another, and says no more after so many bytes of a call, without hanging up."""
+    held: list[socket.socket] = []
+
+    def carry(connection: socket.socket) -> None:
+        server = socket.create_connection(("127.0.0.1", port))
+        held.extend((connection, server))
+        threading.Thread(target=_carry, args=(connection, server, None), daemon=True).start()
+        left = down
+        while left > 0 and (piece := server.recv(min(65536, left))):
+            connection.sendall(piece)
+            left -= len(piece)
+
+    try:
+        with _listening(carry) as own:
+            yield own
+    finally:
+        for end in held:
+            end.close()
+
+
+@contextmanager
 def silence() -> Iterator[int]:
     """A server that takes calls and says nothing."""
     held: list[socket.socket] = []

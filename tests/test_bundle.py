@@ -11,7 +11,7 @@ from helpers import all_refs, child, git, in_commit, quick_folder
 from transporting import History, received, shadow_with
 
 from snapstore.errors import Corrupt, Failed, Unknown, Unsafe, Usage
-from snapstore.git import bundle
+from snapstore.git.remote import bundles as bundle
 from snapstore.git.shadow import Shadow, create
 
 MAIN = "refs/heads/shell/main"
@@ -117,7 +117,7 @@ def test_a_full_disk_leaves_no_half_a_bundle(tmp_path: Path) -> None:
     history.turn(large=os.urandom(3 << 20))
     code = """
 import resource, signal, sys
-from snapstore.git import bundle
+from snapstore.git.remote import bundles as bundle
 from snapstore.git.shadow import Shadow
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))

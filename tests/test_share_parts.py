@@ -7,14 +7,20 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import all_refs, git, killed_at, on_disk, quick_folder
 from machines import Machine, prompts, server_refs, sound
 from test_share_servers import WAYS, Reached
+from transporting import ADA, shadow_with
 
 from snapstore.errors import Remote as RemoteError
-from snapstore.git.transport import Connection
+from snapstore.git.commits import encode
+from snapstore.git.objects import BLOB, COMMIT, FILE, FOLDER, TREE, object_id
+from snapstore.git.remote.connection import Moves
+from snapstore.git.remote.git_driver import GitConnection
+from snapstore.git.remote.opening import open_remote
 from snapstore.share import parts
 from tests.remotes import bare, daemon, wire
 
@@ -27,17 +33,24 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "SIZE", SIZE)
 
 
+Sent = list[tuple[set[str], int]]
+
+
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[str], set[bytes]]]:
-    """What each push was made of: refs and objects."""
-    found: list[tuple[set[str], set[bytes]]] = []
-    push = Connection.push
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    """What each push was made of: its refs, and how many objects git says that it sent."""
+    found: Sent = []
+    push = GitConnection._pushed
 
-    def noted(self: Connection, updates: dict[str, object], objects: list[bytes], *more: object, **options: object):  # type: ignore[no-untyped-def]
-        found.append((set(updates), set(objects)))
-        return push(self, updates, objects, *more, **options)  # type: ignore[arg-type]
+    def noted(self: GitConnection, going: Moves, *more: Any, **options: Any) -> dict[str, str | None]:
+        totals = [0]
+        self._progress = lambda what, done, total: totals.append(total) if what == "sending" else None
+        try:
+            return push(self, going, *more, **options)
+        finally:
+            found.append((set(going), max(totals)))
 
-    monkeypatch.setattr(Connection, "push", noted)
+    monkeypatch.setattr(GitConnection, "_pushed", noted)
     return found
 
 
@@ -94,7 +107,7 @@ def test_a_line_that_never_holds_for_the_whole_of_it(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_over_every_kind_of_server(
-    small: None, tmp_path: Path, hub: Path, way: Way, sent: list[object], monkeypatch: pytest.MonkeyPatch
+    small: None, tmp_path: Path, hub: Path, way: Way, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada = Machine(tmp_path, "ada").init(f="0\n")
     ada.turn("Big", **noise(12))
@@ -107,28 +120,66 @@ def test_over_every_kind_of_server(
     seen_by_another(ada, hub)
 
 
-def test_what_broke_off_goes_on_from_where_it_was(
-    small: None, ada: Machine, hub: Path, port: int, sent: list[tuple[set[str], set[bytes]]]
-) -> None:
+def test_what_broke_off_goes_on_from_where_it_was(small: None, ada: Machine, hub: Path, port: int, sent: Sent) -> None:
+    """Every file goes over once. (git by itself would send all of them again with history.)"""
     ada.turn("Too large for the line", **noise(1, 8 * SIZE))
     with wire(port, up=4 * SIZE) as broken:
         at(ada, broken)
         with pytest.raises(RemoteError):
             ada.push()
-    over = sent[: -1 - (not sent[-1][0])]
-    assert len(over) >= 5 and all(any(ref.startswith(parts.PREFIX) for ref in refs) for refs, _ in over)
+    over = [(refs, count) for refs, count in sent if any(ref.startswith(parts.PREFIX) for ref in refs)]
+    assert len(over) >= 5
     assert not server_refs(str(hub)), "history moves in one step, at the end"
     sent.clear()
     at(ada, port)
     ada.push()
-    assert not set().union(*(objects for _, objects in over)) & set().union(*(objects for _, objects in sent))
     assert not server_refs(str(hub), parts.PREFIX)
+    git(str(hub), "prune", "--expire=now")
+    stored = len(git(str(hub), "cat-file", "--batch-all-objects", "--batch-check").splitlines())
+    sets = [*over, *sent]
+    # Each part has a tree and a commit besides its files, and the first one says whose project it is.
+    assert sum(count for _, count in sets) <= stored + 2 * len(sets) + 6
     seen_by_another(ada, hub)
 
 
-def test_a_small_push_and_one_to_a_folder_go_at_once(
-    small: None, ada: Machine, hub: Path, sent: list[tuple[set[str], set[bytes]]]
-) -> None:
+@pytest.mark.parametrize("helped", [True, False])
+def test_git_leaves_out_what_the_last_part_holds(tmp_path: Path, helped: bool) -> None:
+    """What git does not document: with a list of cut-off history, if only an empty one, it takes all trees of what the
+    server has for known. Without, it sends every file again."""
+    hub = str(bare(tmp_path / "hub.git"))
+    store = shadow_with(tmp_path / "store.git")
+    objects, told = store.objects, list[int]()
+
+    def written(*rows: tuple[bytes, bytes, bytes], parent: bytes | None = None) -> tuple[bytes, bytes]:
+        writer = objects.writer()
+        tree = writer.add(TREE, b"".join(b"%s %s\0%s" % row for row in rows))
+        commit = writer.add(COMMIT, encode(tree, [parent] if parent else [], ADA, ADA, 1_700_000_000, "x\n"))
+        objects.release(objects.finish(writer))
+        return tree, commit
+
+    writer = objects.writer()
+    files = sorted((object_id(BLOB, data), data) for data in (b"%d\n" % number * 50 for number in range(40)))
+    for _, data in files:
+        writer.add(BLOB, data)
+    objects.release(objects.finish(writer))
+    rows = [(FILE, oid.hex().encode(), oid) for oid, _ in files]
+    tree, first = written(*rows[:20])
+    _, second = written(*rows[20:], (FOLDER, b"parts", tree), parent=first)
+    _, history = written(*((FILE, b"f%02d" % at, oid) for at, (oid, _) in enumerate(files)))
+    with open_remote(
+        hub, progress=lambda what, done, total: told.append(total) if what == "sending" else None
+    ) as remote:
+        part = f"{parts.PREFIX}me"
+        assert remote.push({part: (None, first)}, [], objects) == {part: None}
+        assert remote.push({part: (first, second)}, [], objects) == {part: None}
+        told.clear()
+        main = "refs/heads/shell/main"
+        assert remote.push({main: (None, history)}, [], objects, has_parts=helped) == {main: None}
+    assert max(told) == (2 if helped else 42)
+    sound(hub)
+
+
+def test_a_small_push_and_one_to_a_folder_go_at_once(small: None, ada: Machine, hub: Path, sent: Sent) -> None:
     ada.snap("remote", "remove", "origin")
     ada.remote(str(hub))
     ada.push()

@@ -11,6 +11,8 @@ import pytest
 from helpers import git, record
 from machines import Machine, bare, prompts, sound
 
+from snapstore.git import housekeeping
+
 WORKER = """
 import os, random, sys
 sys.path[:0] = [sys.argv[1], os.path.dirname(sys.argv[1])]
@@ -74,3 +76,18 @@ def test_three_machines_at_once(tmp_path: Path) -> None:
 @pytest.mark.deep
 def test_three_machines_at_once_for_a_hundred_rounds(tmp_path: Path) -> None:
     run_rounds(tmp_path, 100)
+
+
+def test_a_machine_that_only_pulls_does_not_pile_up_packs(tmp_path: Path) -> None:
+    """What comes in is folded as the packs of turns are, though a server sends deltas."""
+    hub = bare(tmp_path / "hub.git")
+    ada, bob = Machine(tmp_path, "ada").init(f="0\n" * 200).remote(hub), Machine(tmp_path, "bob")
+    ada.push()
+    bob.clone(hub)
+    for number in range(18):
+        ada.turn(f"Turn {number}", f=f"{number}\n" + "0\n" * 200)
+        ada.push()
+        assert bob.pull().turns == 1
+    with bob.open() as store:
+        assert len(store.shadow.objects.packs()) <= housekeeping.FOLD_AT
+    bob.whole()

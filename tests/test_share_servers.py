@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from helpers import git, on_disk
 from machines import Machine, prompts, server_refs, sound
+from test_cli import PROGRAM
 
 from snapstore.errors import Remote
-from snapstore.git import transport
-from snapstore.share.pull import pull
+from snapstore.git.remote.opening import open_remote
+from snapstore.share import pull as pulling
 from snapstore.share.remotes import Remote as Address
 from tests.remotes import PASSWORD, USER, bare, daemon, needs_lighttpd, needs_sshd, silence, ssh, web, wire
 
@@ -162,12 +163,55 @@ def test_a_password_that_nobody_gives(tmp_path: Path) -> None:
         assert error["error"] == "remote" and PASSWORD not in str(error)
 
 
+@needs_lighttpd
+def test_a_password_that_a_person_types(tmp_path: Path) -> None:
+    """Asked for once per command on the caller's own terminal, though two gits need it; never shown, never kept."""
+    hub = str(bare(tmp_path / "hub.git"))
+    ada = Machine(tmp_path, "ada").init(f="0\n")
+    ada.turn("One", f="1\n")
+    with web(tmp_path, tmp_path / "web") as url:
+        ada.remote(f"{url}/hub.git")
+        answers = {b"Username": USER, b"Password": PASSWORD}
+        status, seen = typed(ada, answers, "push")
+        assert status == 0 and "Pushed 1 turn" in seen, seen
+    assert prompts(hub) == {"One"}
+    assert seen.count("Username for") == seen.count("Password for") == 1 and PASSWORD not in seen
+    kept = subprocess.run(["grep", "-rlF", PASSWORD, str(tmp_path / "ada")], capture_output=True, check=False)
+    assert kept.stdout == b""
+
+
+def typed(machine: Machine, answers: dict[bytes, str], *words: str) -> tuple[int, str]:
+    """Runs a command at a terminal of its own, and answers each question when it is asked."""
+    ours, theirs = os.openpty()
+    environment = {**os.environ, **machine._environment()}
+    process = subprocess.Popen(
+        [*PROGRAM, *words],
+        cwd=machine.root,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen, left = b"", dict(answers)
+    try:
+        while piece := os.read(ours, 65536):
+            seen += piece
+            for question in [question for question in left if question in seen and seen.endswith(b": ")]:
+                os.write(ours, f"{left.pop(question)}\n".encode())
+    except OSError:  # the terminal's other end is closed
+        pass
+    finally:
+        os.close(ours)
+    return process.wait(timeout=60), seen.decode(errors="replace")
+
+
 def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ada = Machine(tmp_path, "ada").init(f="0\n")
-    opened = transport.open_remote
-    monkeypatch.setattr(transport, "open_remote", lambda url, **options: opened(url, **options, timeout=0.5))
-    with silence() as port, ada.open() as store, pytest.raises(Remote):
-        pull(store, Address("", f"git://127.0.0.1:{port}/hub.git"))
+    monkeypatch.setattr(pulling, "open_remote", lambda url, **options: open_remote(url, **options, timeout=0.5))
+    with silence() as port, ada.open() as store, pytest.raises(Remote, match="did not answer in time"):
+        pulling.pull(store, Address("", f"git://127.0.0.1:{port}/hub.git"))
 
 
 def test_ordinary_git_clones_what_was_pushed(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from transporting import MAIN, History, shadow_with
 
 from snapstore.errors import Remote
 from snapstore.git import missing
-from snapstore.git.transport import open_remote
-from snapstore.git.transports.stream import Broken
+from snapstore.git.remote.connection import Broken
+from snapstore.git.remote.opening import open_remote
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
 
@@ -77,8 +77,8 @@ def configure(home: Path, text: str) -> None:
 def test_there_and_back_again_with_a_password(
     site: Site, tmp_path: Path, nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S1-64 over https: the certificate by OpenSSL's variable, the password by the user's helper."""
-    monkeypatch.setenv("SSL_CERT_FILE", site.certificate)
+    """S1-64 over https: the certificate by git's variable, the password by the user's helper."""
+    monkeypatch.setenv("GIT_SSL_CAINFO", site.certificate)
     diary = helper(nobodys_home, PASSWORD)
     history = History(tmp_path / "ours.git", turns=3)
     history.turn(bytes(range(256)) * 12_000)
@@ -133,7 +133,7 @@ def test_an_unknown_certificate_is_refused_before_a_word_is_said(
     with open_remote(site.with_password(), timeout=20) as remote, pytest.raises(Remote) as refused:
         remote.refs(push=True)
     assert not isinstance(refused.value, Broken), "the same certificate would come again"
-    assert "could not prove who it is" in refused.value.message and "self-signed" in refused.value.message
+    assert "could not prove who it is" in refused.value.message
     assert "http.sslCAInfo" in refused.value.hint
     assert PASSWORD not in str(document(ErrorRecord.of(refused.value))) and quote(PASSWORD, safe="") not in str(
         document(ErrorRecord.of(refused.value))
@@ -154,7 +154,7 @@ def test_a_certificate_for_another_host_is_refused(
     heard: list[bytes] = []
     with remotes.tls(site.behind, other, heard) as port:
         url = f"https://{USER}:secret@{host}:{port}/git/turns.git"
-        with open_remote(url, timeout=20) as remote, pytest.raises(Remote, match=f"not valid for '{host}'") as refused:
+        with open_remote(url, timeout=20) as remote, pytest.raises(Remote, match=f"not prove.*{host}") as refused:
             remote.refs()
     assert "host name in the address" in refused.value.hint
     assert heard == []
@@ -208,7 +208,7 @@ def test_through_a_proxy_that_sees_nothing(
         monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy}")
         with open_remote("https://beyond.invalid/git/turns.git", timeout=20) as remote:
             assert push_all(remote, history) == {MAIN: None}
-        with open_remote("https://other.invalid/git/turns.git") as remote, pytest.raises(Remote, match="not valid for"):
+        with open_remote("https://other.invalid/git/turns.git") as remote, pytest.raises(Remote, match="not prove"):
             remote.refs()
     assert asked[0].startswith(b"CONNECT beyond.invalid:443 ")
     assert all(b"authorization" not in words.lower() for words in asked)
@@ -239,14 +239,15 @@ def test_an_https_address_of_a_server_without(site: Site) -> None:
     with open_remote(site.url.replace(str(site.port), str(site.behind))) as remote, pytest.raises(Broken) as refused:
         remote.refs()
     assert not refused.value.again
-    assert "SSL" in refused.value.message
+    assert "TLS" in refused.value.message or "SSL" in refused.value.message
 
 
 def test_certificates_that_cannot_be_read(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "none.pem").write_text("no certificate\n")
-    for path in (tmp_path / "missing.pem", tmp_path / "none.pem"):
+    # What git is built on takes a file without a certificate for a list of nobody.
+    for path, said in ((tmp_path / "missing.pem", "cannot be read"), (tmp_path / "none.pem", "(be read|prove)")):
         monkeypatch.setenv("GIT_SSL_CAINFO", str(path))
-        with open_remote(site.url) as remote, pytest.raises(Remote, match="cannot be read") as refused:
+        with open_remote(site.url) as remote, pytest.raises(Remote, match=said) as refused:
             remote.refs()
-        assert "GIT_SSL_CAINFO" in refused.value.hint
+        assert "sslCAInfo" in refused.value.hint
     assert site.heard == []

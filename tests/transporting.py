@@ -9,7 +9,7 @@ from helpers import git
 
 from snapstore.git.commits import Identity, encode
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FILE
-from snapstore.git.receive import FOLDER, Incoming
+from snapstore.git.remote.incoming import FOLDER, Incoming
 from snapstore.git.shadow import Shadow, create
 
 MAIN = "refs/heads/shell/main"
@@ -64,10 +64,11 @@ class History:
 
 def received(shadow: Shadow, refs: dict[str, bytes], incoming: Incoming) -> None:
     """Takes over what came in, as pull does: objects, then refs."""
-    base = incoming.accept()
+    bases = incoming.accept()
     for name, oid in refs.items():
         shadow.refs.update(name, shadow.refs.read(name), oid)
-    shadow.objects.release(base)
+    for base in bases:
+        shadow.objects.release(base)
 
 
 def leftovers(shadow: Shadow) -> list[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import termios
 import time
-from collections.abc import Callable
-from getpass import getpass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 from snapstore.cli.context import Context
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
@@ -51,14 +52,28 @@ def asking(context: Context) -> Callable[[str, bool], str | None] | None:
 
     def ask(what: str, secret: bool) -> str | None:
         try:
+            with _unseen() if secret else nullcontext():
+                context.err.ask(f"{safe(what)}: ")
+                answer = sys.stdin.readline()
             if secret:
-                return getpass(f"{safe(what)}: ")
-            context.err.ask(f"{safe(what)}: ")
-            return sys.stdin.readline().rstrip("\n") or None
-        except (EOFError, KeyboardInterrupt):
+                context.err.ask("\n")
+            return answer.rstrip("\n") or None
+        except KeyboardInterrupt:
             return None
 
     return ask
+
+
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Let nothing be shown that is typed. (getpass would ask on the warm process's terminal, not on the caller's.)"""
+    before = termios.tcgetattr(0)
+    silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    try:
+        termios.tcsetattr(0, termios.TCSADRAIN, silent)
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
 def named(ref: str) -> str:

@@ -54,35 +54,6 @@ def is_ancestor(objects: Objects, old: bytes, new: bytes) -> bool:
     return False
 
 
-def ancestors(objects: Objects, tips: Iterable[bytes], shared: set[bytes]) -> Iterator[bytes]:
-    """Commits from the tips back, the newest first; nothing below one that is found to be `shared` meanwhile."""
-    from heapq import heappop, heappush
-
-    queue: list[tuple[int, bytes]] = []
-    seen: set[bytes] = set()
-    links: dict[bytes, tuple[bytes, ...]] = {}
-
-    def add(oid: bytes) -> None:
-        if oid not in seen and objects.contains(oid, fresh=False):
-            seen.add(oid)
-            kind, data = objects.read(oid)
-            if kind == COMMIT:
-                _, links[oid], seconds = commit_links(data, oid)
-                heappush(queue, (-seconds, oid))
-
-    for tip in tips:
-        add(tip)
-    while queue:
-        _, oid = heappop(queue)
-        if oid not in shared:
-            yield oid
-        for parent in links.pop(oid):
-            if oid in shared:
-                shared.add(parent)
-            else:
-                add(parent)
-
-
 def reached(objects: Objects, tips: Iterable[bytes], wanted: Iterable[bytes]) -> set[bytes]:
     """Which of some commits the tips lead to. That a commit is stored proves nothing: it may be what is left of a pull
     that failed, and a gc may be about to remove it, or the half of its history. Walks from the newest back, no further

@@ -8,7 +8,8 @@ from copy import copy
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import SnapstoreError, Unsafe, Usage
-from snapstore.git import bundle
+from snapstore.git.remote import bundles
+from snapstore.git.remote.opening import open_remote
 from snapstore.share.pull import pull
 from snapstore.share.remotes import DEFAULT, Remote, Remotes, absolute, refuse_password
 from snapstore.share.survey import project_of
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from snapstore.git.transport import Ask
+    from snapstore.git.remote.connection import Ask
     from snapstore.share.pull import Pulled
 
     Progress = Callable[[str, int, int], None]
@@ -70,7 +71,7 @@ def clone(
             f"{os.fsdecode(root)} is there already, and not empty",
             "Choose another folder; for one that has the project already: `snapstore init --from URL`.",
         )
-    id = _project(url, progress, ask)
+    id = _project(url, say, progress, ask)
     made = not os.path.isdir(root)
     durable.make_folders(os.fsdecode(root), 0o777)
     try:
@@ -104,22 +105,22 @@ def attach(
 ) -> Attached:
     """Joins a project that is shared already, from a folder that has its files. No file changes: what is on disk is
     recorded on top of the newest turn there, as edits on a branch of one's own."""
-    id = _project(url, progress, ask)
+    id = _project(url, say, progress, ask)
     if not os.path.isdir(places.store_folder(home, root)):
         return _create(home, root, url, id, progress, ask, on_disk=True, anyway=anyway, **settings)
     with Store.open(os.fsdecode(root), home=home, say=say) as store:
         return _join(store, url, id, progress, ask)
 
 
-def _project(url: str, progress: Progress | None, ask: Ask | None) -> str:
-    if bundle.is_bundle(url):
-        id = project_of(bundle.read_header(url).refs, url)
+def _project(url: str, say: Callable[[str], None] | None, progress: Progress | None, ask: Ask | None) -> str:
+    if bundles.is_bundle(url):
+        id = project_of(bundles.read_header(url).refs, url)
         if id is None:
             raise Unsafe(f"{url} is no store's", "Make one with `snapstore export FILE`.")
         return id
-    from snapstore.git.transport import open_remote
-
     with open_remote(url, progress=progress, ask=ask) as connection:
+        if connection.lacks and say is not None:
+            say(connection.lacks)
         id = project_of(connection.refs(), connection.shown)
         if id is None:
             raise RemoteError(
@@ -160,7 +161,7 @@ def _create(
 
 def _named(store: Store, url: str) -> Remote:
     """The remote that a store comes from. An address with a password in it is used once, and not kept."""
-    if bundle.is_bundle(url):
+    if bundles.is_bundle(url):
         return Remote("", absolute(url))
     try:
         refuse_password(url)

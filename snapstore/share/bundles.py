@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
-from snapstore.git import bundle
 from snapstore.git.notes import REFS as NOTES
+from snapstore.git.remote import bundles
+from snapstore.share import secrets
 from snapstore.share.local import shared_refs
 from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
 from snapstore.share.naming import Machine
@@ -36,12 +37,10 @@ class Exported:
 def export(store: Store, path: str, *, since: str | None = None, progress: Progress | None = None) -> Exported:
     """Writes a bundle. With `since`, an earlier one that the reader has already, only what came after it. Raises Secret
     where it would publish one, as a push does."""
-    known = list(bundle.read_header(since).refs.values()) if since is not None else []
+    known = list(bundles.read_header(since).refs.values()) if since is not None else []
     shadow = store.shadow
     refs = shared_refs(store)
     refs |= {ref: tip for ref in NOTES if (tip := shadow.refs.read(ref)) is not None}
-    from snapstore.share import secrets
-
     secrets.refuse(secrets.check_refs(store, refs, known), f"snapstore export {path}", "written")
     seconds = max(0, int(store.clock()))
     writer = shadow.objects.writer()
@@ -54,7 +53,7 @@ def export(store: Store, path: str, *, since: str | None = None, progress: Progr
         writer.abandon()
         raise
     try:
-        objects = bundle.write(path, shadow.objects, refs, known, progress=progress)
+        objects = bundles.write(path, shadow.objects, refs, known, progress=progress)
     finally:
         shadow.objects.release(pack)
     return Exported(os.path.abspath(path), refs, objects)

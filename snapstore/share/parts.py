@@ -1,24 +1,26 @@
 """A large push over a network goes in parts, so that one that breaks off goes on from where it was.
 
 A server keeps nothing of half a pack. So the files of a large push go first, some megabytes at a time, below a ref that
-only we use: a chain of commits, each with a tree that lists the files of its part by their ids. History itself moves in
-one step at the end, as ever, with whatever is not there yet. Then the ref goes; where a server deletes none it stays,
-and holds nothing that history does not.
+only we use: a chain of commits, each with a tree that lists the files of its part by their ids and holds the tree of
+the part before. History itself moves in one step at the end, as ever, with whatever is not there yet: git leaves out
+what the last part's tree holds (see `has_parts` in git/remote). Then the ref goes; where a server deletes none it
+stays, and holds nothing that history does not.
 """
 
 from __future__ import annotations
 
 from snapstore.errors import Remote
 from snapstore.git import commits, missing
-from snapstore.git.objects import COMMIT, FILE, TREE
+from snapstore.git.objects import COMMIT, FILE, FOLDER, TREE
 from snapstore.git.shadow import SNAPSTORE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from snapstore.git.odb import Objects
+    from snapstore.git.remote.connection import Connection
     from snapstore.git.shadow import Shadow
-    from snapstore.git.transport import Connection
 
     Updates = Mapping[str, tuple[bytes | None, bytes | None]]
 
@@ -26,6 +28,7 @@ PREFIX = "refs/snapstore/parts/"
 SIZE = 64 << 20  # bytes of files in a part, as they are on disk: a minute over a slow line
 
 _SUBJECT = "A part of a push"
+_EARLIER = b"parts"  # the tree of the part before; it sorts behind every id
 
 
 def others(refs: Mapping[str, bytes]) -> list[bytes]:
@@ -53,13 +56,10 @@ class Parts:
 
     def _listed(self, oid: bytes) -> Iterator[bytes]:
         objects, trees = self._shadow.objects, self._shadow.trees
-        waiting = [oid]
-        while waiting and objects.contains(oid := waiting.pop()):
+        if objects.contains(oid):
             commit = self._shadow.commit(oid)
-            if commit.subject != _SUBJECT:
-                return  # a server may put its refs anywhere
-            yield from (entry[1] for _, entry in trees.walk(commit.tree))
-            waiting += commit.parents
+            if commit.subject == _SUBJECT:  # a server may put its refs anywhere
+                yield from (entry[1] for _, entry in trees.walk(commit.tree))
 
     def send(self, files: Iterable[bytes], seconds: int, first: Updates) -> bool:
         """Sends all of them but for the last part, which goes with history. `first` are refs without which the server
@@ -89,8 +89,10 @@ class Parts:
         ref, old = self._next_ref()
         writer = objects.writer()
         try:
-            names = sorted((oid.hex().encode(), oid) for oid in part)
-            tree = writer.add(TREE, b"".join(b"%s %s\0%s" % (FILE, name, oid) for name, oid in names))
+            rows = [(FILE, name, oid) for name, oid in sorted((oid.hex().encode(), oid) for oid in part)]
+            if old is not None:
+                rows.append((FOLDER, _EARLIER, self._shadow.commit(old).tree))
+            tree = writer.add(TREE, b"".join(b"%s %s\0%s" % row for row in rows))
             parents = [old] if old is not None else []
             new = writer.add(COMMIT, commits.encode(tree, parents, SNAPSTORE, SNAPSTORE, seconds, f"{_SUBJECT}\n"))
             pack = objects.finish(writer)
@@ -100,8 +102,8 @@ class Parts:
         try:
             tips = [oid for _, oid in first.values() if oid is not None]
             along = [oid for oid, _, _, _ in missing.between(objects, tips, ())]
-            moves = {**first, ref: (old, new)}
-            results = self._connection.push(moves, [*along, *part, tree, new], objects, atomic=True)
+            steps = [first, {ref: (old, new)}]
+            results = self._connection.push_in_order(steps, [*along, *part, tree, new], objects)
         finally:
             objects.release(pack)
         if any(results.values()):
@@ -121,12 +123,15 @@ class Parts:
 
     def clear(self) -> None:
         """History holds all of it by now."""
-        if not self._refs:
-            return
-        try:
-            found = of(self._machine, self._connection.refs(push=True))
-            if found:
-                gone = {ref: (oid, None) for ref, oid in found.items()}
-                self._connection.push(gone, [], self._shadow.objects, atomic=False)
-        except Remote:
-            pass  # the push itself is done; the next large one tries again
+        if self._refs:
+            try:
+                drop(self._connection, self._machine, self._connection.refs(push=True), self._shadow.objects)
+            except Remote:
+                pass  # the push itself is done; the next large one tries again
+
+
+def drop(connection: Connection, machine: str, refs: Mapping[str, bytes], objects: Objects) -> None:
+    """Delete a machine's parts from a server, as far as it deletes refs."""
+    gone: dict[str, tuple[bytes | None, bytes | None]] = {ref: (oid, None) for ref, oid in of(machine, refs).items()}
+    if gone:
+        connection.push(gone, [], objects, atomic=False)

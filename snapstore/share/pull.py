@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import Unsafe
-from snapstore.git import bundle, notes
-from snapstore.git.bundle import is_bundle, read_header
+from snapstore.git import housekeeping, notes
 from snapstore.git.missing import reached
 from snapstore.git.objects import COMMIT, EMPTY_TREE, Missing
+from snapstore.git.remote import bundles
+from snapstore.git.remote.opening import open_remote
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
     check_told,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
-    from snapstore.git.receive import Incoming
-    from snapstore.git.transport import Ask
+    from snapstore.git.remote.connection import Ask
+    from snapstore.git.remote.incoming import Incoming
     from snapstore.share.naming import Machine
     from snapstore.share.receiving import Origin, Received
     from snapstore.share.remotes import Remote
@@ -95,19 +96,19 @@ def pull(
     joining: Mapping[str, bytes | None] | None = None,
 ) -> Pulled:
     """Brings in what is new there. `joining` are state files that change with it (see attach)."""
-    if is_bundle(remote.url):
-        refs = read_header(remote.url).refs
+    if bundles.is_bundle(remote.url):
+        refs = bundles.read_header(remote.url).refs
         if joining is None and not check_project(store, refs, remote.url):
             raise Unsafe(f"{remote.url} is no store's", "Make one with `snapstore export FILE`.")
         tips = [*haves(store), *store.shadow.refs.list("refs/").values()]
-        refs, incoming = bundle.read(remote.url, store.shadow.objects, list(dict.fromkeys(tips)), progress=progress)
+        refs, incoming = bundles.read(remote.url, store.shadow.objects, list(dict.fromkeys(tips)), progress=progress)
         with incoming:
             return _take_in(store, remote, refs, incoming, joining or {})
-    from snapstore.git.transport import open_remote
-
     check_told(store, remote)
     attempts = 0
     with open_remote(remote.url, progress=progress, ask=ask) as connection:
+        if connection.lacks:
+            store.say(connection.lacks)
         while True:
             refs = connection.refs()
             attempts += 1
@@ -146,7 +147,7 @@ def _take_in(
         objects = store.shadow.objects
         fresh = _fresh(store, incoming.ids)
         _must_be_held(store, incoming)
-        packs = incoming.accept_all()
+        packs = incoming.accept()
         try:
             pulled = _Taking(store, remote, refs, files, fresh).run()
         except BaseException:
@@ -157,6 +158,7 @@ def _take_in(
             raise
         for pack in packs:
             objects.release(pack)
+        housekeeping.tidy(objects)  # a machine that only pulls has no turns that do it
         return pulled
 
 

@@ -12,7 +12,8 @@ import time
 from snapstore.errors import Remote as RemoteError
 from snapstore.git import missing, notes
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, Missing
-from snapstore.share import parts
+from snapstore.git.remote.opening import open_remote
+from snapstore.share import parts, secrets
 from snapstore.share.ancestry import Ancestry
 from snapstore.share.local import (
     check_told,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from snapstore.git.packwriter import PackWriter
-    from snapstore.git.transport import Ask, Connection
+    from snapstore.git.remote.connection import Ask, Connection
     from snapstore.share.naming import Machine
     from snapstore.share.remotes import Remote
     from snapstore.timeline.store import Store
@@ -88,8 +89,6 @@ def push(
     with_safety: bool = False,
 ) -> Pushed:
     """Sends what is new here. Raises Remote where the server refuses, Secret where it would publish one."""
-    from snapstore.git.transport import open_remote
-
     check_told(store, remote)
     pushed = Pushed(remote)
     unmoved, start = 0, time.monotonic()
@@ -97,6 +96,8 @@ def push(
     while True:
         pushed.attempts += 1
         with open_remote(remote.url, progress=progress, ask=ask) as connection:
+            if connection.lacks and pushed.attempts == 1:
+                store.say(connection.lacks)
             attempt = _Attempt(store, remote, connection, pushed, cleared, with_safety=with_safety)
             try:
                 refused = attempt.run()
@@ -199,7 +200,7 @@ class _Attempt:
             told = whose if going.send(files, self._seconds, whose) else {}
             left = {ref: move for ref, move in words.items() if ref not in told}
             objects, about = ([oid for oid, _ in found if oid not in going.there] for found in (new, beside))
-            refused = self._send(branches, objects, left, about)
+            refused = self._send(branches, left, [*objects, *about], has_parts=bool(going.there))
             if not refused:
                 self._record(own, names, branches, words, fresh, len(new) + len(beside))
                 going.clear()
@@ -218,7 +219,7 @@ class _Attempt:
             return False
         self._brought.update(lacking)  # once is enough: a server may have gone back to what no ref here will lead to
         with self._connection.fetch(lacking, haves(store), self._shadow.objects) as incoming, store.changing():
-            pack = incoming.accept()
+            packs = incoming.accept()
             try:
                 moves = machine_moves(store, wanted, self._ancestry)
                 moves += latest_moves(store, self._remote, [wanted.get(ref) for ref in notes.REFS])
@@ -226,9 +227,11 @@ class _Attempt:
                     store.journal.carry_out(moves, {}, what="look at a remote")
             except BaseException:
                 if not store.journal.pending():
-                    self._shadow.objects.give_up(pack)
+                    for pack in packs:
+                        self._shadow.objects.give_up(pack)
                 raise
-            self._shadow.objects.release(pack)
+            for pack in packs:
+                self._shadow.objects.release(pack)
         return True
 
     def _safety(self, refs: Mapping[str, bytes]) -> Updates:
@@ -260,8 +263,6 @@ class _Attempt:
         )
 
     def _refuse_secrets(self, fresh: list[bytes], blobs: Mapping[bytes, bytes], refs: Mapping[str, bytes]) -> None:
-        from snapstore.share import secrets
-
         commits = [oid for oid in fresh if oid not in self._cleared]
         lines = transcripts_of(self._shadow, self._shadow.refs.read(notes.TRANSCRIPTS), blobs)
         records = [(oid, blob) for oid, blob in (*blobs.items(), *lines.items()) if blob not in self._cleared]
@@ -316,22 +317,15 @@ class _Attempt:
             ours = {ref for ref, commit in pushed if ref in known.refs and ref in there and there[ref].hex() == commit}
         return (known.retired | ours).difference(names.values())
 
-    def _send(self, branches: Updates, objects: list[bytes], words: Updates, about: list[bytes]) -> dict[str, str]:
-        connection, source = self._connection, self._shadow.objects
-        if not branches and not words:
-            return {}
-        # Refs that move one after the other move in this order, and a kill may come between any two: whose project it
-        # is first, or the next push would find something else there; whose each ref is when they are there.
+    def _send(self, branches: Updates, words: Updates, objects: list[bytes], *, has_parts: bool) -> dict[str, str]:
+        """Send everything at once, or in an order in which a kill between any two does no harm.
+
+        Whose project it is goes first, or the next push would find something else there. Whose each ref is goes last.
+        """
         first: Updates = {ref: move for ref, move in words.items() if ref.startswith(STORES)}
-        first |= branches
         rest = {ref: move for ref, move in words.items() if ref not in first}
-        if "atomic" in connection.capabilities or not first or not rest:
-            results = connection.push({**first, **rest}, [*objects, *about], source, atomic=True)
-        else:
-            results = connection.push(first, [*objects, *about], source, atomic=False)
-            if not any(results.values()):
-                connection.refs(push=True)
-                results |= connection.push(rest, about, source, atomic=False)
+        steps = [first | branches, rest]
+        results = self._connection.push_in_order(steps, objects, self._shadow.objects, has_parts=has_parts)
         return {ref: why for ref, why in results.items() if why is not None}
 
     def _record(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Unknown, Unsafe, Usage, did_you_mean, similar
-from snapstore.git.transports.urls import is_token, shown
+from snapstore.git.remote.urls import is_token, shown
 from snapstore.timeline import logbook
 from snapstore.timeline.documents import check_name, encode
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from snapstore.errors import SnapstoreError
 from snapstore.git import missing, notes
 from snapstore.git.objects import EMPTY_TREE
+from snapstore.git.remote.opening import open_remote
 from snapstore.share import parts
 from snapstore.share.local import document_of, exchanged, haves, is_untold
 from snapstore.share.machine import PREFIX, read_claims, this_machine
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from snapstore.git.objects import Entry
-    from snapstore.git.transport import Connection
+    from snapstore.git.remote.connection import Connection
     from snapstore.share.remotes import Remote
     from snapstore.timeline.former import Former
     from snapstore.timeline.store import Store
@@ -110,19 +111,18 @@ class _Replacing:
                 self._shadow.objects.give_up(pack)
 
     def _run(self) -> None:
-        from snapstore.git.transport import open_remote
-
         with open_remote(self._remote.url) as connection:
+            if connection.lacks:
+                self._store.say(connection.lacks)
             refs = connection.refs(push=True)
             updates = self._refs(refs)
-            if "delete-refs" in connection.capabilities:  # a large push that broke off has left files there
-                updates |= {ref: (oid, None) for ref, oid in parts.of(self._me, refs).items()}
             ours = self._ours()
             for ref in notes.REFS:
                 records = self._records(connection, ref, refs.get(ref))
                 if records is not None:
                     updates[ref] = (refs[ref], records)
             self._send(connection, refs, updates)
+            parts.drop(connection, self._me, refs, self._shadow.objects)  # of a large push that broke off
         places = tuple(f"{place}/" for place in PLACES)
         theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours)
         if theirs:
@@ -171,7 +171,7 @@ class _Replacing:
             return None
         if not shadow.objects.contains(old):
             with connection.fetch([old], haves(self._store), shadow.objects) as incoming, self._store.changing():
-                self._packs.append(incoming.accept())
+                self._packs += incoming.accept()
         new, gone = self._new, self._gone
         ours = shadow.refs.read(ref)
         own = shadow.commit(ours).tree if ours is not None else None
@@ -202,7 +202,6 @@ class _Replacing:
         ends = [new for _, new in updates.values() if new is not None]
         staying = [oid for ref, oid in refs.items() if ref not in updates]
         sent = [oid for oid, _, _, _ in missing.between(objects, ends, staying)]
-        connection.refs(push=True)
         results = connection.push(updates, sent, objects, atomic=True, forced=list(updates))
         refused = {ref: why for ref, why in results.items() if why is not None}
         for ref, why in refused.items():

@@ -7,10 +7,11 @@ import shutil
 import time
 
 from snapstore.errors import SnapstoreError
-from snapstore.git import housekeeping, packing, purge, receive
+from snapstore.git import housekeeping, packing, purge
 from snapstore.git.missing import whole
 from snapstore.git.objects import Missing
 from snapstore.git.program import environment, refuse_planted
+from snapstore.git.remote import incoming
 from snapstore.git.repack import Repack, Result
 from snapstore.timeline import byhand, creation
 from snapstore.timeline.prune import PRUNED, expire
@@ -146,7 +147,7 @@ def sweep(store: Store) -> int:
     """Removes what killed processes left behind. Call under the lock. Gives the number of files."""
     now = time.time()
     count = housekeeping.sweep(store.shadow.objects, now)
-    receive.sweep(store.shadow.objects)
+    incoming.sweep(store.shadow.objects)
     purge.sweep(store.shadow.objects)
     for top in (store.folder, f"{store.shadow.git_dir}/refs"):
         for folder, folders, names in os.walk(top):

@@ -15,7 +15,7 @@ from snapstore.cli.param_types import FILE, TRANSCRIPT_AGENT
 from snapstore.cli.paths import shell_word
 from snapstore.cli.sharing import Transfer, tell_pull
 from snapstore.errors import Usage
-from snapstore.git.bundle import is_bundle
+from snapstore.git.remote.bundles import is_bundle
 from snapstore.share.pull import pull
 from snapstore.share.remotes import Remote
 from snapstore.timeline import places

@@ -8,7 +8,7 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import BOLD, DIM, path_text, safe
 from snapstore.cli.param_types import REMOTE
-from snapstore.git.transports.urls import parse
+from snapstore.git.remote.urls import parse
 from snapstore.share.machine import known_name
 from snapstore.share.remotes import Remote, Remotes
 

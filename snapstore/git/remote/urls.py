@@ -7,6 +7,7 @@ part of an address may look like an option to ssh or git (CVE-2017-1000117 was `
 from __future__ import annotations
 
 import os
+from urllib.parse import quote
 
 from snapstore.errors import Unsafe
 
@@ -19,7 +20,7 @@ _HINT = "Use a path, or an https, http, ssh, git or file address."
 class Address:
     """Where a repository is. `shown` is the address without anything secret, for people to read."""
 
-    __slots__ = ("host", "password", "path", "port", "scheme", "shown", "user")
+    __slots__ = ("given", "host", "password", "path", "port", "scheme", "shown", "user")
 
     def __init__(
         self, scheme: str, path: str, host: str = "", port: int | None = None, user: str = "", password: str = ""
@@ -30,6 +31,7 @@ class Address:
         self.port = port
         self.user = user
         self.password = password
+        self.given = ""  # as it was written
         user = user.replace("@", "%40")
         who = "…" if scheme in ("http", "https") and is_token(user) else user
         self.shown = path if scheme == "path" else f"{scheme}://{who and who + '@'}{self.place}{path}"
@@ -41,9 +43,19 @@ class Address:
         return host if self.port in (None, _PORTS.get(self.scheme)) else f"{host}:{self.port}"
 
     @property
-    def url(self) -> str:
-        """For http: without user and password, which travel in a header."""
-        return f"{self.scheme}://{self.place}{self.path}"
+    def secret(self) -> tuple[str, str]:
+        """User and password where the address has a password or token in it; else nothing."""
+        if self.scheme in ("http", "https") and (self.password or is_token(self.user)):
+            return self.user, self.password
+        return "", ""
+
+    @property
+    def without_secret(self) -> str:
+        """The address for git: as it was written, so that the user's `insteadOf` finds it, unless it holds a secret."""
+        if not any(self.secret):
+            return self.given
+        user = quote(self.user, safe="") if not is_token(self.user) else ""
+        return f"{self.scheme}://{user and user + '@'}{self.place}{self.path}"
 
 
 def is_token(user: str) -> bool:
@@ -62,7 +74,13 @@ def shown(text: str) -> str:
 
 
 def parse(text: str) -> Address:
-    """Raises Unsafe for what is no plain address of a repository."""
+    """Understand an address. Raises Unsafe for what is no plain address of a repository."""
+    address = _parsed(text)
+    address.given = text
+    return address
+
+
+def _parsed(text: str) -> Address:
     if not text or any(not c.isprintable() for c in text):
         raise Unsafe("an address is empty or has control characters in it", _HINT)
     scheme, separator, rest = text.partition("://")

@@ -1,0 +1,239 @@
+"""Git bundles: turns in a file.
+
+The header is ours, because `git bundle create` writes only refs that the repository has, and leaves out those that did
+not move since the earlier bundle; a store's bundle names its project and its machines in every case
+(test_share_bundles.py). The pack after it is git's: `pack-objects` writes it, `index-pack` takes it in through the same
+quarantine and checks as a fetch. Without git, dulwich does both.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, BinaryIO
+
+from snapstore.errors import Corrupt, Failed, SnapstoreError, Unknown, Usage
+from snapstore.git import missing
+from snapstore.git.objects import COMMIT
+from snapstore.git.odb import Objects
+from snapstore.git.packwriter import remove_quietly, sync_folder
+from snapstore.git.program import environment, refuse_planted
+from snapstore.git.remote import dulwich_driver, process
+from snapstore.git.remote.connection import MOST_REFS, Progress, is_ref
+from snapstore.git.remote.failures import told
+from snapstore.git.remote.git_driver import receive, refuse_unusable
+from snapstore.git.remote.incoming import Incoming, Limits
+from snapstore.git.remote.opening import git_program
+
+MAGIC = {b"# v2 git bundle\n": 2, b"# v3 git bundle\n": 3}
+_LONGEST_LINE = 4096
+_SILENCE = 600.0  # seconds; a disk may be slow, but not silent
+_DISK = re.compile(r"(No space left on device|File too large|Disk quota exceeded|Read-only file system)")
+
+
+class Header:
+    """What a bundle says of itself: the refs in it, and the commits that one must have already."""
+
+    __slots__ = ("prerequisites", "refs", "size")
+
+    def __init__(self) -> None:
+        self.refs: dict[str, bytes] = {}
+        self.prerequisites: list[bytes] = []
+        self.size = 0  # bytes before the pack
+
+
+def is_bundle(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as bundles do."""
+    try:
+        with open(path, "rb") as file:
+            return file.readline(32) in MAGIC
+    except OSError:
+        return False
+
+
+def write(
+    path: str | os.PathLike[str],
+    objects: Objects,
+    refs: Mapping[str, bytes],
+    known: Iterable[bytes] = (),
+    *,
+    progress: Progress | None = None,
+) -> int:
+    """Write refs, and the objects they need beyond what the reader is `known` to have; give how many objects.
+
+    The file is in place when it is whole, or not at all.
+    """
+    if not refs:
+        raise Usage("there is nothing to put into a bundle")
+    needed = [oid for oid in dict.fromkeys(known) if objects.contains(oid) and objects.header(oid)[0] == COMMIT]
+    ids = [item[0] for item in missing.between(objects, refs.values(), needed)]
+    lines = [f"-{oid.hex()} \n" for oid in needed] + [f"{oid.hex()} {name}\n" for name, oid in refs.items()]
+    head = "".join(lines).encode("utf-8", "surrogateescape")
+    target = os.path.abspath(path)
+    temporary = f"{target}.{os.urandom(6).hex()}.part"
+    try:
+        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(b"# v2 git bundle\n" + head + b"\n")
+            file.flush()
+            _write_pack(file, objects, ids, progress)
+            file.flush()
+            os.fsync(fd)
+        os.rename(temporary, target)
+        sync_folder(os.path.dirname(target))
+    except OSError as error:
+        remove_quietly(temporary)
+        raise _unwritten(error.strerror or str(error)) from error
+    except BaseException:
+        remove_quietly(temporary)
+        raise
+    return len(ids)
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """Return the refs of a bundle, without reading its objects."""
+    with _opened(path) as file:
+        return _header(file)
+
+
+def read(
+    path: str | os.PathLike[str],
+    into: Objects,
+    haves: Iterable[bytes],
+    *,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> tuple[dict[str, bytes], Incoming]:
+    """Return the refs, and what came with them: checked, and invisible until `Incoming.accept`.
+
+    `haves` are tips of ours, whole with all their history.
+    """
+    with _opened(path) as file:
+        header = _header(file)
+        haves = list(haves)
+        held = missing.reached(into, haves, header.prerequisites)
+        # What is stored and no ref leads to may lack parts. Where it does not, it is stored again: a gc of somebody's
+        # may be about to remove it.
+        held |= missing.whole(into, (oid for oid in header.prerequisites if oid not in held), haves)
+        lacking = [oid for oid in header.prerequisites if oid not in held]
+        if lacking:
+            raise Unknown(
+                f"the bundle builds on {len(lacking)} commits that are not here, such as {lacking[0].hex()[:12]}",
+                "Import the earlier bundle first, or have this one made whole.",
+            )
+        os.lseek(file.fileno(), header.size, os.SEEK_SET)
+        incoming = receive_pack(file, into, limits, progress)
+    return header.refs, incoming.verify(header.refs.values(), haves)
+
+
+def receive_pack(
+    file: BinaryIO, into: Objects, limits: Limits | None = None, progress: Progress | None = None
+) -> Incoming:
+    """Take a pack from where a file stands into a quarantine. Raises Corrupt where it is damaged."""
+    incoming = Incoming(into, limits)
+    try:
+        program = git_program()
+        if program is None:
+            with os.fdopen(os.dup(file.fileno()), "rb") as pack:  # `file` has read further than we are
+                dulwich_driver.receive_pack(incoming, into, pack)
+            return incoming
+        refuse_planted(os.path.dirname(into.folder))
+        words = ["index-pack", "--stdin", "--fix-thin", "-v"]
+        receive(_runner(program, os.path.dirname(into.folder)), incoming, (), words, file, progress, _SILENCE)
+    except BaseException:
+        incoming.discard()
+        raise
+    return incoming
+
+
+def _runner(program: str, git_dir: str) -> process.Runner:
+    """A way to run git on the store, for `receive`: nothing of it goes over a network."""
+
+    def run(
+        settings: Sequence[str],
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        *,
+        silence: float,
+        feed: bytes | IO[bytes] = b"",
+        progress: Progress | None = None,
+        watch: Callable[[], None] | None = None,
+    ) -> process.Finished:
+        variables = {**environment(git_dir), **variables}
+        command = [program, *words]
+        done = process.run(command, variables, who="git", silence=silence, feed=feed, progress=progress, watch=watch)
+        refuse_unusable(done, program)
+        if done.status:
+            raise _undone(told(done.said) or f"git ended with {done.status}")
+        return done
+
+    return run
+
+
+def _undone(words: str) -> SnapstoreError:
+    full = _DISK.search(words)
+    if full is not None:
+        return Failed(f"the store cannot be written: {full[1]}")
+    return Corrupt(f"the pack that came in is damaged: {words}", "Nothing was taken over.")
+
+
+def _write_pack(file: BinaryIO, objects: Objects, ids: list[bytes], progress: Progress | None) -> None:
+    program = git_program()
+    if program is None:
+        dulwich_driver.write_pack(file, objects, ids)
+        return
+    git_dir = os.path.dirname(objects.folder)
+    refuse_planted(git_dir)
+    feed = "".join(f"{oid.hex()}\n" for oid in ids).encode()
+    words = [program, "pack-objects", "--stdout", "--progress", "-q" if progress is None else "--all-progress"]
+    done = process.run(
+        words, environment(git_dir), who="git", silence=_SILENCE, feed=feed, progress=progress, output=file
+    )
+    refuse_unusable(done, program)
+    if done.status:
+        full = _DISK.search(told(done.said))
+        raise _unwritten(full[1] if full is not None else told(done.said))
+
+
+def _unwritten(why: str) -> Failed:
+    return Failed(f"the bundle cannot be written: {why}", "Nothing is left of it. Fix the problem, then try again.")
+
+
+def _opened(path: str | os.PathLike[str]) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise Failed(f"the bundle cannot be read: {error.strerror}", "Check the file's name.") from error
+
+
+def _header(file: BinaryIO) -> Header:
+    version = MAGIC.get(file.readline(32))
+    if version is None:
+        raise Corrupt("this is not a git bundle", "Make one with `snapstore export`, or `git bundle create`.")
+    header = Header()
+    while (line := file.readline(_LONGEST_LINE)) != b"\n":
+        if not line.endswith(b"\n") or len(header.refs) + len(header.prerequisites) > MOST_REFS:
+            raise Corrupt("the bundle is cut short or damaged in its list of refs")
+        _understand(header, line[:-1], version)
+    header.size = file.tell()
+    return header
+
+
+def _understand(header: Header, line: bytes, version: int) -> None:
+    if line.startswith(b"@") and version == 3:
+        if line != b"@object-format=sha1":
+            raise Corrupt(f"the bundle needs {line[1:60].decode('ascii', 'replace')!r}", "Have it made without.")
+        return
+    digits, _, name = line.removeprefix(b"-").partition(b" ")
+    try:
+        oid = bytes.fromhex(digits.decode("ascii"))
+    except ValueError:
+        oid = b""
+    if len(oid) != 20:
+        raise Corrupt("the bundle is damaged in its list of refs")
+    ref = name.decode("utf-8", "surrogateescape")
+    if line.startswith(b"-"):
+        header.prerequisites.append(oid)
+    elif is_ref(ref):  # HEAD and what git would not call a ref say nothing to us
+        header.refs[ref] = oid

@@ -1,0 +1,302 @@
+"""What comes in from others: objects in a quarantine folder, hostile until checked.
+
+git fetches into a folder beside the store's packs, where neither we nor git look for objects. git proves that every
+object matches its id; here every tree, commit and tag must be one that we would write ourselves, and every link is
+followed. Only `accept` moves the packs in, durable and whole; until then, and after a kill at any moment, the store is
+as it was, and the next run removes what was left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from snapstore.errors import Corrupt, Remote
+from snapstore.git.checks import check_link, check_object, links_in
+from snapstore.git.missing import between
+from snapstore.git.objects import BLOB, TREE, Missing
+from snapstore.git.odb import Objects, store_again
+from snapstore.git.packs import Pack
+from snapstore.git.packwriter import cannot_write, new_name, remove_quietly, sync_folder, write_keep
+
+FOLDER = "snapstore_incoming_"
+SMALL = 1 << 20  # bytes of objects
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may come in at once. Trees and commits are held in memory while they are checked; blobs are not."""
+
+    pack: int = 1 << 36
+    blob: int = 1 << 34
+    held: int = 1 << 27
+    objects: int = 4_000_000
+
+
+class Incoming:
+    """Received objects: checked, and invisible until `accept`. Leave it with `accept` or `discard`."""
+
+    def __init__(self, objects: Objects, limits: Limits | None = None) -> None:
+        self._objects = objects
+        self.limits = limits or Limits()
+        self.ids: list[bytes] = []  # what the tips need beyond what is known: it came, or a failed pull had left it
+        self.builds_on: list[bytes] = []  # tips of ours that are taken for whole
+        self._links: set[bytes] = set()
+        self._received: set[bytes] = set()
+        self._size = 0  # bytes of what is needed
+        self._lock = -1
+        sweep(objects)
+        try:
+            self._make_folder()
+        except OSError as error:
+            raise cannot_write(error) from error
+
+    def _make_folder(self) -> None:
+        while True:
+            self.folder = f"{self._objects.folder}/{FOLDER}{os.urandom(8).hex()}"
+            os.mkdir(self.folder, 0o700)
+            try:
+                self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            fcntl.flock(self._lock, fcntl.LOCK_EX)  # while it is held, nobody sweeps it
+            if os.path.exists(self.folder):
+                break
+            os.close(self._lock)  # another run's sweep came between
+        self.pack_folder = f"{self.folder}/pack"
+        os.mkdir(self.pack_folder, 0o700)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no object came at all."""
+        return not self._bases()
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that make git write here and read the store's objects besides."""
+        return {
+            "GIT_DIR": os.path.dirname(self._objects.folder),
+            "GIT_OBJECT_DIRECTORY": self.folder,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(self._objects.folder),
+        }
+
+    def watch(self) -> None:
+        """Raise Remote where more has come in than may. To be called now and then while git receives."""
+        size = 0
+        for name in os.listdir(self.pack_folder):
+            try:
+                size += os.stat(f"{self.pack_folder}/{name}").st_size
+            except FileNotFoundError:
+                continue
+        if size > self.limits.pack:
+            raise Remote(
+                f"more than {self.limits.pack:,} bytes would come in", "Raise the limit, or fetch less at once."
+            )
+
+    def verify(self, tips: Iterable[bytes], known: Iterable[bytes]) -> Incoming:
+        """Check what came, and prove that with it the store holds all that the tips need.
+
+        `known` are tips whose history is here already. Whatever is wrong is raised, and nothing is left.
+        """
+        try:
+            self.watch()
+            packs = [Pack(base) for base in self._bases()]
+            try:
+                for pack in packs:
+                    self._check(pack)
+                self._follow(packs, list(tips), [oid for oid in known if self._objects.contains(oid)])
+            finally:
+                for pack in packs:
+                    pack.close()
+        except OSError as error:
+            self.discard()
+            raise cannot_write(error) from error
+        except BaseException:
+            self.discard()
+            raise
+        return self
+
+    def accept(self) -> list[str]:
+        """Make the objects visible and durable; call it under the store's lock, right before the refs move.
+
+        Gives the paths of packs without suffix, each for `Objects.release` when refs hold its objects: until then a
+        `.keep` beside it holds off any gc. What a failed pull had left, and no ref of ours may lead to, is stored once
+        more. A small pack is written anew with what is needed of it: it comes without deltas then, and can be folded
+        with the packs of turns.
+        """
+        for oid in self.builds_on:  # a prune may have run since it was checked
+            if not self._objects.contains(oid):
+                self.discard()
+                raise Missing(oid)
+        made: list[str] = []
+        try:
+            if self._size <= SMALL:
+                made += self._written(self.ids)
+            else:
+                made += self._written([oid for oid in self.ids if oid not in self._received])
+                for base in self._bases():
+                    made.append(self._moved_in(base))
+        except BaseException as error:
+            for base in made:
+                self._objects.give_up(base)
+            if isinstance(error, OSError):
+                raise cannot_write(error) from error
+            raise
+        finally:
+            self.discard()
+        self._objects.reload()
+        return made
+
+    def discard(self) -> None:
+        """Leave no trace; a second call does nothing."""
+        if self._lock >= 0:
+            _remove(self.folder)
+            lock, self._lock = self._lock, -1
+            os.close(lock)
+
+    def __enter__(self) -> Incoming:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.discard()
+
+    def _bases(self) -> list[str]:
+        names = sorted(name for name in os.listdir(self.pack_folder) if name.endswith(".idx"))
+        return [f"{self.pack_folder}/{name[:-4]}" for name in names]
+
+    def _written(self, ids: list[bytes]) -> list[str]:
+        """Write objects into a pack of the store's own kind, each compared with its id."""
+        packs = [Pack(base) for base in self._bases()]
+        both = _Beside(self._objects, packs)
+        writer = self._objects.writer()
+        try:
+            for oid in ids:
+                store_again(both, writer, oid)
+            base = self._objects.finish(writer)
+        except BaseException:
+            writer.abandon()
+            raise
+        finally:
+            for pack in packs:
+                pack.close()
+        return [base] if base is not None else []
+
+    def _moved_in(self, source: str) -> str:
+        """Always a new name: a pack of the same name that is there already may be one that a git is about to delete."""
+        base = new_name(self._objects.pack_folder)
+        try:
+            for suffix in (".pack", ".idx"):
+                fd = os.open(source + suffix, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+            write_keep(base)
+            for suffix in (".pack", ".idx"):
+                os.rename(source + suffix, base + suffix)
+            sync_folder(self._objects.pack_folder)
+        except BaseException:
+            # Without its index nobody has seen the pack, so it can go. With it others may count on it already, and it
+            # stays as garbage for a later gc (see packwriter).
+            for path in [f"{base}.keep", *([f"{base}.pack"] if not os.path.exists(f"{base}.idx") else [])]:
+                remove_quietly(path)
+            raise
+        return base
+
+    # What came in.
+
+    def _check(self, pack: Pack) -> None:
+        found = list(pack.ids())
+        if len(set(found)) != len(found):
+            raise Corrupt("an object came in twice")
+        self._received.update(found)
+        if len(self._received) > self.limits.objects:
+            raise Remote(f"more than {self.limits.objects:,} objects would come in", "Fetch less at once.")
+        for oid, offset in pack.offsets().items():
+            kind, size = pack.header(offset)
+            limit = self.limits.blob if kind == BLOB else self.limits.held
+            if size > limit:
+                raise Remote(
+                    f"an object of {size:,} bytes would come in; {limit:,} is the limit", "Leave that file out."
+                )
+            if kind != BLOB:
+                self._checked(kind, pack.read(offset)[1], oid)
+
+    def _checked(self, kind: bytes, data: bytes, oid: bytes) -> None:
+        check_object(kind, data, oid)
+        if kind == TREE:
+            self._links |= links_in(data)
+
+    def _follow(self, packs: list[Pack], tips: list[bytes], known: list[bytes]) -> None:
+        """Walk from the tips down to what is known.
+
+        An object that is in the store is not taken as proof of what it points at: it may be the remains of something
+        that gc took away.
+        """
+        both = _Beside(self._objects, packs)
+        try:
+            for oid, kind, path, commit in between(both, tips, known):
+                found, size = both.header(oid)
+                if found != kind:
+                    where = f" for {os.fsdecode(path)!r} in {commit.hex()}" if path else ""
+                    raise Corrupt(f"a {found.decode()} came in{where} where a {kind.decode()} belongs")
+                self.ids.append(oid)
+                self._size += size
+                if oid not in self._received and kind != BLOB:
+                    self._checked(kind, both.read(oid)[1], oid)
+            for oid in sorted(self._links):
+                if both.contains(oid):  # where not, it is of a tree that no tip leads to
+                    check_link(both, oid)
+            self.builds_on = known
+        except Missing as error:
+            raise Corrupt(
+                f"what came in is not whole: {error.message}",
+                "The other side is damaged; `git fsck` there says more. Nothing was taken over.",
+                **error.details,
+            ) from None
+
+
+class _Beside(Objects):
+    """The store's objects with those of packs that are not visible yet."""
+
+    def __init__(self, objects: Objects, own: list[Pack]) -> None:
+        super().__init__(os.path.dirname(objects.folder))
+        self._own = own
+
+    def _list_packs(self, known: dict[str, Pack]) -> list[Pack]:
+        return [*self._own, *super()._list_packs(known)]
+
+
+def sweep(objects: Objects) -> None:
+    """Remove what killed runs left. One that is still at work holds its folder's lock."""
+    try:
+        names = [name for name in os.listdir(objects.folder) if name.startswith(FOLDER)]
+    except OSError:
+        return
+    for name in names:
+        folder = f"{objects.folder}/{name}"
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(folder)
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
+
+
+def _remove(folder: str) -> None:
+    """A git whose parent was killed may still be writing there: what it adds now, the next sweep finds."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _quoted(path: str) -> str:
+    """As git reads a list of paths: in quotes where a path has a colon or begins with a quote."""
+    if ":" not in path and not path.startswith('"'):
+        return path
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,42 @@
+"""Opens a remote: with the git program where it is installed, with dulwich where not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+
+from snapstore.git.remote import urls
+from snapstore.git.remote.connection import Ask, Connection, Progress
+from snapstore.git.remote.dulwich_driver import DulwichConnection
+from snapstore.git.remote.git_driver import GitConnection
+from snapstore.git.remote.incoming import Limits
+
+TIMEOUT = 60.0
+
+
+def open_remote(
+    url: str,
+    *,
+    progress: Progress | None = None,
+    environment: Mapping[str, str] | None = None,
+    ask: Ask | None = None,
+    timeout: float = TIMEOUT,
+    limits: Limits | None = None,
+) -> Connection:
+    """Return a connection to a path or an https, http, ssh, git or file address.
+
+    Raises Unsafe for an address that must not be followed; nothing is asked of the other side yet. `ask` is given only
+    where a person sits at a terminal.
+    """
+    address = urls.parse(url)
+    environment = os.environ if environment is None else environment
+    program = git_program(environment)
+    if program is None:
+        return DulwichConnection(address, progress, environment, ask, timeout, limits)
+    return GitConnection(address, progress, environment, ask, timeout, limits, program=program)
+
+
+def git_program(environment: Mapping[str, str] | None = None) -> str | None:
+    """Return where the git program is, None where there is none."""
+    return shutil.which("git", path=(os.environ if environment is None else environment).get("PATH", os.defpath))

@@ -1,0 +1,212 @@
+"""Runs the git program and watches it: progress, silence, questions, and an end in every case.
+
+git runs in a session of its own: it has no terminal to ask on, and it can be ended with everything it started. Nothing
+of it outlives the call, except when this process itself is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, Protocol
+
+from snapstore.errors import Remote
+from snapstore.git.commits import one_line
+from snapstore.git.remote.connection import Broken, Progress
+from snapstore.git.remote.questions import Questions
+
+_PIECE = 1 << 16
+_MOST_OUTPUT = 1 << 27
+_MOST_LINES = 100
+_TICK = 0.2  # seconds between looks at what nobody tells
+_PATIENCE = 2.0  # seconds between asking git to end and making it
+_PROGRESS = re.compile(r"(?:remote: )?([A-Z][A-Za-z ]{2,40}): +\d+% \((\d{1,17})/(\d{1,17})\)")
+_WORDS = {"Writing objects": "sending", "Receiving objects": "receiving"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that came to its own end: its status, its output, and what it said that was not progress."""
+
+    status: int
+    output: bytes
+    said: list[str]
+
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    who: str,
+    silence: float,
+    feed: bytes | IO[bytes] = b"",
+    progress: Progress | None = None,
+    watch: Callable[[], None] | None = None,
+    questions: Questions | None = None,
+    output: IO[bytes] | None = None,
+) -> Finished:
+    """Run git until it ends, or for as long as it is not silent for `silence` seconds.
+
+    `feed` is its input, bytes or an open file; `output` is a file for what it writes. `watch` is called now and then,
+    and may raise to end it.
+    """
+    with _input(feed) as file, _Run(command, environment, file, output, who) as running:
+        return running.follow(silence, progress, watch, questions)
+
+
+def _input(feed: bytes | IO[bytes]) -> IO[bytes]:
+    """A file, not a pipe: then nobody waits for git to read."""
+    if not isinstance(feed, bytes):
+        return os.fdopen(os.dup(feed.fileno()), "rb")
+    file = tempfile.TemporaryFile() if feed else open(os.devnull, "rb")
+    if feed:
+        file.write(feed)
+        file.seek(0)
+    return file
+
+
+class Runner(Protocol):
+    """A way to run git: settings, words and variables, and the options of `run`."""
+
+    def __call__(
+        self,
+        settings: Sequence[str],
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        *,
+        silence: float,
+        feed: bytes | IO[bytes] = b"",
+        progress: Progress | None = None,
+        watch: Callable[[], None] | None = None,
+    ) -> Finished: ...
+
+
+class _Run:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        file: IO[bytes],
+        output: IO[bytes] | None,
+        who: str,
+    ) -> None:
+        self._who = who
+        self._output = bytearray()
+        self._waiting = b""
+        self._said: list[str] = []
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=file,
+                stdout=subprocess.PIPE if output is None else output,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Remote(f"git cannot be run: {error.strerror}", "Check the git program that PATH leads to.") from None
+
+    def __enter__(self) -> _Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._process.poll() is None:
+                self._end()
+        finally:
+            for pipe in (self._process.stdout, self._process.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+    def _end(self) -> None:
+        """git takes its own children along when it is asked to end; what does not listen is killed with its group."""
+        self._signal(signal.SIGTERM)
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            pass
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+    def follow(
+        self,
+        silence: float,
+        progress: Progress | None,
+        watch: Callable[[], None] | None,
+        questions: Questions | None,
+    ) -> Finished:
+        process = self._process
+        assert process.stderr is not None
+        with selectors.DefaultSelector() as selector:
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    os.set_blocking(pipe.fileno(), False)
+                    selector.register(pipe, selectors.EVENT_READ)
+            if questions is not None:
+                selector.register(questions.fd, selectors.EVENT_READ)
+            end = time.monotonic() + silence
+            looked = time.monotonic()
+            while True:
+                ready = selector.select(_TICK)
+                for key, _ in ready:
+                    if questions is not None and key.fd == questions.fd:
+                        questions.answer()
+                    elif not self._heard(key.fd, key.fd == process.stderr.fileno(), progress):
+                        selector.unregister(key.fileobj)
+                now = time.monotonic()
+                if ready:
+                    end = now + silence
+                if watch is not None and now - looked > _TICK:
+                    looked = now
+                    watch()
+                open_pipes = len(selector.get_map()) - (questions is not None)
+                if not open_pipes:
+                    process.wait(max(0.1, end - now))
+                # A process that git left behind (an ssh that stays for the next call) may hold the pipes open.
+                if not open_pipes or (not ready and process.poll() is not None):
+                    self._line(self._waiting, progress)
+                    return Finished(process.returncode, bytes(self._output), self._said)
+                if now > end:
+                    raise Broken(f"{self._who} did not answer in time", "Try again later, or check the network.")
+
+    def _heard(self, fd: int, is_words: bool, progress: Progress | None) -> bool:
+        """Take in what a pipe holds; say whether more may come."""
+        try:
+            piece = os.read(fd, _PIECE)
+        except BlockingIOError:
+            return True
+        if not is_words:
+            self._output += piece
+            if len(self._output) > _MOST_OUTPUT:
+                raise Remote(f"{self._who} says more than anybody could read", "This is no place for turns.")
+        else:
+            *lines, self._waiting = re.split(rb"[\r\n]", (self._waiting + piece)[-_PIECE * 2 :])
+            for line in lines:
+                self._line(line, progress)
+        return bool(piece)
+
+    def _line(self, line: bytes, progress: Progress | None) -> None:
+        text = line.decode("utf-8", "replace")
+        found = _PROGRESS.match(text)
+        if found is None:
+            if kept := one_line(text):
+                self._said = [*self._said, kept[:1000]][-_MOST_LINES:]
+        elif progress is not None:
+            progress(_WORDS.get(found[1], found[1]), int(found[2]), int(found[3]))
