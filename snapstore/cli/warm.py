@@ -38,5 +38,5 @@ def load() -> None:
     load_all()
     for agent in (*AGENTS, "shell"):
         import_module(f"snapstore.agents.{agent}")
-    for module in ("cli.hook", "agents.turns", "timeline.history", "timeline.step"):
+    for module in ("cli.hook", "agents.turns", "share.looking", "timeline.history", "timeline.step"):
         import_module(f"snapstore.{module}")

@@ -33,10 +33,10 @@ TERMINAL = b"T"  # from a child: may I read from the terminal? The same back: ye
 RUN, STATUS, STOP, ENDED = b"run", b"status", b"stop", b"ended"
 HEADER = 8  # bytes: the length of the request that follows
 
-# They run as long as a person works with them, or start programs that need the caller's terminal (an ssh that asks for
-# a passphrase, the user's own command).
-_ALONE = frozenset(("run", "tui", "ui", "mcp", "git", "push", "pull", "clone", "daemon"))
-_ALONE_WITH = frozenset(("--exec", "--from"))
+# They run as long as a person works with them, or start the user's own command, which needs the caller's terminal.
+# (The git and ssh of a push ask through us: see git/remote/questions.py.)
+_ALONE = frozenset(("run", "tui", "ui", "mcp", "git", "daemon"))
+_ALONE_WITH = frozenset(("--exec",))
 _STARTERS = frozenset(("hook", "turn"))  # they leave a warm process behind
 SAID_IN = "snapstore_said_in"  # an option of the interpreter: the encoding of the caller's terminal
 _VALUED = frozenset(("-C", "--session"))  # the options before the command that take a value
