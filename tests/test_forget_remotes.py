@@ -181,6 +181,14 @@ def test_what_the_server_will_not_have_replaced_is_not_said_to_be(ada: Machine, 
     ada.push()  # it was tried, and said: the line goes beside the old one
 
 
+def test_a_server_that_cannot_push_atomically_is_told_ref_by_ref(ada: Machine, hub: str) -> None:
+    git(hub, "config", "receive.advertiseAtomic", "false")
+    said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
+    assert said["remotes"][0]["done"] is True
+    assert SECRET.encode() not in reachable(hub)
+    sound(hub)
+
+
 def test_our_archived_line_is_not_said_to_be_anothers(ada: Machine, hub: str) -> None:
     ada.snap("goto", "1", "--yes")
     ada.turn("Aside", poem="aside\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import all_refs, git, killed_at, on_disk, quick_folder
+from helpers import all_refs, git, killed_at, on_disk, quick_folder, write
 from machines import Machine, prompts, server_refs, sound
 from test_share_servers import WAYS, Reached
 from transporting import ADA, shadow_with
@@ -239,7 +239,13 @@ def test_what_is_forgotten_is_not_left_in_parts(small: None, ada: Machine, hub: 
             ada.push()
     assert git(str(hub), "cat-file", "-t", oid).strip() == b"blob"
     at(ada, port)
-    ada.snap("forget", "secret", "--remotes", "-y")
+    hook = hub / "hooks" / "update"
+    write(hook, f"#!/bin/sh\ncase {HOOKS['deletes none']} exit 1;; esac\n", executable=True)
+    (left,) = server_refs(str(hub), parts.PREFIX)
+    said = ada.snap_json("forget", "secret", "--remotes", "-y", "--json")["remotes"][0]
+    assert said["done"] is False and any(left in text for text in said["left"]), said
+    hook.unlink()
+    ada.snap("forget", "--remotes", "-y")
     assert not server_refs(str(hub), parts.PREFIX)
     git(str(hub), "prune", "--expire=now")
     assert git(str(hub), "cat-file", "-t", oid, may_fail=True) == b""

@@ -130,8 +130,7 @@ class Parts:
                 pass  # the push itself is done; the next large one tries again
 
 
-def drop(connection: Connection, machine: str, refs: Mapping[str, bytes], objects: Objects) -> None:
-    """Delete a machine's parts from a server, as far as it deletes refs."""
+def drop(connection: Connection, machine: str, refs: Mapping[str, bytes], objects: Objects) -> dict[str, str | None]:
+    """Delete a machine's parts from a server; give for each None, or why it stayed."""
     gone: dict[str, tuple[bytes | None, bytes | None]] = {ref: (oid, None) for ref, oid in of(machine, refs).items()}
-    if gone:
-        connection.push(gone, [], objects, atomic=False)
+    return connection.push(gone, [], objects, atomic=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from snapstore.errors import SnapstoreError
 from snapstore.git import missing, notes
 from snapstore.git.objects import EMPTY_TREE
+from snapstore.git.remote.connection import NotAtomic
 from snapstore.git.remote.opening import open_remote
 from snapstore.share import parts
 from snapstore.share.local import document_of, exchanged, haves, is_untold
@@ -122,7 +123,8 @@ class _Replacing:
                 if records is not None:
                     updates[ref] = (refs[ref], records)
             self._send(connection, refs, updates)
-            parts.drop(connection, self._me, refs, self._shadow.objects)  # of a large push that broke off
+            # A large push that broke off has left files there.
+            self._tell(parts.drop(connection, self._me, refs, self._shadow.objects))
         places = tuple(f"{place}/" for place in PLACES)
         theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours)
         if theirs:
@@ -194,6 +196,12 @@ class _Replacing:
             self._packs.append(shadow.objects.finish(writer))
         return result
 
+    def _tell(self, results: Mapping[str, str | None]) -> None:
+        for ref, why in results.items():
+            if why is not None:
+                self._reach.left.append(f"{ref}: the server says {why}")
+                self._reach.done = False
+
     def _send(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> None:
         if not updates:
             self._reach.done = True
@@ -202,11 +210,13 @@ class _Replacing:
         ends = [new for _, new in updates.values() if new is not None]
         staying = [oid for ref, oid in refs.items() if ref not in updates]
         sent = [oid for oid, _, _, _ in missing.between(objects, ends, staying)]
-        results = connection.push(updates, sent, objects, atomic=True, forced=list(updates))
+        try:
+            results = connection.push(updates, sent, objects, atomic=True, forced=list(updates))
+        except NotAtomic:
+            results = connection.push(updates, sent, objects, atomic=False, forced=list(updates))
         refused = {ref: why for ref, why in results.items() if why is not None}
-        for ref, why in refused.items():
-            self._reach.left.append(f"{ref}: the server says {why}")
-        self._reach.done = not refused
+        self._reach.done = True
+        self._tell(refused)
         document = exchanged(self._store, self._remote)
         for local, (there, _) in list(document.pushed.items()):
             if there in updates and there not in refused:
