@@ -141,10 +141,11 @@ class Repack:
         objects, result = self.objects, self.result
         objects.refresh()
         self._roots = frozenset(roots)
-        for pack in objects.packs():
+        for listed in objects.packs():
+            pack = Pack(listed.base)  # the store closes its own when somebody's git takes it away
             try:
                 st = os.stat(f"{pack.base}.pack")
-                pack.count()  # its index is at hand from now on, even if somebody's git takes it away
+                pack.count()  # its index is at hand from now on
             except FileNotFoundError:
                 continue
             if is_linked(st) or is_kept(pack.base):
