@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from dulwich import objects
+
 from snapstore.errors import Corrupt
 from snapstore.git.objects import COMMIT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from snapstore.git.odb import Objects
+from snapstore.git.odb import Objects
 
 TRAILER = "Snapstore-"
 SUBJECT_LENGTH = 200
@@ -29,9 +28,10 @@ class Identity:
         self.name = name
         self.email = email
 
-    def line(self, seconds: int) -> str:
+    def line(self) -> bytes:
+        """The name and address as a commit has them."""
         name, email = (one_line(text).translate(_NOT_IN_IDENTITIES) for text in (self.name, self.email))
-        return f"{name.strip() or 'unknown'} <{email.replace(' ', '')}> {seconds} +0000"
+        return f"{name.strip() or 'unknown'} <{email.replace(' ', '')}>".encode("utf-8", "replace")
 
 
 class Commit:
@@ -77,14 +77,19 @@ def encode(
     seconds: int,
     message: str,
 ) -> bytes:
-    lines = [f"tree {tree.hex()}"]
-    lines += [f"parent {parent.hex()}" for parent in parents]
-    lines += [f"author {author.line(seconds)}", f"committer {committer.line(seconds)}", "", message]
-    return "\n".join(lines).encode("utf-8", "replace")
+    """A commit's data, made with dulwich."""
+    made = objects.Commit()
+    made.tree = objects.sha_to_hex(objects.RawObjectID(tree))
+    made.parents = [objects.sha_to_hex(objects.RawObjectID(parent)) for parent in parents]
+    made.author, made.committer = author.line(), committer.line()
+    made.author_time = made.commit_time = seconds
+    made.author_timezone = made.commit_timezone = 0
+    made.message = message.encode("utf-8", "replace")
+    return made.as_raw_string()
 
 
-def read(objects: Objects, oid: bytes) -> Commit:
-    return parse(objects.read_kind(oid, COMMIT), oid)
+def read(store: Objects, oid: bytes) -> Commit:
+    return parse(store.read_kind(oid, COMMIT), oid)
 
 
 def parse(data: bytes, oid: bytes) -> Commit:
