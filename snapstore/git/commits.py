@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from dulwich import objects
 
@@ -19,14 +20,12 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
 _NOT_IN_IDENTITIES = str.maketrans("", "", "<>")
 
 
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Who wrote a commit."""
 
-    __slots__ = ("email", "name")
-
-    def __init__(self, name: str, email: str) -> None:
-        self.name = name
-        self.email = email
+    name: str
+    email: str
 
     def line(self) -> bytes:
         """The name and address as a commit has them."""
@@ -34,28 +33,17 @@ class Identity:
         return f"{name.strip() or 'unknown'} <{email.replace(' ', '')}>".encode("utf-8", "replace")
 
 
+@dataclass(slots=True)
 class Commit:
     """A commit as read. Its trailers are ours alone: see `split_trailers`."""
 
-    __slots__ = ("author", "body", "parents", "seconds", "subject", "trailers", "tree")
-
-    def __init__(
-        self,
-        tree: bytes,
-        parents: tuple[bytes, ...],
-        author: str,
-        seconds: int,
-        subject: str,
-        body: str,
-        trailers: Mapping[str, str],
-    ) -> None:
-        self.tree = tree
-        self.parents = parents
-        self.author = author
-        self.seconds = seconds
-        self.subject = subject
-        self.body = body
-        self.trailers = trailers
+    tree: bytes
+    parents: tuple[bytes, ...]
+    author: str
+    seconds: int
+    subject: str
+    body: str
+    trailers: Mapping[str, str]
 
     @property
     def kind(self) -> str:

@@ -52,12 +52,14 @@ class Container(DiskRefsContainer):
     def read_ref(self, refname: Ref) -> bytes | None:
         """What a ref itself holds. Loose first, packed second, and loose again when neither has it: git packs by
         writing packed-refs and then deleting the loose file, so one of the looks must find it."""
-        path = self.refpath(refname)
         for _ in range(5):
             value = self._read_loose_ref_file(refname) or self.get_packed_refs().get(refname)
-            if value is not None or not os.path.lexists(path):
+            if value is not None or not os.path.lexists(self.refpath(refname)):
                 return value
         return None
+
+    def refpath(self, name: bytes) -> bytes:
+        return self.path + b"/" + name  # a store is nobody's second work tree
 
     def _read_loose_ref_file(self, name: Ref) -> bytes | None:
         try:
@@ -78,24 +80,24 @@ class Container(DiskRefsContainer):
         return text
 
     def get_packed_refs(self) -> dict[Ref, ObjectID]:
-        if self._packed_refs is None or self._packed_refs_key != self._current_packed_refs_key():
-            self._invalidate_packed_refs_cache()
-            try:
-                with open(f"{self.git_dir}/{PACKED}", "rb") as file:
-                    st = os.fstat(file.fileno())
-                    lines = file.read().splitlines()
-            except FileNotFoundError:
-                lines, st = [], None
-            found: dict[Ref, ObjectID] = {}
-            for line in lines:
-                if line[:1] not in b"#^" and len(line) > 41:
-                    if not _is_id(line[:40]):
-                        raise Corrupt(f"{PACKED} is damaged", ref=PACKED)
-                    found[Ref(line[41:])] = ObjectID(line[:40])
-            self._packed_refs, self._peeled_refs = found, {}
-            key = st and (st.st_ino, st.st_dev, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
-            self._packed_refs_key = key
-        return self._packed_refs
+        known = self._packed_refs  # other threads may let go of it meanwhile
+        if known is not None and self._packed_refs_key == self._current_packed_refs_key():
+            return known
+        found: dict[Ref, ObjectID] = {}
+        try:
+            with open(f"{self.git_dir}/{PACKED}", "rb") as file:
+                st = os.fstat(file.fileno())
+                key = (st.st_ino, st.st_dev, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
+                lines = file.read().splitlines()
+        except FileNotFoundError:
+            lines, key = [], None
+        for line in lines:
+            if line[:1] not in b"#^" and len(line) > 41:
+                if not _is_id(line[:40]):
+                    raise Corrupt(f"{PACKED} is damaged", ref=PACKED)
+                found[Ref(line[41:])] = ObjectID(line[:40])
+        self._packed_refs, self._peeled_refs, self._packed_refs_key = found, {}, key
+        return found
 
     def get_peeled(self, name: Ref) -> ObjectID | None:
         return None  # nobody has looked
@@ -165,10 +167,25 @@ class Container(DiskRefsContainer):
     ) -> None:
         """A line in a ref's reflog. Not synced: no object that matters is held by a reflog alone."""
         path = f"{self.git_dir}/logs/{os.fsdecode(ref)}"
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        make_folder(os.path.dirname(path))
         line = format_reflog_line(old_sha, new_sha, committer or COMMITTER, timestamp or 0, timezone or 0, message)
         with open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(line + b"\n")
+
+
+def make_folder(path: str) -> None:
+    """Make a folder with those above it, durably and for nobody else."""
+    missing = [path]
+    while missing:
+        try:
+            os.mkdir(missing[-1], 0o700)
+            sync_folder(os.path.dirname(missing[-1]))
+        except FileExistsError:
+            pass
+        except FileNotFoundError:
+            missing.append(os.path.dirname(missing[-1]))
+            continue
+        missing.pop()
 
 
 def remove_loose(path: str) -> None:

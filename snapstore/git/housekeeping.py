@@ -6,15 +6,16 @@ milliseconds every 32 turns, and the same again in steps of size. Runs under the
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from snapstore.errors import Failed, Unsafe
 from snapstore.git.locking import process_started
 from snapstore.git.packwriter import KEPT_BY, TEMPORARY
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the object store itself folds packs
     from snapstore.git.odb import Objects
     from snapstore.git.packs import Pack
 
@@ -50,8 +51,6 @@ def tidy(objects: Objects) -> bool:
 def is_at_work(objects: Objects, folder: str = WORK) -> bool:
     """Whether somebody holds the lock on a folder beside the packs, of which a git that was started there has a part:
     a gc."""
-    import fcntl
-
     try:
         fd = os.open(f"{objects.folder}/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:

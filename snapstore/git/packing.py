@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import zlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from dulwich.pack import create_delta
 
@@ -18,9 +17,7 @@ from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, KIND_NUMBERS, TREE, 
 from snapstore.git.odb import LARGE, Objects
 from snapstore.git.packs import OFFSET_DELTA, REF_DELTA, Pack
 from snapstore.git.packwriter import PackWriter, entry_header
-
-if TYPE_CHECKING:
-    from snapstore.git.repack import Packing, Repack
+from snapstore.git.repack import Packing, Repack
 
 _DEEPEST = 50  # deltas on top of each other, as with git
 _RECORD = re.compile(rb"(?:[0-9a-f]{2}/){0,3}[0-9a-f]{34,40}")

@@ -14,6 +14,7 @@ import mmap
 import os
 import struct
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterator
 from hashlib import sha1
 from io import BytesIO
@@ -35,7 +36,7 @@ from snapstore.errors import Corrupt
 from snapstore.git.objects import BLOB, CHUNK, KIND_NAMES
 
 OFFSET_DELTA = OFS_DELTA
-__all__ = ["OFFSET_DELTA", "REF_DELTA", "Pack", "Vanished", "apply_delta", "delta_sizes"]
+__all__ = ["OFFSET_DELTA", "REF_DELTA", "Extents", "Pack", "Vanished", "apply_delta", "delta_sizes"]
 
 _SMALL_INDEX, _SMALL_PACK = 1 << 16, 1 << 18  # bytes: read, not mapped, so that no descriptor stays open
 _BASES_HELD = 1 << 24  # bytes of resolved deltas at hand, for each pack
@@ -208,10 +209,6 @@ class Pack(dulwich_pack.Pack):
         except _DAMAGE as error:
             raise self._damaged(error) from None
 
-    def read_small(self, offset: int, most: int) -> bytes | None:
-        """The data of an object of no more than so many bytes, or None."""
-        return self._resolved(offset)[1] if self.header(offset)[1] <= most else None
-
     def header(self, offset: int) -> tuple[bytes, int]:
         """Kind and size of the object at `offset`, without inflating more than its first bytes."""
         number, stored, start, base_offset, base_id = self.entry(offset)
@@ -345,6 +342,18 @@ class Pack(dulwich_pack.Pack):
     def _damaged(self, why: object) -> Corrupt:
         name = os.path.basename(self.base)
         return Corrupt(f"pack {name} is damaged: {str(why) or type(why).__name__}", pack=name)
+
+
+class Extents:
+    """How much room each object takes in its pack: from where it lies to where the next one does."""
+
+    def __init__(self, pack: Pack) -> None:
+        self._offsets = sorted(pack.offsets().values())
+        self._last = pack.size() - 20  # where the checksum begins
+
+    def end(self, offset: int) -> int:
+        at = bisect_right(self._offsets, offset)
+        return self._offsets[at] if at < len(self._offsets) else self._last
 
 
 def delta_sizes(delta: bytes) -> tuple[int, int]:

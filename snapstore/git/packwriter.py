@@ -23,14 +23,14 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable
 from hashlib import sha1
-from io import BytesIO
+from itertools import accumulate
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from dulwich.objects import RawObjectID
-from dulwich.pack import OFS_DELTA, write_pack_index_v2
+from dulwich.pack import OFS_DELTA
 
 from snapstore.errors import Failed
 from snapstore.git.deflate import compress, compressor
@@ -350,8 +350,19 @@ def entry_header(number: int, size: int) -> bytes:
 
 
 def pack_index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> bytes:
-    """A version 2 pack index."""
-    out = BytesIO()
-    rows = [(RawObjectID(oid), offset, crc) for oid, (offset, crc) in sorted(entries.items())]
-    write_pack_index_v2(out, rows, checksum)
-    return out.getvalue()
+    """A version 2 pack index. dulwich's writer takes a step for each number, a tenth of the time of a small turn."""
+    ids = sorted(entries)
+    counts = Counter(oid[0] for oid in ids)
+    large: list[int] = []
+
+    def place(offset: int) -> int:
+        if offset < 1 << 31:
+            return offset
+        large.append(offset)
+        return 1 << 31 | len(large) - 1
+
+    body = b"\xfftOc\0\0\0\2" + struct.pack(">256I", *accumulate(counts[first] for first in range(256)))
+    body += b"".join(ids) + struct.pack(f">{len(ids)}I", *(entries[oid][1] for oid in ids))
+    body += struct.pack(f">{len(ids)}I", *(place(entries[oid][0]) for oid in ids))
+    body += struct.pack(f">{len(large)}Q", *large) + checksum
+    return body + sha1(body, usedforsecurity=False).digest()

@@ -16,6 +16,7 @@ import fcntl
 import os
 import shutil
 import time
+from collections.abc import Callable, Iterable
 from errno import ENOTEMPTY
 from hashlib import sha1
 
@@ -32,16 +33,10 @@ from snapstore.git.housekeeping import (
 )
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
+from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import KEPT_BY, new_name, sync_folder
-from snapstore.git.repack import SUFFIXES, are_there, show
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from snapstore.git.odb import Objects
-    from snapstore.git.repack import Packing
+from snapstore.git.repack import SUFFIXES, Packing, are_there, show
 
 WORK = "snapstore_purge"
 _PROOF = "proof"  # a file that says for which roots the packs beside it were found to be whole

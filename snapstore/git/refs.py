@@ -19,7 +19,7 @@ from dulwich.refs import SYMREF, Ref
 
 from snapstore.errors import Conflict, Corrupt, Unsafe
 from snapstore.git import reflogs
-from snapstore.git.container import COMMITTER, PACKED, Container, remove_loose
+from snapstore.git.container import COMMITTER, PACKED, Container, make_folder, remove_loose
 from snapstore.git.packwriter import sync_folder
 from snapstore.git.reflogs import files_below
 
@@ -92,7 +92,7 @@ class Refs:
         before, after = _spelled(old), _spelled(new)
 
         def move() -> bool:
-            self._make_folder(os.path.dirname(path))
+            make_folder(os.path.dirname(path))
             with self.container.exactly(ref):
                 if before is None and after is None:
                     return self.container.read_ref(ref) is None
@@ -211,19 +211,6 @@ class Refs:
             except FileNotFoundError:  # git removed the folder as it packed the last ref in it
                 if not os.path.isdir(self._git_dir):
                     raise
-
-    def _make_folder(self, path: str) -> None:
-        missing = [path]
-        while missing:
-            try:
-                os.mkdir(missing[-1], 0o700)
-                sync_folder(os.path.dirname(missing[-1]))
-            except FileExistsError:
-                pass
-            except FileNotFoundError:
-                missing.append(os.path.dirname(missing[-1]))
-                continue
-            missing.pop()
 
 
 class _Wait:

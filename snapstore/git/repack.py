@@ -23,42 +23,39 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Self
 
 from snapstore.errors import Busy, Failed, Unsafe
 from snapstore.git.housekeeping import WORK, is_kept, is_linked, must_have_room
 from snapstore.git.locking import try_lock
 from snapstore.git.missing import between
+from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import new_name, sync_folder, write_keep
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Self
-
-    from snapstore.git.odb import Objects
-
-    Progress = Callable[[int], None]
-    # Makes packs, in the folder, of all that some ids reach, or of these alone; gives their paths without suffix.
-    Packing = Callable[["Repack", Iterable[bytes], bool], list[str]]
+Progress = Callable[[int], None]
+# Makes packs, in the folder, of all that some ids reach, or of these alone; gives their paths without suffix.
+Packing = Callable[["Repack", Iterable[bytes], bool], list[str]]
 
 SUFFIXES = (".idx", ".rev", ".bitmap", ".mtimes", ".promisor", ".keep", ".pack")
 _PATIENCE = 0.3  # seconds: whoever only looks whether a gc is at work holds its lock for a moment
 _STALE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
 
 
+@dataclass(slots=True)
 class Result:
     """What a gc did, or would do."""
 
-    __slots__ = ("bytes_after", "bytes_before", "dropped", "loose", "objects", "packs_after", "packs_before", "waiting")
-
-    def __init__(self) -> None:
-        self.packs_before = self.packs_after = 0
-        self.loose = 0  # loose objects that were there
-        self.objects = 0  # in packs of ours afterwards
-        self.dropped = 0
-        self.waiting = 0  # not referred to, but too young to go
-        self.bytes_before = self.bytes_after = 0
+    packs_before: int = 0
+    packs_after: int = 0
+    loose: int = 0  # loose objects that were there
+    objects: int = 0  # in packs of ours afterwards
+    dropped: int = 0
+    waiting: int = 0  # not referred to, but too young to go
+    bytes_before: int = 0
+    bytes_after: int = 0
 
 
 class Repack:

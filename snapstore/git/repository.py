@@ -1,6 +1,6 @@
 """dulwich's repository on a store, and the store's git configuration.
 
-The repository reads and writes through our object store and our refs (odb.py, container.py), so that what an embedding
+The repository reads and writes through our object store and our refs (objectstore.py, container.py), so that what an embedding
 program does with `Store.repo` is guarded in the same way as our own work.
 """
 
@@ -10,11 +10,12 @@ import os
 import re
 from typing import BinaryIO
 
+import dulwich.worktree  # noqa: F401 - `Repo` would import it only when it is opened
 from dulwich.config import ConfigFile
 from dulwich.repo import Repo
 
 from snapstore.git.container import Container
-from snapstore.git.odb import ObjectStore
+from snapstore.git.objectstore import ObjectStore
 from snapstore.git.packwriter import sync_folder, write_all
 
 _THRESHOLD = re.compile(rb"^(\s*bigfilethreshold\s*=\s*)(\d{1,9})([kmg])(?=\s*$)", re.IGNORECASE | re.MULTILINE)

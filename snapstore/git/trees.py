@@ -1,7 +1,13 @@
-"""Trees: read, rewrite the spine above changed paths, compare two while skipping what is equal."""
+"""Trees: read, rewrite the spine above changed paths, compare two while skipping what is equal.
+
+Parsed by dulwich. Ours is what it does less well (test_git_trees.py compares): its `commit_tree_changes` fails where
+a file becomes a folder; `serialize_tree` is plain Python, 2.5 ms for a folder of 3,000 against 0.5; and `tree_changes`
+has no trees at hand and makes an object of each entry, 52 ms for 2,000 changed files against 23, or 4 the second time.
+"""
 
 from __future__ import annotations
 
+import re
 from binascii import unhexlify
 from collections.abc import Iterator, Mapping
 
@@ -202,12 +208,18 @@ class _Modes(dict[int, bytes]):
 
 
 _MODES = _Modes()
+_SPELLED = re.compile(rb"(\d+) [^\0]+\0.{20}", re.DOTALL)
 
 
 def parse(data: bytes, oid: bytes) -> dict[bytes, Entry]:
-    """The entries of a tree by name."""
+    """The entries of a tree by name. Of old, other programs spelled the mode of a folder with a zero before it."""
     try:
-        rows = list(parse_tree(data, 20))
+        try:
+            rows = list(parse_tree(data, 20, strict=True))
+        except ObjectFormatException:
+            if any(mode.startswith(b"0") and mode != b"040000" for mode in _SPELLED.findall(data)):
+                raise
+            rows = list(parse_tree(data, 20))
         entries = {name: (_MODES[mode], unhexlify(entry_id)) for name, mode, entry_id in rows}
     except (ObjectFormatException, ValueError):
         rows, entries = [], {}
