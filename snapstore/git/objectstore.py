@@ -1,9 +1,9 @@
 """dulwich's object store, guarded for a folder in which others repack meanwhile.
 
-Ours stays, because dulwich's `DiskObjectStore` does not do it: loose objects come in pieces (it inflates them whole, and
-reads one to say whether it is there), an object that dulwich could not parse is read all the same, alternates are never
-followed (nothing here makes one), packs are asked newest first, an index without its pack counts for nothing, and a
-pack that vanishes is not closed under a reader (test_git_packs.py, test_vanishing.py, test_record_hostile.py).
+Ours stays, because dulwich's `DiskObjectStore` does not do it: loose objects come in pieces (it inflates them whole,
+and reads one to say whether it is there), an object that dulwich could not parse is read all the same, alternates are
+never followed (nothing here makes one), packs are asked newest first, an index without its pack counts for nothing,
+and a pack that vanishes is not closed under a reader (test_git_packs.py, test_vanishing.py, test_repository.py).
 """
 
 from __future__ import annotations

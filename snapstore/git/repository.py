@@ -1,7 +1,7 @@
 """dulwich's repository on a store, and the store's git configuration.
 
-The repository reads and writes through our object store and our refs (objectstore.py, container.py), so that what an embedding
-program does with `Store.repo` is guarded in the same way as our own work.
+The repository reads and writes through our object store and our refs (objectstore.py, container.py), so that what an
+embedding program does with `Store.repo` is guarded in the same way as our own work.
 """
 
 from __future__ import annotations
