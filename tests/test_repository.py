@@ -109,6 +109,7 @@ def test_what_was_planted_in_the_configuration_is_not_followed(root: Path, store
         assert opened.repo.get_config().get((b"core",), b"bigfilethreshold") == b"16777216"
         assert opened.repo.commondir() == store.shadow.git_dir
         assert opened.repo.object_store.alternates == []
+        assert opened.repo.hooks == {}
 
 
 PROGRAM = """

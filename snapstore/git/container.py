@@ -20,7 +20,7 @@ from dulwich.reflog import format_reflog_line
 from dulwich.refs import SYMREF, DiskRefsContainer, Ref, write_packed_refs
 
 from snapstore.errors import Corrupt
-from snapstore.git.packwriter import sync_folder
+from snapstore.git.packwriter import remove, sync_folder
 
 COMMITTER = b"snapstore <snapstore@localhost>"
 PACKED = "packed-refs"
@@ -137,7 +137,7 @@ class Container(DiskRefsContainer):
                 return False
             with _locked(f"{self.git_dir}/{PACKED}"):
                 self._remove_packed_ref(name)
-                remove_loose(path)
+                remove(path)
             self._log(name, old_ref, None, committer, timestamp, timezone, message)
         return True
 
@@ -186,13 +186,6 @@ def make_folder(path: str) -> None:
             missing.append(os.path.dirname(missing[-1]))
             continue
         missing.pop()
-
-
-def remove_loose(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from snapstore.errors import Failed, Unsafe
 from snapstore.git.locking import process_started
 from snapstore.git.packwriter import KEPT_BY, TEMPORARY
+from snapstore.git.packwriter import remove as _remove
 
 if TYPE_CHECKING:  # the object store itself folds packs
     from snapstore.git.odb import Objects
@@ -219,13 +220,6 @@ def _names_in(folder: str) -> list[str]:
         return os.listdir(folder)
     except FileNotFoundError:
         return []
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
 
 
 def _remove_old(path: str, now: float) -> bool:

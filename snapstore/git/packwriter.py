@@ -324,6 +324,14 @@ def _by_this_process() -> bytes:
     return KEPT_BY + f"{os.getpid()} {process_started(os.getpid()) or ''}".rstrip().encode() + b"\n"
 
 
+def remove(path: str) -> None:
+    """Removes a file, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
 def remove_quietly(path: str) -> None:
     """Removes a file, if it is there and can be removed."""
     try:

@@ -19,8 +19,8 @@ from dulwich.refs import SYMREF, Ref
 
 from snapstore.errors import Conflict, Corrupt, Unsafe
 from snapstore.git import reflogs
-from snapstore.git.container import COMMITTER, PACKED, Container, make_folder, remove_loose
-from snapstore.git.packwriter import sync_folder
+from snapstore.git.container import COMMITTER, PACKED, Container, make_folder
+from snapstore.git.packwriter import remove, sync_folder
 from snapstore.git.reflogs import files_below
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ _LOGGED = ("refs/notes/", "refs/snapstore/disk")
 # What a ref led to that gets another name: see `update_all`. Our own gc drops these lines, under the store's lock.
 _HOLDER = "refs/notes/turns"
 _MANY = 64  # refs from which on one write of all the packed ones is quicker
+_MOST_VANISHED = 100  # times that git removes a folder before a lock could be made in it
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 
 
@@ -202,6 +203,7 @@ class Refs:
     def _patiently(self, change: Callable[[], T]) -> T:
         """Make a change as soon as nobody holds the lock that it needs."""
         waits: dict[str, _Wait] = {}
+        vanished = 0
         while True:
             try:
                 return change()
@@ -209,7 +211,8 @@ class Refs:
                 lock = os.fsdecode(error.lockfilename)
                 waits.setdefault(lock, _Wait(lock, self.stale_after)).once()
             except FileNotFoundError:  # git removed the folder as it packed the last ref in it
-                if not os.path.isdir(self._git_dir):
+                vanished += 1
+                if vanished > _MOST_VANISHED:
                     raise
 
 
@@ -230,7 +233,7 @@ class _Wait:
         if self._held != (st.st_ino, st.st_mtime_ns):  # it changed hands
             self._held, self._since = (st.st_ino, st.st_mtime_ns), time.monotonic()
         if time.time() - st.st_mtime > self._stale_after or time.monotonic() - self._since > self._stale_after:
-            remove_loose(self._lock)
+            remove(self._lock)
         else:
             time.sleep(0.005)
 

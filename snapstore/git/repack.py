@@ -34,6 +34,7 @@ from snapstore.git.missing import between
 from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import new_name, sync_folder, write_keep
+from snapstore.git.packwriter import remove as _remove
 
 Progress = Callable[[int], None]
 # Makes packs, in the folder, of all that some ids reach, or of these alone; gives their paths without suffix.
@@ -183,7 +184,7 @@ class Repack:
             self._ages = dict.fromkeys(made, max(st.st_mtime for _, st in self._old.values()))
             self._made += made
         for base in self._made:
-            self._settle(base)
+            settle(base, self._ages.get(base))
         result = self.result
         result.dropped = len(dropped)
         result.objects = len(new) + len(waiting)
@@ -228,21 +229,6 @@ class Repack:
 
     def _is_kept(self, oid: bytes) -> bool:
         return any(pack.find(oid) is not None for pack in self.kept)
-
-    def _settle(self, base: str) -> None:
-        """To disk, with the age that it is to have."""
-        for suffix in (".pack", ".rev", ".idx"):
-            try:
-                fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue
-            try:
-                os.fchmod(fd, 0o444)
-                if base in self._ages:
-                    os.utime(fd, (self._ages[base], self._ages[base]))
-                os.fsync(fd)
-            finally:
-                os.close(fd)
 
     # 3.
 
@@ -328,6 +314,22 @@ def show(base: str, target: str) -> None:
             os.rename(base + suffix, target + suffix)
 
 
+def settle(base: str, age: float | None = None) -> None:
+    """A pack to disk, with the age that it is to have."""
+    for suffix in (".pack", ".rev", ".idx"):
+        try:
+            fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fchmod(fd, 0o444)
+            if age is not None:
+                os.utime(fd, (age, age))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
 def are_there(bases: Iterable[str]) -> bool:
     """Asked before anything goes that they hold too."""
     return all(os.path.exists(base + suffix) for base in bases for suffix in (".idx", ".pack"))
@@ -373,10 +375,3 @@ def _mtime(path: str) -> float | None:
         return os.stat(path).st_mtime
     except FileNotFoundError:
         return None
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass

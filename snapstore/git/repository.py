@@ -33,6 +33,7 @@ class Repository(Repo):
         super().__init__(controldir=git_dir, commondir=git_dir, bare=True, object_store=objects)
         self._is_open = True
         self.refs = refs
+        self.hooks.clear()  # a planted hook would run when an embedding program commits
 
     def get_config(self) -> ConfigFile:
         """The store's configuration, without files that it includes."""
