@@ -556,13 +556,14 @@ def test_a_ref_that_gets_another_name_is_held_by_the_reflog_meanwhile(
     turn(session, root, "other", a="3")
     [line] = [name for name, oid in all_refs(store).items() if oid == commit and name.startswith("refs/heads/")]
     seen: list[set[str]] = []
-    delete = refs._delete
+    remove = refs.container.remove_if_equals
 
-    def deleted(name: str, path: str) -> None:
-        delete(name, path)
+    def removed(name: bytes, old: bytes) -> bool:
+        done = remove(name, old)
         seen.append(set(git(store.shadow.git_dir, "rev-list", "--reflog").decode().split()))
+        return done
 
-    monkeypatch.setattr(refs, "_delete", deleted)
+    monkeypatch.setattr(refs.container, "remove_if_equals", removed)
     with store.changing():
         oid = bytes.fromhex(commit)
         store.journal.carry_out([(f"{line}-renamed", None, oid), (line, oid, None)], {}, what="rename")

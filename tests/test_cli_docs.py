@@ -233,7 +233,8 @@ sys.exit(status)
 """
 
 
-HEAVY = {"click", "pydantic", "dulwich", "rich", "subprocess", "typing", "asyncio", "platformdirs", "logging"}
+# Not dulwich, which the store is read and written with: the warm process has it loaded.
+HEAVY = {"click", "pydantic", "rich", "asyncio", "platformdirs"}
 
 
 def loaded(root: Path, *arguments: str, feed: str = "") -> str:

@@ -23,7 +23,7 @@ from helpers import (
     write,
 )
 from helpers import git as plain_git
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from test_cli import assert_record, snap, snap_json
 
@@ -32,7 +32,6 @@ from snapstore.errors import Busy, Corrupt, Failed, Unsafe
 from snapstore.git import housekeeping, packing
 from snapstore.git import repack as git_repack
 from snapstore.git.objects import BLOB, object_id
-from snapstore.git.packs import apply_delta
 from snapstore.git.program import environment
 from snapstore.git.repack import Repack
 from snapstore.surface.records.keeping import GcRecord
@@ -893,62 +892,34 @@ def test_a_git_that_cannot_say_what_it_made_costs_nothing(
         assert_equal(store, commit, files)
 
 
-@given(some.binary(max_size=300), some.binary(max_size=40), some.integers(0, 300), some.integers(0, 300))
-def test_a_delta_for_one_changed_place_makes_what_it_should(base: bytes, new: bytes, start: int, end: int) -> None:
-    base *= 3
-    data = base[:start] + new + base[min(start + end, len(base)) :]
-    delta = packing.spliced(base, data)
-    if delta is not None:
-        assert apply_delta(base, delta) == data
-
-
-@given(some.binary(min_size=1, max_size=200), some.lists(some.integers(0, 10_000), max_size=12))
-def test_a_delta_for_changes_here_and_there_makes_what_it_should(base: bytes, places: list[int]) -> None:
-    base *= 40
-    data = bytearray(base)
-    for place in places:
-        data[place % len(data)] ^= 0xFF
-    delta = packing.spliced(base, bytes(data))
-    if delta is not None:
-        assert apply_delta(base, delta) == data
-
-
-NAMES = some.dictionaries(some.integers(0, 40), some.integers(0, 3), max_size=30)
-
-
-@given(NAMES, NAMES)
-def test_a_delta_of_two_folders_makes_what_it_should(before: dict[int, int], after: dict[int, int]) -> None:
-    def tree(entries: dict[int, int]) -> bytes:
-        return b"".join(b"100644 f%02d\0%s" % (name, bytes([0, oid] * 10)) for name, oid in sorted(entries.items()))
-
-    assert apply_delta(tree(before), packing.by_pieces(tree(before), tree(after), packing._entries)) == tree(after)
-
-
 LINES = some.lists(some.sampled_from([b"a line of some length\n", b"another one, longer yet\n", b"\n", b"}\n", b"x"]))
 
 
-@given(LINES, LINES)
-def test_a_delta_of_two_texts_makes_what_it_should(before: list[bytes], after: list[bytes]) -> None:
-    base, data = b"".join(before), b"".join(after)
-    assert apply_delta(base, packing.by_pieces(base, data, packing._lines)) == data
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some.lists(LINES, min_size=2, max_size=4, unique_by=tuple))
+def test_any_versions_packed_without_git_are_read_back(
+    root: Path, store: Store, session: Session, versions: list[list[bytes]]
+) -> None:
+    for number, lines in enumerate(versions):
+        write(root / "text", b"".join([b"a first line that stays\n"] * 9 + lines).decode())
+        session.turn(f"version {number}").end(scan=True)
+    gc.collect(store, git="")
+    assert_whole(store)
 
 
-def test_a_delta_of_two_texts_holds_what_is_new() -> None:
-    base = b"".join(b"line %d of a text\n" % number for number in range(400))
-    lines = base.splitlines(keepends=True)
-    data = b"".join([*lines[200:], b"new here\n", *lines[:100], b"and there\n", *lines[100:150]])
-    delta = packing.by_pieces(base, data, packing._lines)
-    assert len(delta) < 60
-    assert apply_delta(base, delta) == data
-
-
-def test_long_copies_are_given_in_pieces() -> None:
-    base = os.urandom(200_000)
-    data = base[:90_000] + b"new" + base[90_100:]
-    delta = packing.spliced(base, data)
-    assert delta is not None
-    assert len(delta) < 60
-    assert apply_delta(base, delta) == data
+def test_a_version_packed_without_git_takes_what_is_new_in_it(root: Path, store: Store, session: Session) -> None:
+    lines = [f"line {number} of a text {os.urandom(8).hex()}\n" for number in range(400)]
+    write(root / "text", "".join(lines))
+    session.turn("one").end(scan=True)
+    write(root / "text", "".join([*lines[200:], "new here\n", *lines[:100], "and there\n", *lines[100:150]]))
+    session.turn("two").end(scan=True)
+    gc.collect(store, git="")
+    [index] = Path(store.shadow.objects.pack_folder).glob("*.idx")
+    rows = [
+        row.split() for row in plain_git(store.shadow.git_dir, "verify-pack", "-v", str(index)).decode().splitlines()
+    ]
+    # Of a delta there are also its depth and its base.
+    assert [row for row in rows if row[1:2] == ["blob"] and len(row) == 7 and int(row[3]) < 200]
 
 
 def test_a_link_where_it_works_leads_nowhere(root: Path, store: Store, session: Session, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from dulwich.diff_tree import tree_changes
 from helpers import git, git_in, quick_folder
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -137,6 +138,19 @@ def assert_diff_like_git(bench: Bench, old: bytes, new: bytes) -> None:
         )
     found = {path: (before, after) for path, before, after in Trees(bench.objects).diff(old, new)}
     assert found == expected
+    assert found == by_dulwich(bench, old, new)
+
+
+def by_dulwich(bench: Bench, old: bytes, new: bytes) -> dict[bytes, tuple[Entry | None, Entry | None]]:
+    """The same differences by dulwich."""
+    found: dict[bytes, tuple[Entry | None, Entry | None]] = {}
+    for change in tree_changes(bench.objects.store, old.hex().encode(), new.hex().encode()):
+        for at, side in enumerate((change.old, change.new)):
+            if side is not None and side.path is not None:
+                pair = list(found.get(side.path, (None, None)))
+                pair[at] = (b"%o" % side.mode, bytes.fromhex(side.sha.decode()))
+                found[side.path] = (pair[0], pair[1])
+    return found
 
 
 def test_equal_folders_are_not_opened(tmp_path: Path) -> None:
@@ -193,6 +207,14 @@ def test_any_bytes_are_a_tree_or_refused(data: bytes) -> None:
         parse(data, bytes(20))
     except Corrupt:
         pass
+
+
+def test_a_folder_whose_mode_begins_with_a_zero_is_a_folder() -> None:
+    """Some programs of old wrote such trees; git reads them. The name that looks like a mode stays what it is."""
+    data = b"100644 040000 x\0" + b"\1" * 20 + b"040000 y\0" + b"\2" * 20
+    assert parse(data, bytes(20)) == {b"040000 x": (FILE, b"\1" * 20), b"y": (b"40000", b"\2" * 20)}
+    with pytest.raises(Corrupt):
+        parse(b"0100644 x\0" + b"\1" * 20 + b"040000 y\0" + b"\2" * 20, bytes(20))
 
 
 def test_names_and_ids_may_hold_any_byte(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
-"""The shadow repository: plain git on disk, read and written here and nowhere else.
+"""The shadow repository, on dulwich: read and written here and nowhere else.
 
-Turns must cost what they touch, and `import dulwich` alone costs as much as a whole interpreter start (10.8 ms against
-10.9; `dulwich.pack` 40). So what every turn needs (trees, packs, refs, commits) is written here on zlib, hashlib and
-struct; dulwich serves the commands that have the time: verification, configuration, and later the wire protocols.
+`shadow.Shadow` is the way in: its objects (odb.py), trees, refs and notes, and all of it as dulwich's `Repo`
+(repository.py). Objects are read through dulwich's object store and refs move through its container. Ours is what
+dulwich does not do, each module with its reason: the streaming pack writer and reader, the spine of trees, guards
+against a git at work beside us, packing. Only this package imports dulwich.
 
 Object ids are 20 raw bytes, paths are bytes with `/` between parts, modes are the bytes of git's trees.
 """

@@ -13,10 +13,7 @@ from snapstore.errors import Corrupt, Unsafe
 from snapstore.git.missing import commit_links, tag_target
 from snapstore.git.names import GIT_BEGINNINGS, unsafe_parts
 from snapstore.git.objects import COMMIT, EXECUTABLE, FILE, FOLDER, LINK, TAG, TREE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.git.odb import Objects
+from snapstore.git.odb import Objects
 
 _MODES = frozenset((FILE, EXECUTABLE, LINK, FOLDER))
 _ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)

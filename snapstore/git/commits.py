@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dulwich import objects
+
 from snapstore.errors import Corrupt
 from snapstore.git.objects import COMMIT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from snapstore.git.odb import Objects
+from snapstore.git.odb import Objects
 
 TRAILER = "Snapstore-"
 SUBJECT_LENGTH = 200
@@ -22,42 +22,30 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
 _NOT_IN_IDENTITIES = str.maketrans("", "", "<>")
 
 
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Who wrote a commit."""
 
-    __slots__ = ("email", "name")
+    name: str
+    email: str
 
-    def __init__(self, name: str, email: str) -> None:
-        self.name = name
-        self.email = email
-
-    def line(self, seconds: int) -> str:
+    def line(self) -> bytes:
+        """The name and address as a commit has them."""
         name, email = (one_line(text).translate(_NOT_IN_IDENTITIES) for text in (self.name, self.email))
-        return f"{name.strip() or 'unknown'} <{email.replace(' ', '')}> {seconds} +0000"
+        return f"{name.strip() or 'unknown'} <{email.replace(' ', '')}>".encode("utf-8", "replace")
 
 
+@dataclass(slots=True)
 class Commit:
     """A commit as read. Its trailers are ours alone: see `split_trailers`."""
 
-    __slots__ = ("author", "body", "parents", "seconds", "subject", "trailers", "tree")
-
-    def __init__(
-        self,
-        tree: bytes,
-        parents: tuple[bytes, ...],
-        author: str,
-        seconds: int,
-        subject: str,
-        body: str,
-        trailers: Mapping[str, str],
-    ) -> None:
-        self.tree = tree
-        self.parents = parents
-        self.author = author
-        self.seconds = seconds
-        self.subject = subject
-        self.body = body
-        self.trailers = trailers
+    tree: bytes
+    parents: tuple[bytes, ...]
+    author: str
+    seconds: int
+    subject: str
+    body: str
+    trailers: Mapping[str, str]
 
     @property
     def kind(self) -> str:
@@ -79,14 +67,19 @@ def encode(
     seconds: int,
     message: str,
 ) -> bytes:
-    lines = [f"tree {tree.hex()}"]
-    lines += [f"parent {parent.hex()}" for parent in parents]
-    lines += [f"author {author.line(seconds)}", f"committer {committer.line(seconds)}", "", message]
-    return "\n".join(lines).encode("utf-8", "replace")
+    """A commit's data, made with dulwich."""
+    made = objects.Commit()
+    made.tree = objects.sha_to_hex(objects.RawObjectID(tree))
+    made.parents = [objects.sha_to_hex(objects.RawObjectID(parent)) for parent in parents]
+    made.author, made.committer = author.line(), committer.line()
+    made.author_time = made.commit_time = seconds
+    made.author_timezone = made.commit_timezone = 0
+    made.message = message.encode("utf-8", "replace")
+    return made.as_raw_string()
 
 
-def read(objects: Objects, oid: bytes) -> Commit:
-    return parse(objects.read_kind(oid, COMMIT), oid)
+def read(store: Objects, oid: bytes) -> Commit:
+    return parse(store.read_kind(oid, COMMIT), oid)
 
 
 def parse(data: bytes, oid: bytes) -> Commit:

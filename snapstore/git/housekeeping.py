@@ -6,15 +6,17 @@ milliseconds every 32 turns, and the same again in steps of size. Runs under the
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from snapstore.errors import Failed, Unsafe
 from snapstore.git.locking import process_started
 from snapstore.git.packwriter import KEPT_BY, TEMPORARY
+from snapstore.git.packwriter import remove as _remove
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the object store itself folds packs
     from snapstore.git.odb import Objects
     from snapstore.git.packs import Pack
 
@@ -50,8 +52,6 @@ def tidy(objects: Objects) -> bool:
 def is_at_work(objects: Objects, folder: str = WORK) -> bool:
     """Whether somebody holds the lock on a folder beside the packs, of which a git that was started there has a part:
     a gc."""
-    import fcntl
-
     try:
         fd = os.open(f"{objects.folder}/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -220,13 +220,6 @@ def _names_in(folder: str) -> list[str]:
         return os.listdir(folder)
     except FileNotFoundError:
         return []
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
 
 
 def _remove_old(path: str, now: float) -> bool:

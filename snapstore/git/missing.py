@@ -7,19 +7,16 @@ over what has just come in, proves that nothing is missing from it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+
 from snapstore.errors import Corrupt
-from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FOLDER, GITLINK, TAG, TREE, Missing
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FOLDER, GITLINK, TAG, TREE, Entry, Missing
+from snapstore.git.odb import Objects
 from snapstore.git.trees import parse
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from snapstore.git.objects import Entry
-    from snapstore.git.odb import Objects
-
-    # Id, kind, the path in its commit (empty for commits, tags and top trees), and that commit.
-    New = tuple[bytes, bytes, bytes, bytes]
+# Id, kind, the path in its commit (empty for commits, tags and top trees), and that commit.
+New = tuple[bytes, bytes, bytes, bytes]
 
 _SHORT_WALK = 8  # commits; the other side may have them by another way, and gets these few twice
 _COMPARED = 8  # known trees that a commit without parents is compared with
@@ -58,8 +55,6 @@ def reached(objects: Objects, tips: Iterable[bytes], wanted: Iterable[bytes]) ->
     """Which of some commits the tips lead to. That a commit is stored proves nothing: it may be what is left of a pull
     that failed, and a gc may be about to remove it, or the half of its history. Walks from the newest back, no further
     than to the oldest of the wanted; clocks that go backwards may make it find too few, never too many."""
-    from heapq import heappop, heappush
-
     starts = set(tips)
     left = {oid for oid in wanted if objects.contains(oid, fresh=False)}
     found = left & starts
@@ -218,8 +213,6 @@ class _Walk:
     def _painted(self, starts: list[bytes]) -> set[bytes]:
         """What the starts reach and the known ones do not, from the newest down until nothing unknown is left. Clocks
         that go backwards may make it list too much, never too little."""
-        from heapq import heappop, heappush
-
         queue: list[tuple[int, bytes]] = []
         held: set[bytes] = set()
         found: set[bytes] = set()

@@ -1,21 +1,19 @@
 """Notes on commits: readable records in `refs/notes/turns`, raw lines of conversations in `refs/notes/transcripts`.
 
-The notes tree is split by the first two digits, so that adding one rewrites a folder of N/256 names, not of N.
-`git notes` may rearrange it; every depth is read.
+dulwich reads them (test_other_tools.py). Its own `set_note` counts all notes to choose how to split the tree, and
+writes trees as loose objects, not synced. Here the tree is split by the first two digits from the beginning, so that
+adding one rewrites a folder of N/256 names, not of N, and goes through the pack writer. `git notes` may rearrange it;
+every depth is read.
 """
 
 from __future__ import annotations
 
-from snapstore.git.objects import BLOB, EMPTY_TREE, FILE
+from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from snapstore.git.objects import Entry
-    from snapstore.git.odb import Objects
-    from snapstore.git.packwriter import PackWriter
-    from snapstore.git.trees import Trees
+from snapstore.git.objects import BLOB, EMPTY_TREE, FILE, Entry
+from snapstore.git.odb import Objects
+from snapstore.git.packwriter import PackWriter
+from snapstore.git.trees import Trees
 
 REF = "refs/notes/turns"
 TRANSCRIPTS = "refs/notes/transcripts"

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import zlib
+from collections.abc import Iterable
+
+from dulwich.pack import create_delta
 
 from snapstore.errors import Corrupt, Failed
 from snapstore.git.missing import between, commit_links
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, KIND_NUMBERS, TREE, object_id
-from snapstore.git.odb import LARGE
+from snapstore.git.odb import LARGE, Objects
 from snapstore.git.packs import OFFSET_DELTA, REF_DELTA, Pack
 from snapstore.git.packwriter import PackWriter, entry_header
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from snapstore.git.odb import Objects
-    from snapstore.git.repack import Packing, Repack
+from snapstore.git.repack import Packing, Repack
 
 _DEEPEST = 50  # deltas on top of each other, as with git
-_BLOCK = 16  # bytes that are compared at once
-_WORTH_COPYING = 8  # bytes; to say where they are takes nearly as many
 _RECORD = re.compile(rb"(?:[0-9a-f]{2}/){0,3}[0-9a-f]{34,40}")
 _COPIED = 1 << 24  # bytes of a delta that is taken over as it is
 _DELTA_BELOW = 1 << 20  # bytes: what is larger is not compared, but copied or streamed
@@ -36,9 +33,6 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
     """Packing by the git program: the quickest, and the smallest."""
 
     def pack(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
-        import shutil
-        import subprocess
-
         # -F: deltas are looked for between all of them, and everything is deflated anew. Ours are deflated in a hurry,
         # and git does not look for deltas between objects that lie in one pack without them.
         command = [program, "-c", f"pack.threads={threads}", "-c", "pack.writeReverseIndex=false", "pack-objects", "-q"]
@@ -190,11 +184,7 @@ class _DeltaWriter(PackWriter):
     def _add_delta(self, oid: bytes, kind: bytes, data: bytes, base: bytes, base_data: bytes) -> bool:
         if len(data) > _DELTA_BELOW:
             return False
-        delta = spliced(base_data, data) or by_pieces(base_data, data, _entries if kind == TREE else _lines)
-        if len(delta) > len(data) // 2 and kind != TREE:
-            from dulwich.pack import create_delta
-
-            delta = b"".join(create_delta(base_data, data))
+        delta = b"".join(create_delta(base_data, data))
         if len(delta) > len(data) // 2:
             return False
         self.add_delta(oid, base, delta)
@@ -203,109 +193,6 @@ class _DeltaWriter(PackWriter):
     def _add_whole(self, oid: bytes, kind: bytes, data: bytes) -> None:
         """Deflated anew: as turns store them they are deflated in a hurry."""
         self.add_packed(oid, entry_header(KIND_NUMBERS[kind], len(data)) + zlib.compress(data, 6))
-
-
-def spliced(base: bytes, data: bytes) -> bytes | None:
-    """A delta for what differs in one place, or here and there at the same length: as most versions do from the one
-    before, and folders whose files changed. None where that would not be much of a delta; looking for more takes a
-    hundred times as long."""
-    most = min(len(base), len(data))
-    start = _common(lambda size: base[:size] == data[:size], most)
-    end = _common(lambda size: base[len(base) - size :] == data[len(data) - size :], most - start)
-    parts = [(0, start), (start, len(data) - end)]  # by turns: of the base, and new
-    if parts[1][1] - start > max(len(data) // 16, 64) and len(base) == len(data):
-        parts = _aligned(base, data, start, len(data) - end)
-    if sum(to - since for since, to in parts[1::2]) > max(len(data) // 16, 64):
-        return None
-    out = bytearray(varint(len(base)) + varint(len(data)))
-    for at, (since, to) in enumerate(parts):
-        out += _inserts(data[since:to]) if at % 2 else _copies(since, to - since)
-    return bytes(out + _copies(len(base) - end, end))
-
-
-def by_pieces(base: bytes, data: bytes, cut: Callable[[bytes], Iterator[tuple[int, int]]]) -> bytes:
-    """A delta of two folders or two texts: entries or lines that are in both are copied, wherever they stand."""
-    places = {base[at:to]: at for at, to in cut(base) if to - at >= _WORTH_COPYING}
-    out = bytearray(varint(len(base)) + varint(len(data)))
-    since = to = new = 0  # what is to be copied, and from where on data is new
-    for at, end in cut(data):
-        piece = data[at:end]
-        if new == at and base.startswith(piece, to):
-            to, new = to + end - at, end
-            continue
-        place = places.get(piece)
-        if place is not None:
-            out += _copies(since, to - since) + _inserts(data[new:at])
-            since, to, new = place, place + end - at, end
-    return bytes(out + _copies(since, to - since) + _inserts(data[new:]))
-
-
-def _entries(tree: bytes) -> Iterator[tuple[int, int]]:
-    at = 0
-    while at < len(tree):
-        end = tree.index(b"\0", at) + 21
-        yield at, end
-        at = end
-
-
-def _lines(text: bytes) -> Iterator[tuple[int, int]]:
-    at = 0
-    while at < len(text):
-        end = text.find(b"\n", at) + 1 or len(text)
-        yield at, end
-        at = end
-
-
-def _aligned(base: bytes, data: bytes, start: int, end: int) -> list[tuple[int, int]]:
-    """Of two texts of one length, where they are equal and where not, by turns."""
-    parts = [(0, start)]
-    for at in range(start, end, _BLOCK):
-        to = min(at + _BLOCK, end)
-        equal = base[at:to] == data[at:to]
-        if equal == bool(len(parts) % 2):  # the last one is of that kind
-            parts[-1] = (parts[-1][0], to)
-        else:
-            parts.append((at, to))
-    return parts
-
-
-def _inserts(data: bytes) -> bytes:
-    return b"".join(bytes((len(piece),)) + piece for piece in (data[at : at + 127] for at in range(0, len(data), 127)))
-
-
-def _common(equal: Callable[[int], bool], most: int) -> int:
-    """The largest size at which they are equal."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if equal(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _copies(offset: int, size: int) -> bytes:
-    """Orders to copy from the base."""
-    out = bytearray()
-    while size:
-        length = min(size, 0xFFFF)
-        # Four bytes of offset and two of length, without those that are zero: the first byte tells which follow.
-        row = offset.to_bytes(4, "little") + length.to_bytes(2, "little")
-        out.append(0x80 | sum(1 << at for at, byte in enumerate(row) if byte))
-        out += bytes(byte for byte in row if byte)
-        offset += length
-        size -= length
-    return bytes(out)
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(0x80 | value & 0x7F)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _not_itself(oid: bytes) -> Corrupt:

@@ -6,6 +6,7 @@ import os
 import re
 
 from snapstore.errors import Unsafe
+from snapstore.git.repository import read_config
 
 # Any of these in a repository's configuration can make git run a program or follow a path; a store's own
 # configuration holds nothing but this list, so anything else was planted or is a mistake.
@@ -56,10 +57,8 @@ def environment(git_dir: str) -> dict[str, str]:
 
 def refuse_planted(git_dir: str) -> None:
     """Raises Unsafe where the store's configuration or object store was given something that is not ours."""
-    from dulwich.config import ConfigFile
-
     try:
-        config = ConfigFile.from_path(f"{git_dir}/config")
+        config = read_config(git_dir)
     except (OSError, ValueError) as error:
         raise Unsafe(f"the store's git configuration cannot be read: {error}") from None
     for section in config.sections():

@@ -16,6 +16,7 @@ import fcntl
 import os
 import shutil
 import time
+from collections.abc import Callable, Iterable
 from errno import ENOTEMPTY
 from hashlib import sha1
 
@@ -32,16 +33,10 @@ from snapstore.git.housekeeping import (
 )
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
+from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import KEPT_BY, new_name, sync_folder
-from snapstore.git.repack import SUFFIXES, are_there, show
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from snapstore.git.odb import Objects
-    from snapstore.git.repack import Packing
+from snapstore.git.repack import SUFFIXES, Packing, are_there, settle, show
 
 WORK = "snapstore_purge"
 _PROOF = "proof"  # a file that says for which roots the packs beside it were found to be whole
@@ -83,7 +78,7 @@ class Purge:
                 os.close(self.lock)
             self._check(made, wanted)
             for base in made:
-                _settle(base)
+                settle(base)
             with open(f"{self.folder}/{_PROOF}", "wb") as file:
                 file.write(_proof(made, wanted))
                 file.flush()
@@ -206,17 +201,6 @@ def sweep(objects: Objects) -> None:
     While a git still works there it stays: it would be made again."""
     if not is_at_work(objects, WORK):
         _remove(f"{objects.folder}/{WORK}")
-
-
-def _settle(base: str) -> None:
-    for suffix in (".pack", ".rev", ".idx"):
-        if os.path.exists(base + suffix):
-            fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fchmod(fd, 0o444)
-                os.fsync(fd)
-            finally:
-                os.close(fd)
 
 
 def _proof(made: list[str], roots: list[bytes]) -> bytes:

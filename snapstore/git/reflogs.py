@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Iterator
+
+from dulwich.reflog import parse_reflog_line
 
 from snapstore.git.packwriter import sync_folder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 Rows = list[tuple[int, bytes, bytes]]  # when, from what, to what
 
-RENAMED = "snapstore: renamed"  # says that a line only helps while a ref gets another name (`Refs.update_all`)
-
-
-def append(path: str, old: bytes, new: bytes, why: str) -> None:
-    line = f"{old.hex()} {new.hex()} snapstore <snapstore@localhost> {max(0, int(time.time()))} +0000\t{why}\n"
-    with open(path, "a", encoding="ascii", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
-        file.write(line)
+RENAMED = b"snapstore: renamed"  # says that a line only helps while a ref gets another name (`Refs.update_all`)
 
 
 def read(git_dir: str) -> dict[str, Rows]:
@@ -63,14 +55,14 @@ def _is_over(line: bytes, before: int) -> bool:
 
 
 def _is_of_renaming(line: bytes) -> bool:
-    return line.rstrip().endswith(b"\t" + RENAMED.encode())
+    return line.rstrip().endswith(b"\t" + RENAMED)
 
 
 def _row(line: bytes) -> tuple[int, bytes, bytes] | None:
-    head, _, _ = line.partition(b"\t")
     try:
-        return int(head.split()[-2]), bytes.fromhex(head[:40].decode()), bytes.fromhex(head[41:81].decode())
-    except (ValueError, IndexError):
+        entry = parse_reflog_line(line if b"\t" in line else line.rstrip() + b"\t")  # git leaves out an empty reason
+        return entry.timestamp, bytes.fromhex(entry.old_sha.decode()), bytes.fromhex(entry.new_sha.decode())
+    except ValueError:
         return None
 
 

@@ -23,42 +23,40 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Self
 
 from snapstore.errors import Busy, Failed, Unsafe
 from snapstore.git.housekeeping import WORK, is_kept, is_linked, must_have_room
 from snapstore.git.locking import try_lock
 from snapstore.git.missing import between
+from snapstore.git.odb import Objects
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import new_name, sync_folder, write_keep
+from snapstore.git.packwriter import remove as _remove
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Self
-
-    from snapstore.git.odb import Objects
-
-    Progress = Callable[[int], None]
-    # Makes packs, in the folder, of all that some ids reach, or of these alone; gives their paths without suffix.
-    Packing = Callable[["Repack", Iterable[bytes], bool], list[str]]
+Progress = Callable[[int], None]
+# Makes packs, in the folder, of all that some ids reach, or of these alone; gives their paths without suffix.
+Packing = Callable[["Repack", Iterable[bytes], bool], list[str]]
 
 SUFFIXES = (".idx", ".rev", ".bitmap", ".mtimes", ".promisor", ".keep", ".pack")
 _PATIENCE = 0.3  # seconds: whoever only looks whether a gc is at work holds its lock for a moment
 _STALE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
 
 
+@dataclass(slots=True)
 class Result:
     """What a gc did, or would do."""
 
-    __slots__ = ("bytes_after", "bytes_before", "dropped", "loose", "objects", "packs_after", "packs_before", "waiting")
-
-    def __init__(self) -> None:
-        self.packs_before = self.packs_after = 0
-        self.loose = 0  # loose objects that were there
-        self.objects = 0  # in packs of ours afterwards
-        self.dropped = 0
-        self.waiting = 0  # not referred to, but too young to go
-        self.bytes_before = self.bytes_after = 0
+    packs_before: int = 0
+    packs_after: int = 0
+    loose: int = 0  # loose objects that were there
+    objects: int = 0  # in packs of ours afterwards
+    dropped: int = 0
+    waiting: int = 0  # not referred to, but too young to go
+    bytes_before: int = 0
+    bytes_after: int = 0
 
 
 class Repack:
@@ -141,10 +139,11 @@ class Repack:
         objects, result = self.objects, self.result
         objects.refresh()
         self._roots = frozenset(roots)
-        for pack in objects.packs():
+        for listed in objects.packs():
+            pack = Pack(listed.base)  # the store closes its own when somebody's git takes it away
             try:
                 st = os.stat(f"{pack.base}.pack")
-                pack.count()  # its index is at hand from now on, even if somebody's git takes it away
+                pack.count()  # its index is at hand from now on
             except FileNotFoundError:
                 continue
             if is_linked(st) or is_kept(pack.base):
@@ -185,7 +184,7 @@ class Repack:
             self._ages = dict.fromkeys(made, max(st.st_mtime for _, st in self._old.values()))
             self._made += made
         for base in self._made:
-            self._settle(base)
+            settle(base, self._ages.get(base))
         result = self.result
         result.dropped = len(dropped)
         result.objects = len(new) + len(waiting)
@@ -230,21 +229,6 @@ class Repack:
 
     def _is_kept(self, oid: bytes) -> bool:
         return any(pack.find(oid) is not None for pack in self.kept)
-
-    def _settle(self, base: str) -> None:
-        """To disk, with the age that it is to have."""
-        for suffix in (".pack", ".rev", ".idx"):
-            try:
-                fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                continue
-            try:
-                os.fchmod(fd, 0o444)
-                if base in self._ages:
-                    os.utime(fd, (self._ages[base], self._ages[base]))
-                os.fsync(fd)
-            finally:
-                os.close(fd)
 
     # 3.
 
@@ -330,6 +314,22 @@ def show(base: str, target: str) -> None:
             os.rename(base + suffix, target + suffix)
 
 
+def settle(base: str, age: float | None = None) -> None:
+    """A pack to disk, with the age that it is to have."""
+    for suffix in (".pack", ".rev", ".idx"):
+        try:
+            fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fchmod(fd, 0o444)
+            if age is not None:
+                os.utime(fd, (age, age))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
 def are_there(bases: Iterable[str]) -> bool:
     """Asked before anything goes that they hold too."""
     return all(os.path.exists(base + suffix) for base in bases for suffix in (".idx", ".pack"))
@@ -375,10 +375,3 @@ def _mtime(path: str) -> float | None:
         return os.stat(path).st_mtime
     except FileNotFoundError:
         return None
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass

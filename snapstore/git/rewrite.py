@@ -6,35 +6,33 @@ which is not our business here), and then the purge (git/purge.py) leaves in the
 
 from __future__ import annotations
 
-from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FOLDER, TAG, TREE, object_id
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Protocol
+from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FOLDER, TAG, TREE, Entry, object_id
+from snapstore.git.packwriter import PackWriter
+from snapstore.git.shadow import Shadow
+from snapstore.git.trees import Trees
 
-    from snapstore.git.objects import Entry
-    from snapstore.git.packwriter import PackWriter
-    from snapstore.git.shadow import Shadow
-    from snapstore.git.trees import Trees
 
-    class Change(Protocol):
-        """What is to be different. Asked for each commit after its parents."""
+class Change(Protocol):
+    """What is to be different. Asked for each commit after its parents."""
 
-        def drops(self, commit: bytes) -> bool: ...
+    def drops(self, commit: bytes) -> bool: ...
 
-        def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes: ...
+    def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes: ...
 
-        def message(self, commit: bytes, text: bytes) -> bytes: ...
+    def message(self, commit: bytes, text: bytes) -> bytes: ...
 
-    class RefChange(Change, Protocol):
-        """The same for what refs may lead to besides."""
 
-        def filtered(self, tree: bytes) -> bytes: ...
+class RefChange(Change, Protocol):
+    """The same for what refs may lead to besides."""
 
-        def takes(self, blob: bytes) -> bool: ...
+    def filtered(self, tree: bytes) -> bytes: ...
 
-        def said(self, text: bytes) -> bytes: ...
+    def takes(self, blob: bytes) -> bool: ...
+
+    def said(self, text: bytes) -> bytes: ...
 
 
 class Finder:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from snapstore.errors import Corrupt
-from snapstore.git import commits, notes
+from snapstore.git import commits, notes, repository
 from snapstore.git.objects import COMMIT
 from snapstore.git.odb import Objects
-from snapstore.git.packwriter import sync_folder
+from snapstore.git.packwriter import PackWriter, sync_folder
 from snapstore.git.refs import Refs
+from snapstore.git.repository import Repository
 from snapstore.git.trees import Trees
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from snapstore.git.packwriter import PackWriter
-
 # A user's .gitmodules is data here, whatever it holds.
-# Files over the threshold are never stored as deltas, so they can always be streamed out again.
+# Files over the threshold are never stored as deltas, so they can always be streamed out again. In bytes: dulwich reads
+# no units.
 _CONFIG = """\
 [core]
 \trepositoryformatversion = 0
 \tfilemode = true
 \tbare = true
 \tlogallrefupdates = false
-\tbigfilethreshold = 16m
+\tbigfilethreshold = 16777216
 [fsck]
 \tgitmodulesSymlink = ignore
 \tgitmodulesBlob = ignore
@@ -53,7 +50,7 @@ SNAPSTORE = commits.Identity("snapstore", "snapstore@localhost")
 
 
 class Shadow:
-    """One bare repository: its objects, trees and refs."""
+    """One bare repository: its objects, trees and refs, and all of it as dulwich's `Repo`."""
 
     def __init__(self, git_dir: str) -> None:
         if not os.path.isdir(f"{git_dir}/objects") or not os.path.isdir(f"{git_dir}/refs"):
@@ -62,6 +59,7 @@ class Shadow:
         self.objects = Objects(git_dir)
         self.trees = Trees(self.objects)
         self.refs = Refs(git_dir)
+        self.repo = Repository(git_dir, self.objects.store, self.refs.container)
         self._commits: dict[bytes, commits.Commit] = {}
 
     def commit(self, oid: bytes) -> commits.Commit:
@@ -100,8 +98,19 @@ class Shadow:
         data = commits.encode(tree, [*parents], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
         return writer.add(COMMIT, data)
 
+    def is_of_former_version(self) -> bool:
+        """Whether the store was made by a version whose stores dulwich cannot open."""
+        return repository.has_units(self.git_dir)
+
+    def bring_up_to_date(self) -> None:
+        """Make it one that dulwich opens. Call under the store's lock."""
+        self.refs.container.add_packed_refs(
+            {}
+        )  # without the lines about tags, below a header that did not tell of them
+        repository.write_out_units(self.git_dir)
+
     def close(self) -> None:
-        self.objects.close()
+        self.repo.close()
 
 
 def create(git_dir: str, head: str) -> None:

@@ -1,21 +1,24 @@
-"""Trees: read, rewrite the spine above changed paths, compare two while skipping what is equal."""
+"""Trees: read, rewrite the spine above changed paths, compare two while skipping what is equal.
+
+Parsed by dulwich. Ours is what it does less well (test_git_trees.py compares): its `commit_tree_changes` fails where
+a file becomes a folder; `serialize_tree` is plain Python, 2.5 ms for a folder of 3,000 against 0.5; and `tree_changes`
+has no trees at hand and makes an object of each entry, 52 ms for 2,000 changed files against 23, or 4 the second time.
+"""
 
 from __future__ import annotations
 
 import re
+from binascii import unhexlify
+from collections.abc import Iterator, Mapping
+
+from dulwich.errors import ObjectFormatException
+from dulwich.objects import parse_tree
 
 from snapstore.errors import Corrupt
 from snapstore.git.objects import EMPTY_TREE, FOLDER, TREE, Entry, object_id
+from snapstore.git.odb import Objects
+from snapstore.git.packwriter import PackWriter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from snapstore.git.odb import Objects
-    from snapstore.git.packwriter import PackWriter
-
-# One pass of the regular expression engine over a tree of thousands of entries, no Python step for each.
-_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _CACHED_ENTRIES = 1 << 15  # of all trees together: folders of one name and of thousands are both common
 
 Change = tuple[bytes, Entry | None, Entry | None]
@@ -196,14 +199,31 @@ def _place(draft: tuple[dict[bytes, Entry], bool], name: bytes, tree: bytes) -> 
     return entries, in_order
 
 
+class _Modes(dict[int, bytes]):
+    """Modes as trees spell them, by number."""
+
+    def __missing__(self, number: int) -> bytes:
+        self[number] = found = b"%o" % number
+        return found
+
+
+_MODES = _Modes()
+_SPELLED = re.compile(rb"(\d+) [^\0]+\0.{20}", re.DOTALL)
+
+
 def parse(data: bytes, oid: bytes) -> dict[bytes, Entry]:
-    entries: dict[bytes, Entry] = {}
-    count = size = 0
-    for mode, name, entry_id in _ENTRY.findall(data):
-        entries[name] = (mode, entry_id)
-        size += len(mode) + len(name) + 22
-        count += 1
-    if size != len(data) or count != len(entries):  # something between the entries, or a name twice
+    """The entries of a tree by name. Of old, other programs spelled the mode of a folder with a zero before it."""
+    try:
+        try:
+            rows = list(parse_tree(data, 20, strict=True))
+        except ObjectFormatException:
+            if any(mode.startswith(b"0") and mode != b"040000" for mode in _SPELLED.findall(data)):
+                raise
+            rows = list(parse_tree(data, 20))
+        entries = {name: (_MODES[mode], unhexlify(entry_id)) for name, mode, entry_id in rows}
+    except (ObjectFormatException, ValueError):
+        rows, entries = [], {}
+    if not len(rows) == len(entries) >= bool(data) or b"" in entries:  # a name twice, or none
         raise Corrupt(f"tree {oid.hex()} is damaged", object=oid.hex())
     return entries
 

@@ -11,10 +11,10 @@ import os
 
 from snapstore.errors import SnapstoreError
 from snapstore.git import notes
-from snapstore.git.extents import Extents
 from snapstore.git.housekeeping import is_linked
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT, FOLDER, GITLINK, TREE
+from snapstore.git.packs import Extents
 from snapstore.timeline.held import DISK_REF
 from snapstore.timeline.status import folder_size
 

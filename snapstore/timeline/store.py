@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from snapstore.git.repository import Repository as Repo
     from snapstore.timeline.config import Problem
     from snapstore.timeline.foreign import Foreign
     from snapstore.timeline.session import Session
@@ -90,6 +91,7 @@ class Store:
             store = cls._open(home, os.fspath(path), create, session, say, progress, clock)
             if recover:
                 store.recover()
+                store._bring_up_to_date()
             return store
         except OSError as error:
             raise failed(error) from error
@@ -121,6 +123,12 @@ class Store:
             )
         root_index.mark(home, root)
         return store
+
+    @property
+    def repo(self) -> Repo:
+        """The shadow repository as dulwich's `Repo`, closed with the store. Read it as you like; what you write is not
+        under the store's lock: do that within `changing`."""
+        return self.shadow.repo
 
     def session(self, name: str | None = None) -> Session:
         """A session by name; without one, the session last active here."""
@@ -223,6 +231,17 @@ class Store:
                 self.journal.sweep_after_boot()
         except (OSError, SnapstoreError) as error:  # a file more beside the user's; the next command tries again
             self.log(f"temporaries of the last change were not looked for: {error}")
+
+    def _bring_up_to_date(self) -> None:
+        """Make a store of a former version one that dulwich opens. Whoever holds the store, or the next command, does
+        it just as well."""
+        if self.shadow.is_of_former_version():
+            try:
+                with self.lock.if_free() as held:
+                    if held:
+                        self.shadow.bring_up_to_date()
+            except (OSError, SnapstoreError) as error:
+                self.log(f"the store's git configuration could not be brought up to date: {error}")
 
     def _follow_up(self, what: str) -> None:
         """The last part of a change that has one."""

@@ -231,8 +231,7 @@ class _Source:
 
     def __init__(self, folder: bytes) -> None:
         self._folder = os.fsdecode(folder)
-        self._objects = Objects(os.path.dirname(self._folder))
-        self._objects.folder, self._objects.pack_folder = self._folder, f"{self._folder}/pack"
+        self._objects = Objects(os.path.dirname(self._folder), self._folder)
         self._packs: list[Pack] = []
         self._tables: list[_Table] = []
         self.loose = any(self._objects.loose_ids())
@@ -258,7 +257,6 @@ class _Source:
         """Reads the pack indexes, those of moderate size as a table: one look-up instead of a search in each."""
         for pack in self._packs:
             try:
-                pack.map()
                 self._tables.append(_Table(pack, small=pack.count() <= _MANY * wanted + 1000))
             except (SnapstoreError, OSError, ValueError):
                 continue

@@ -34,17 +34,33 @@ class StoreLock:
         self._thread = 0  # the one that holds it
 
     def __enter__(self) -> StoreLock:
-        if not self._threads.acquire(timeout=min(max(0.0, patience()), _LONGEST)):
+        self._enter(patience())
+        return self
+
+    @contextmanager
+    def if_free(self) -> Iterator[bool]:
+        """Hold it if nobody else does, without waiting; gives whether it is held."""
+        try:
+            self._enter(0.0)
+        except Busy:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self.__exit__(None, None, None)
+
+    def _enter(self, seconds: float) -> None:
+        if not self._threads.acquire(timeout=min(max(0.0, seconds), _LONGEST)):
             raise Busy("the store is in use by another thread of this program")
         try:
             if self._depth == 0:
-                self._fd = self._acquire()
+                self._fd = self._acquire(seconds)
         except BaseException:
             self._threads.release()
             raise
         self._thread = get_ident()
         self._depth += 1
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if not self.held:
@@ -72,7 +88,7 @@ class StoreLock:
     def held(self) -> bool:
         return self._thread == get_ident()
 
-    def _acquire(self) -> int:
+    def _acquire(self, seconds: float) -> int:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             told = False
@@ -81,7 +97,7 @@ class StoreLock:
                 if not told and self._waiting and time.monotonic() - start > 0.5:
                     self._waiting(self._holder(fd))
                     told = True
-                if time.monotonic() - start > patience():
+                if time.monotonic() - start >= seconds:
                     raise Busy(f"the store is in use by {self._holder(fd)}")
                 time.sleep(pause)
                 pause = min(pause * 1.5, 0.05)

@@ -263,10 +263,7 @@ class _Beside(Objects):
 
     def __init__(self, objects: Objects, own: list[Pack]) -> None:
         super().__init__(os.path.dirname(objects.folder))
-        self._own = own
-
-    def _list_packs(self, known: dict[str, Pack]) -> list[Pack]:
-        return [*self._own, *super()._list_packs(known)]
+        self.store.beside = own
 
 
 def sweep(objects: Objects) -> None:
