@@ -10,8 +10,10 @@ import pytest
 from helpers import git_in, write
 
 from snapstore.git import edit_script
+from snapstore.git.diff_lines import walk
 from snapstore.git.edit_script import changed_lines
-from snapstore.git.linediff import blocks, count, hunks, lines_of
+from snapstore.git.linediff import blocks, count, hunks, lines_of, patch
+from snapstore.git.objects import FILE
 
 Pair = tuple[bytes, bytes]
 
@@ -204,3 +206,32 @@ def test_a_new_branch_starts_with_its_own_line() -> None:
     new = old.replace(b"if c", b"if b:\n    z()\n    end()\nif c")
     added = [line for line in hunks(lines_of(old), lines_of(new)) if line.startswith(b"+")]
     assert added == [b"+if b:\n", b"+    z()\n", b"+    end()\n"]
+
+
+def test_every_line_of_a_patch_is_told_with_its_places() -> None:
+    """The one walker that terminal, tree and page paint from: numbers lead to the lines of both files."""
+    for old, new in generated(7, 60):
+        a, b = lines_of(old), lines_of(new)
+        found = list(walk(patch(b"f", (FILE, bytes(20)), (FILE, b"1" * 20), old, new)))
+        assert [line.kind for line in found[:4]] == ["head"] * 4  # diff, index, ---, +++
+        assert all(line.kind != "head" for line in found[4:])
+        for line in found:
+            for number, side in ((line.old, a), (line.new, b)):
+                assert number is None or side[number - 1].removesuffix(b"\n") == line.text
+        kinds = [line.kind for line in found]
+        assert (kinds.count("new"), kinds.count("old")) == count(old, new)
+
+
+def test_lines_that_look_like_a_patch_s_head_are_content() -> None:
+    old, new = b"-- a\n++ b\nx\n", b"@@ -1 +1 @@\ndiff --git a b\nx"
+    found = [(line.kind, line.text) for line in walk(hunks(lines_of(old), lines_of(new)))]
+    assert found == [
+        ("hunk", b"@@ -1,3 +1,3 @@"),
+        ("old", b"-- a"),
+        ("old", b"++ b"),
+        ("old", b"x"),
+        ("new", b"@@ -1 +1 @@"),
+        ("new", b"diff --git a b"),
+        ("new", b"x"),
+        ("note", b"No newline at end of file"),
+    ]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from snapstore.cli.output import BOLD, CYAN, GREEN, RED, Output, safe
+from snapstore.git.diff_lines import SIGNS, Kind, walk
+
+_STYLES: dict[Kind, tuple[str, ...]] = {"head": (BOLD,), "hunk": (CYAN,), "old": (RED,), "new": (GREEN,)}
 
 
 def print_patch(out: Output, lines: list[bytes]) -> None:
@@ -12,10 +15,6 @@ def print_patch(out: Output, lines: list[bytes]) -> None:
         for line in lines:
             out.raw(line)
         return
-    inside = False
-    for line in lines:
-        if line.startswith((b"@@", b"diff ")):
-            inside = line.startswith(b"@@")
-        for part in line.decode("utf-8", "replace").removesuffix("\n").split("\n"):
-            styles = {"+": (GREEN,), "-": (RED,), "@": (CYAN,)}.get(part[:1], ()) if inside else (BOLD,)
-            out.line(safe(part.expandtabs(8)), *styles)
+    for kind, text, *_ in walk(lines):
+        shown = SIGNS[kind] + text.decode("utf-8", "replace")
+        out.line(safe(shown.expandtabs(8)), *_STYLES.get(kind, ()))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from snapstore.agents.capabilities import capability
+from snapstore.git.diff_lines import Kind as DiffKind
+from snapstore.git.diff_lines import walk
 from snapstore.surface.records.agents import CapabilityRecord, SessionRecord
 from snapstore.surface.records.base import PathRecord, Record, Text, patch_fields
 from snapstore.surface.records.branches import TreeRecord
@@ -169,6 +171,10 @@ class PageDiffRecord(Record):
     large: bool = False
     patch: Text | None = None
     patch_b64: str | None = None
+    rows: list[tuple[DiffKind, int | None, int | None, Text]] = Field(
+        default=[],
+        description="the lines of the patch, to be painted: kind, number before, number after, text without its sign",
+    )
     old: DiffSideRecord | None = None
     new: DiffSideRecord | None = None
 
@@ -184,7 +190,7 @@ class PageDiffRecord(Record):
         b: str,
         *,
         change: FileChange,
-        patch: Iterable[bytes],
+        patch: list[bytes],
         old: DiffSideRecord | None,
         new: DiffSideRecord | None,
     ) -> Self:
@@ -199,6 +205,7 @@ class PageDiffRecord(Record):
             binary=change.binary,
             large=change.large,
             **patch_fields(patch),
+            rows=[(line.kind, line.old, line.new, os.fsdecode(line.text)) for line in walk(patch)],
             old=old,
             new=new,
         )
