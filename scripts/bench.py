@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench_diff import diff
 from bench_hook import hooks, transcripts
 from bench_keep import keep
 from bench_moves import moves, tree_of_many
@@ -309,7 +310,7 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["turns", "moves", "hook", "keep", "share", "page", "tui"]
+    parts = ["turns", "moves", "diff", "hook", "keep", "share", "page", "tui"]
     parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
@@ -358,6 +359,8 @@ def main() -> None:
             tree_of_many(bench, median)
         if "hook" in options.parts:
             transcripts(bench)
+        if "diff" in options.parts:
+            diff(bench, median)
         if "page" in options.parts:
             page(bench)
         if "tui" in options.parts:

@@ -42,12 +42,12 @@ def hooks(bench: Bench, median: Median, tree: Path, size: int) -> None:
     bare = median(lambda: subprocess.run(nothing, input=b"", check=True, stdout=subprocess.PIPE), runs=41)
     for warm in (True, False):
         bench.forget()
-        with _place(warm) as environment:
+        with place(warm) as environment:
             _measure(_Caller(bench, median, tree, size, bare, environment), warm)
 
 
 @contextmanager
-def _place(warm: bool) -> Iterator[dict[str, str]]:
+def place(warm: bool) -> Iterator[dict[str, str]]:
     """The environment of the processes that are measured."""
     if not warm:
         yield {**os.environ, "SNAPSTORE_DAEMON": "0"}

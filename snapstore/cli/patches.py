@@ -12,8 +12,7 @@ def print_patch(out: Output, lines: list[bytes]) -> None:
     """Into a pipe the exact bytes, so that `snapstore diff | git apply` works. On a terminal no byte of a file may act
     on it."""
     if not out.terminal:
-        for line in lines:
-            out.raw(line)
+        out.raw(b"".join(lines))
         return
     for kind, text, *_ in walk(lines):
         shown = SIGNS[kind] + text.decode("utf-8", "replace")

@@ -34,7 +34,7 @@ def walk(patch: Iterable[bytes]) -> Iterator[DiffLine]:
     inside = False
     for piece in patch:
         for line in piece.removesuffix(b"\n").split(b"\n"):
-            hunk = _HUNK.match(line)
+            hunk = _HUNK.match(line) if line.startswith(b"@@") else None
             if hunk:
                 inside, old, new = True, int(hunk[1]), int(hunk[2])
                 yield DiffLine("hunk", line)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import compress
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, islice
 from operator import eq
 
 Lines = Sequence[bytes]
@@ -33,6 +33,9 @@ _FAR = 1 << 60
 _LACKING, _PLACED, _FREQUENT = b"\x00", b"\x01", b"\x02"
 _FLAGS = bytes((1, 0, 0)) + bytes(253)
 _DOUBTFUL = re.compile(rb"[\x00\x02]+")
+_FEW_LACKING = 6  # so many around a frequent line decide nothing: see _among_lacking
+_CHUNK = 256  # lines compared at once
+_CHOICE = 6  # unique lines to choose the end of a difference from
 
 
 def changed_lines(a: Lines, b: Lines) -> tuple[bytearray, bytearray]:
@@ -45,13 +48,15 @@ def changed_lines(a: Lines, b: Lines) -> tuple[bytearray, bytearray]:
         added[start:b_end] = b"\1" * (b_end - start)
         return removed, added
     in_a, in_b = Counter(a), Counter(b)
-    at_a = _comparable(a, start, a_end, in_b, removed)
-    at_b = _comparable(b, start, b_end, in_a, added)
-    search = _Search([a[at] for at in at_a], [b[at] for at in at_b])
-    search.run()
-    for at in compress(at_a, search.removed):
+    kept_a = _comparable(a, start, a_end, in_b, removed)
+    kept_b = _comparable(b, start, b_end, in_a, added)
+    search = _Search(list(compress(a[start:a_end], kept_a)), list(compress(b[start:b_end], kept_b)))
+    unique = {line for line, times in in_a.items() if times == 1 and in_b.get(line) == 1}
+    if not search.run_apart(_islands(search.a, search.b, unique), len(unique)):
+        search.run()
+    for at in compress(compress(range(start, a_end), kept_a), search.removed):
         removed[at] = 1
-    for at in compress(at_b, search.added):
+    for at in compress(compress(range(start, b_end), kept_b), search.added):
         added[at] = 1
     return removed, added
 
@@ -65,22 +70,23 @@ def _common_ends(a: Lines, b: Lines) -> tuple[int, int]:
     return start, end
 
 
-def _comparable(lines: Lines, start: int, end: int, others: Counter[bytes], flags: bytearray) -> list[int]:
-    """Return the places of lines worth comparing; the others are flagged as changed.
+def _comparable(lines: Lines, start: int, end: int, others: Counter[bytes], flags: bytearray) -> bytearray:
+    """Return which lines are worth comparing; the others are flagged as changed.
 
     A line that the other side lacks is changed in any case. A very frequent one between such lines matches anywhere,
     which says nothing: it counts as changed with them.
     """
     often = min(_rough_root(len(lines)), _MOST_COMMON)
-    counts = map(others.get, lines[start:end])
-    kinds = bytes([0 if not count else 2 if count >= often else 1 for count in counts])
+    kind_of: dict[int | None, int] = {count: 1 + (count >= often) for count in set(others.values())}
+    kind_of[None] = 0
+    kinds = bytes(map(kind_of.__getitem__, map(others.get, lines[start:end])))
     kept = bytearray(kinds)
     for run in _DOUBTFUL.finditer(kinds):
-        if _LACKING in run[0] and _FREQUENT in run[0]:
+        if run[0].count(_LACKING) > _FEW_LACKING and _FREQUENT in run[0]:
             for at in range(run.start(), run.end()):
                 kept[at] = 0 if _among_lacking(kinds, at) else kinds[at]
     flags[start:end] = kept.translate(_FLAGS)
-    return list(compress(range(start, end), kept))
+    return kept
 
 
 def _among_lacking(kinds: bytes, at: int) -> bool:
@@ -102,7 +108,7 @@ class _Search:
 
     def __init__(self, a: list[bytes], b: list[bytes]) -> None:
         self.removed, self.added = bytearray(len(a)), bytearray(len(b))
-        self._a, self._b = a, b
+        self.a, self.b = a, b
         self._steps, self._longest = _FIRST_STEPS, _LONGEST_SEARCH
         self._cut_off = False
         diagonals = len(a) + len(b) + 3
@@ -111,26 +117,22 @@ class _Search:
         self._forward, self._backward = [0] * diagonals, [0] * diagonals
 
     def run(self) -> None:
-        """Flag the lines that have no counterpart."""
-        if not self._between_anchors():
-            everything = (0, len(self._a), 0, len(self._b), False)
-            self._unflag(everything)
-            self._steps, self._longest = STEPS, max(_rough_root(len(self._forward)), _LONGEST_SEARCH)
-            self._settle([everything])
+        """Flag the lines that have no counterpart, as git finds them."""
+        everything = (0, len(self.a), 0, len(self.b), False)
+        self._unflag(everything)
+        self._steps, self._longest = STEPS, max(_rough_root(len(self._forward)), _LONGEST_SEARCH)
+        self._settle([everything])
 
-    def _between_anchors(self) -> bool:
-        """Compare what lies between lines that are unique on both sides. Return whether git would find the same.
+    def run_apart(self, islands: Iterable[tuple[Box, int]], unique: int) -> bool:
+        """Flag the lines of each island that have no counterpart in it. Return whether git would flag as many.
 
         A way past such a line costs two edits. So two differing parts are compared apart where no way through both
         can gain by leaving out the unique lines between them, and else as one: the sum is a shortest way. git finds
         one too, unless it is so long that its search gives up.
         """
-        anchors = _anchors(self._a, self._b)
         found: list[tuple[Box, int, int]] = []  # each part, its edits at most, and the unique lines before it
-        for number, gap in enumerate(_gaps(anchors, len(self._a), len(self._b))):
+        for gap, number in islands:
             box = self._without_equal_ends(gap)
-            if not (box[1] - box[0] or box[3] - box[2]):
-                continue
             if not self._settle([box]):
                 return False
             edits = self._edits(box)
@@ -144,7 +146,7 @@ class _Search:
                     return False
                 edits = self._edits(box)
             found.append((box, edits, number))
-        return sum(edits for _, edits, _ in found) <= max(2 * _LONGEST_SEARCH, len(anchors))
+        return sum(edits for _, edits, _ in found) <= max(2 * _LONGEST_SEARCH, unique)
 
     def _edits(self, box: Box) -> int:
         return self.removed.count(1, box[0], box[1]) + self.added.count(1, box[2], box[3])
@@ -163,7 +165,7 @@ class _Search:
 
     def _without_equal_ends(self, box: Box) -> Box:
         a1, a2, b1, b2, minimal = box
-        a, b = self._a, self._b
+        a, b = self.a, self.b
         while a1 < a2 and b1 < b2 and a[a1] == b[b1]:
             a1, b1 = a1 + 1, b1 + 1
         while a1 < a2 and b1 < b2 and a[a2 - 1] == b[b2 - 1]:
@@ -174,14 +176,16 @@ class _Search:
         """Part a box at the lines that are unique in it on both sides; without any, settle it quickly."""
         self._cut_off = True
         a1, a2, b1, b2, _ = box
-        anchors = _anchors(self._a[a1:a2], self._b[b1:b2])
+        anchors = _anchors(self.a[a1:a2], self.b[b1:b2])
         if not anchors:
             self._longest = _QUICK_SEARCH
             todo = [box]
             while todo:
                 todo += self._parted(self._without_equal_ends(todo.pop()))
-        for c1, c2, d1, d2, _ in _gaps(anchors, a2 - a1, b2 - b1) if anchors else ():
-            yield a1 + c1, a1 + c2, b1 + d1, b1 + d2, False
+            return
+        for at_a, at_b in (*((a1 + at_a, b1 + at_b) for at_a, at_b in anchors), (a2, b2)):
+            yield a1, at_a, b1, at_b, False
+            a1, b1 = at_a + 1, at_b + 1
 
     def _parted(self, box: Box) -> tuple[Box, ...]:
         """Part a box on a short way through it: where the searches from both its corners meet."""
@@ -198,7 +202,7 @@ class _Search:
 
         A diagonal is a place in `a` less the place in `b`. Each round allows one more edit from both corners.
         """
-        a, b = self._a, self._b
+        a, b = self.a, self.b
         forward, backward = self._forward, self._backward
         lowest, highest = a1 - b2, a2 - b1
         low = high = start = a1 - b1
@@ -289,8 +293,8 @@ class _Search:
 
     def _is_equal_run(self, at_a: int, at_b: int, step: int) -> bool:
         back = _GOOD_SNAKE if step > 0 else 0
-        run_a = self._a[at_a - back : at_a - back + _GOOD_SNAKE]
-        return run_a == self._b[at_b - back : at_b - back + _GOOD_SNAKE]
+        run_a = self.a[at_a - back : at_a - back + _GOOD_SNAKE]
+        return run_a == self.b[at_b - back : at_b - back + _GOOD_SNAKE]
 
     def _farthest(self, box: tuple[int, int, int, int], forward: range, backward: range) -> tuple[int, int, bool, bool]:
         """Return the farthest point of the search that has come farther, and that its side is to be minimal."""
@@ -320,7 +324,7 @@ def _anchors(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
     """Return the places of lines that are unique on both sides, the longest series in the same order on both."""
     in_a, in_b = Counter(a), Counter(b)
     place = {line: at for at, line in enumerate(b) if in_b[line] == 1}
-    pairs = [(at, place[line]) for at, line in enumerate(a) if in_a[line] == 1 and line in place]
+    pairs = [(at, place[line]) for at, line in enumerate(a) if line in place and in_a[line] == 1]
     ends: list[int] = []  # of the series found so far, by length: the lowest last place in b
     last: list[int] = []  # the pair each of those ends with
     before: list[int] = []
@@ -337,10 +341,33 @@ def _anchors(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
     return found[::-1]
 
 
-def _gaps(anchors: list[tuple[int, int]], a_end: int, b_end: int) -> Iterator[Box]:
-    """Yield what lies before, between and after the anchors."""
-    a1 = b1 = 0
-    for at_a, at_b in anchors:
-        yield a1, at_a, b1, at_b, False
-        a1, b1 = at_a + 1, at_b + 1
-    yield a1, a_end, b1, b_end, False
+def _islands(a: list[bytes], b: list[bytes], unique: set[bytes]) -> Iterator[tuple[Box, int]]:
+    """Yield the parts that differ, each ending before a line that is unique on both sides.
+
+    With each comes the number of such lines before it. Python takes a step for lines near a difference only: a large
+    file has many others.
+    """
+    place = dict(zip(b, range(len(b)), strict=True))
+    number = at_a = at_b = 0
+    while True:
+        equal = _equal_run(a, b, at_a, at_b)
+        number += sum(map(unique.__contains__, a[at_a : at_a + equal]))
+        a1, b1 = at_a + equal, at_b + equal
+        if a1 == len(a) and b1 == len(b):
+            return
+        known = ((at, place[a[at]]) for at in range(a1, len(a)) if a[at] in unique)
+        after = islice((pair for pair in known if pair[1] >= b1), _CHOICE)
+        at_a, at_b = min(after, key=sum, default=(len(a), len(b)))
+        yield (a1, at_a, b1, at_b, False), number
+
+
+def _equal_run(a: list[bytes], b: list[bytes], at_a: int, at_b: int) -> int:
+    """Return how many lines are equal from two places on."""
+    length = 0
+    most = min(len(a) - at_a, len(b) - at_b)
+    while length < most:
+        one, two = (side[at + length : at + length + _CHUNK] for side, at in ((a, at_a), (b, at_b)))
+        if one != two:
+            return length + next((at for at, same in enumerate(map(eq, one, two)) if not same), min(len(one), len(two)))
+        length += len(one)
+    return length

@@ -62,11 +62,13 @@ def patch(path: bytes, old: Entry | None, new: Entry | None, before: bytes, afte
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Return the lines with their ends. Only a line feed ends a line, as in git."""
+    """Return the lines without their ends. Only a line feed ends a line, as in git.
+
+    A last line that has no end gets a line feed, which no other line can hold: so the two are different lines.
+    """
     lines = data.split(b"\n")
     last = lines.pop()
-    lines = [line + b"\n" for line in lines]
-    return [*lines, last] if last else lines
+    return [*lines, last + b"\n"] if last else lines
 
 
 def blocks(a: Lines, b: Lines) -> list[Block]:
@@ -160,4 +162,5 @@ def _range(start: int, end: int) -> bytes:
 
 
 def _marked(mark: bytes, line: bytes) -> bytes:
-    return mark + line if line.endswith(b"\n") else mark + line + b"\n\\ No newline at end of file\n"
+    """Return a line as a patch has it; see `lines_of` for the one without an end."""
+    return mark + line + (b"\\ No newline at end of file\n" if line.endswith(b"\n") else b"\n")
