@@ -27,14 +27,28 @@ def no_text(data: bytes) -> bool:
 def count(old: bytes, new: bytes) -> tuple[int, int]:
     """Return how many lines were added and removed."""
     if not old or not new:
-        return len(lines_of(new)), len(lines_of(old))
+        return line_count(new), line_count(old)
     removed, added = changed_lines(lines_of(old), lines_of(new))
     return added.count(1), removed.count(1)
 
 
-def patch(path: bytes, old: Entry | None, new: Entry | None, before: bytes, after: bytes) -> Iterator[bytes]:
+def line_count(data: bytes) -> int:
+    """Return how many lines there are, the last one too if it has no end."""
+    return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+
+
+def patch(
+    path: bytes,
+    old: Entry | None,
+    new: Entry | None,
+    before: bytes,
+    after: bytes,
+    *,
+    renamed_from: bytes | None = None,
+    similarity: int | None = None,
+) -> Iterator[bytes]:
     """One file's change as lines of a git patch."""
-    a, b = quote(b"a/" + path).encode(), quote(b"b/" + path).encode()
+    a, b = quote(b"a/" + (path if renamed_from is None else renamed_from)).encode(), quote(b"b/" + path).encode()
     if old is not None and new is not None and old[0][:2] != new[0][:2]:  # a link is no edited file: out and in again
         yield from patch(path, old, None, before, b"")
         yield from patch(path, None, new, b"", after)
@@ -46,6 +60,9 @@ def patch(path: bytes, old: Entry | None, new: Entry | None, before: bytes, afte
         yield b"deleted file mode %s\n" % old[0]
     elif old is not None and new is not None and old[0] != new[0]:
         yield b"old mode %s\nnew mode %s\n" % (old[0], new[0])
+    if renamed_from is not None:
+        yield b"similarity index %d%%\n" % (similarity or 0)
+        yield b"rename from %s\nrename to %s\n" % (quote(renamed_from).encode(), quote(path).encode())
     ids = [(entry[1].hex() if entry else "0" * 40).encode() for entry in (old, new)]
     if ids[0] == ids[1]:
         return

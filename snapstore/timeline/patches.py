@@ -23,7 +23,6 @@ def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChang
         binary = any(line.is_binary_remark for line in walked)
         kinds = Counter(line.kind for line in walked)
         large = binary and sides.large
-        counts = (None, None, not large, large) if binary else (kinds["new"], kinds["old"])
-        found = sides.change
-        counted.append(FileChange(found.path, found.change, found.old, found.new, *counts))
+        counts = None if binary else (kinds["new"], kinds["old"])
+        counted.append(sides.change.compared(counts, large=large, a=sides.old, b=sides.new))
     return counted, lines

@@ -12,9 +12,10 @@ from textual.highlight import HighlightTheme, highlight
 
 from snapstore.git.diff_lines import SIGNS, DiffLine, walk
 from snapstore.git.linediff import patch
+from snapstore.timeline.describing import change_text
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange, file_changes
-from snapstore.timeline.text import cells, files_text, path_text, safe
+from snapstore.timeline.text import cells, files_text, safe
 from snapstore.tui.lines import styled
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class PatchLines:
     def read(self, session: Session, old: bytes, new: bytes, given_up: Event) -> PatchLines:
         """Compares two commits."""
         shadow = session.store.shadow
-        changes = file_changes(shadow, shadow.commit(old).tree, shadow.commit(new).tree)
+        changes = file_changes(shadow, shadow.commit(old).tree, shadow.commit(new).tree, renames=True)
         self.files = len(changes)
         history = History(session)
         for number, change in enumerate(changes):
@@ -120,7 +121,7 @@ class PatchLines:
 
     def _read_file(self, history: History, change: FileChange) -> None:
         self.headers.append(len(self))
-        self._add(styled((f"{_WORDS.get(change.change, change.change)} {path_text(change.path)}", "bold")))
+        self._add(styled((f"{_WORDS.get(change.change, change.change)} {change_text(change)}", "bold")))
         self.add_patch(history.patch([change]), language_of(change.path))
         self._add(Content(""))
 
@@ -170,7 +171,7 @@ class PatchLines:
         self.widest = max(self.widest, content.cell_length)
 
 
-_WORDS = {"A": "new", "D": "deleted", "M": "changed", "T": "changed kind of"}
+_WORDS = {"A": "new", "D": "deleted", "M": "changed", "R": "renamed", "T": "changed kind of"}
 
 
 def language_of(path: bytes) -> str:

@@ -14,7 +14,7 @@ from snapstore.cli.patches import print_patch
 from snapstore.cli.paths import below
 from snapstore.errors import Unknown
 from snapstore.timeline.history import DiffSide, History
-from snapstore.timeline.nodes import file_changes
+from snapstore.timeline.nodes import FileChange
 from snapstore.timeline.patches import patched
 
 
@@ -34,9 +34,9 @@ def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ..
         history = History(session)
         wanted = [below(store.root, path) for path in paths]
         old, new = _side(history, "@" if a is None else a), _side(history, b)
-        changes = file_changes(store.shadow, old.tree, new.tree)
+        changes = history.changes(old.tree, new.tree)
         if wanted:
-            changes = [change for change in changes if _named(change.path, wanted)]
+            changes = [part for change in changes for part in _within(change, wanted)]
         files, patch = patched(history, changes)
         if context.json:
             from snapstore.surface.records.base import patch_fields
@@ -57,6 +57,13 @@ def _side(history: History, address: str | None) -> DiffSide:
         if address is not None and os.path.lexists(address):
             error.hint = f"To name a file put it after two dashes: `snapstore diff -- {address}`."
         raise
+
+
+def _within(change: FileChange, wanted: list[bytes]) -> list[FileChange]:
+    """What of a change is about the paths: of a file renamed into or out of them, only that it came or went."""
+    parts = change.came_and_went()
+    named = [part for part in parts if _named(part.path, wanted)]
+    return [change] if len(named) == len(parts) else named
 
 
 def _named(path: bytes, wanted: list[bytes]) -> bool:

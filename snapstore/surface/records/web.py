@@ -15,7 +15,7 @@ from snapstore.surface.records.agents import CapabilityRecord, SessionRecord
 from snapstore.surface.records.base import PathRecord, Record, Text, patch_fields
 from snapstore.surface.records.branches import TreeRecord
 from snapstore.surface.records.keeping import UseRecord
-from snapstore.surface.records.nodes import FileRecord, NodeRecord, agent_ids
+from snapstore.surface.records.nodes import FileRecord, NodeRecord, RenameRecord, agent_ids
 from snapstore.timeline.describing import listed
 from snapstore.timeline.nodes import path_json
 
@@ -164,7 +164,8 @@ class PageDiffRecord(Record):
     files: list[FileRecord] = Field(default=[])
     path: Text | None = None
     path_b64: str | None = None
-    change: str | None = None
+    change: str | None = Field(default=None, description="A, M, D, T, or R for a renamed file")
+    renamed_from: RenameRecord | None = Field(default=None, description="present when the file was renamed to this")
     added: int | None = None
     removed: int | None = None
     binary: bool = False
@@ -180,7 +181,7 @@ class PageDiffRecord(Record):
 
     @classmethod
     def of_files(cls, session: str, a: str, b: str, files: Iterable[FileChange]) -> Self:
-        return cls(session=session, a=a, b=b, files=[FileRecord.of(change) for change in files])
+        return cls(session=session, a=a, b=b, files=FileRecord.all_of(files))
 
     @classmethod
     def of_one(
@@ -194,11 +195,14 @@ class PageDiffRecord(Record):
         old: DiffSideRecord | None,
         new: DiffSideRecord | None,
     ) -> Self:
+        before = change.renamed_from
+        more: dict[str, Any] = {"renamed_from": RenameRecord.of(before, change)} if before is not None else {}
         return cls(
             session=session,
             a=a,
             b=b,
             **path_json(change.path),
+            **more,
             change=change.change,
             added=change.added,
             removed=change.removed,
