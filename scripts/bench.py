@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench_agent import agent
 from bench_diff import diff
 from bench_hook import hooks, transcripts
 from bench_keep import keep
@@ -310,11 +311,12 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["turns", "moves", "diff", "hook", "keep", "share", "page", "tui"]
+    parts = ["turns", "moves", "diff", "hook", "keep", "share", "page", "tui", "agent"]
     parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
     parser.add_argument("--tree", help="measure a copy of this folder as well")
+    parser.add_argument("--before", metavar="PATH", help="another checkout, set up, that `agent` compares with")
     parser.add_argument("--no-large", action="store_true", help="leave out the 2 GiB file")
     parser.add_argument("--large", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -361,6 +363,8 @@ def main() -> None:
             transcripts(bench)
         if "diff" in options.parts:
             diff(bench, median)
+        if "agent" in options.parts:
+            agent(bench, options.before)
         if "page" in options.parts:
             page(bench)
         if "tui" in options.parts:

@@ -137,7 +137,7 @@ def line(store: Store, session: str) -> list[dict[str, Any]]:
                 "subject": subject,
                 "body": body,
                 "trailers": {key.removeprefix("Snapstore-"): value for key, _, value in pairs},
-                "record": json.loads(note) if note.strip() else {},
+                "record": with_lines(git_dir, commit, json.loads(note)) if note.strip() else {},
             }
         )
     return found
@@ -157,8 +157,20 @@ def touched(store: Store, commit: str | bytes) -> dict[bytes, str]:
 
 def record(store: Store, commit: str | bytes) -> dict[str, Any]:
     name = commit.hex() if isinstance(commit, bytes) else commit
-    found: dict[str, Any] = json.loads(git(store.shadow.git_dir, "notes", "--ref=turns", "show", name))
-    return found
+    git_dir = store.shadow.git_dir
+    return with_lines(git_dir, name, json.loads(git(git_dir, "notes", "--ref=turns", "show", name)))
+
+
+def with_lines(git_dir: str, commit: str, record: dict[str, Any]) -> dict[str, Any]:
+    """A record with the raw lines of its conversation, which are a note of their own (M-15), read with git."""
+    if "lines" in record:
+        return record
+    note = git(git_dir, "notes", "--ref=transcripts", "show", commit, may_fail=True)
+    text = note.decode("utf-8", "surrogateescape")
+    if not text:
+        return record
+    ends = not record.pop("bare_lines", False)
+    return {**record, "lines": [f"{line}\n" if ends else line for line in text.removesuffix("\n").split("\n")]}
 
 
 def left_out(store: Store, commit: str | bytes) -> dict[str, str]:

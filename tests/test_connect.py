@@ -805,6 +805,14 @@ def test_a_hook_whose_program_is_gone_is_outdated(here: Here, tmp_path: Path) ->
     assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[0].places] == [True]
 
 
+def test_hooks_as_a_former_version_wrote_them_are_outdated(here: Here) -> None:
+    """They start an interpreter that PYTHONPATH or a `json.py` in the project can break."""
+    connect(here, "claude", "user", [sys.executable, "-m", "snapstore"])
+    assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[0].places] == [True]
+    connect(here, "claude", "user", [sys.executable, "-I", *ENTRY])
+    assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[0].places] == [False]
+
+
 def test_a_script_that_is_missing_makes_the_connection_outdated(here: Here) -> None:
     plan = connect(here, "cline", "project", PROGRAM_WORDS)
     os.unlink(plan.paths[3])

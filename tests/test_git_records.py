@@ -174,7 +174,9 @@ def test_records_are_git_notes(bare: Bare) -> None:
     for start in range(0, 40, 10):
         writer = PackWriter(f"{bare.git_dir}/objects/pack")
         records = {oid: json.dumps({"n": ids.index(oid)}).encode() for oid in ids[start : start + 10]}
-        notes_tree = notes.add(bare.trees, writer, notes_tree, records.items())
+        notes_tree = notes.put(
+            bare.trees, writer, notes_tree, [(oid, writer.add(BLOB, text)) for oid, text in records.items()]
+        )
         writer.finish()
         bare.objects.reload()
     assert notes_tree is not None
@@ -197,7 +199,7 @@ def test_records_are_git_notes(bare: Bare) -> None:
         assert found is not None and json.loads(found) == {"n": number}
     # and ours replaces a note wherever git had put it
     writer = PackWriter(f"{bare.git_dir}/objects/pack")
-    again = notes.add(bare.trees, writer, rearranged, [(ids[0], b"ours again")])
+    again = notes.put(bare.trees, writer, rearranged, [(ids[0], writer.add(BLOB, b"ours again"))])
     writer.finish()
     bare.objects.reload()
     data = commits.encode(again, [], Identity("a", "b"), Identity("a", "b"), 2, "notes\n")

@@ -446,10 +446,38 @@ def test_the_message_is_for_people_first(root: Path, store: Store) -> None:
     text = git(store.shadow.git_dir, "log", "-1", "--format=%B", commit.hex()).decode()
     assert text.strip("\n") == (
         "Add a login function\n\n"
+        "with all the trimmings\n\n"
         "M changed\nD gone\nT kind\nA new file\n\n"
         "Snapstore-Kind: turn\nSnapstore-Session: s\nSnapstore-Turn: 1\nSnapstore-Seq: 1\nSnapstore-Agent: claude"
     )
     assert record(store, commit)["prompt"] == "\n  Add a login function \n\nwith all the trimmings\n"
+
+
+def message_of(store: Store, commit: bytes) -> str:
+    return git(store.shadow.git_dir, "log", "-1", "--format=%B", commit.hex()).decode().strip("\n")
+
+
+def test_a_message_holds_the_whole_prompt_and_a_short_answer(store: Store) -> None:
+    """M-15: for people who read the history with git."""
+    turn = store.session("s").begin("Mend it\n\tstep one\x1b[31m\n\n\nstep two")
+    commit = turn.end(replies=["I look.", "Mended.\nAll of it.\n\nDetails follow."])
+    assert message_of(store, commit).startswith(
+        "Mend it\n\n    step one [31m\n\n\nstep two\n\nAnswer: Mended. All of it. …\n\nSnapstore-Kind: turn\n"
+    )
+    long = "word " * 100
+    commit = store.session("s").begin(long).end(replies=["x" * 1000])
+    subject, again, answer, _ = message_of(store, commit).split("\n\n")
+    assert (len(subject), subject[-1]) == (200, "…")
+    assert again == long.strip()
+    assert answer == "Answer: " + "x" * 400 + " …"
+
+
+def test_a_huge_prompt_is_cut_in_the_message_only(store: Store) -> None:
+    prompt = "First\n" + "y" * 100_000
+    commit = store.session("s").begin(prompt).end()
+    text = message_of(store, commit)
+    assert len(text) < 70_000 and "(the whole prompt is in the record of the turn)" in text
+    assert record(store, commit)["prompt"] == prompt
 
 
 @pytest.mark.parametrize(

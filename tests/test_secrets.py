@@ -20,7 +20,7 @@ from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.errors import Secret, Usage
-from snapstore.git.notes import REF
+from snapstore.git.notes import REFS
 from snapstore.share import detect, narrowing, rules, secrets
 from snapstore.share.secrets import Finding
 from snapstore.surface.records.base import document
@@ -84,13 +84,16 @@ def pushed(store: Store, session: str = "s1", since: str | None = None) -> list[
     git_dir = store.shadow.git_dir
     wanted = f"{since}..refs/snapstore/cursor/{session}" if since else f"refs/snapstore/cursor/{session}"
     commits = [bytes.fromhex(row) for row in git(git_dir, "rev-list", "--reverse", wanted).decode().split()]
-    return secrets.check(store, commits, [(oid, blob) for oid, blob in noted(store).items() if oid in commits])
+    return secrets.check(store, commits, [(oid, blob) for oid, blob in noted(store) if oid in commits])
 
 
-def noted(store: Store) -> dict[bytes, bytes]:
-    rows = git(store.shadow.git_dir, "notes", f"--ref={REF}", "list", may_fail=True).decode().split("\n")
-    pairs = [row.split(" ") for row in rows if row]
-    return {bytes.fromhex(commit): bytes.fromhex(blob) for blob, commit in pairs}
+def noted(store: Store) -> list[tuple[bytes, bytes]]:
+    found = []
+    for ref in REFS:
+        rows = git(store.shadow.git_dir, "notes", f"--ref={ref}", "list", may_fail=True).decode().split("\n")
+        pairs = [row.split(" ") for row in rows if row]
+        found += [(bytes.fromhex(commit), bytes.fromhex(blob)) for blob, commit in pairs]
+    return found
 
 
 def found(findings: list[Finding]) -> list[tuple[str, str | None, int | None]]:
@@ -213,6 +216,7 @@ def test_records_are_read_too_prompt_reply_tools_and_raw_lines(root: Path, store
                 lines=["{}", raw])  # fmt: skip
     where = {finding.where: (finding.rule, finding.line, finding.turn) for finding in pushed(store)}
     assert where == {
+        "": ("github-token", 3, 1),  # of the commit's message
         "prompt": ("github-token", 2, 1),
         "tool_calls[0].input.content": ("stripe-key", 3, 1),
         "lines[1].message.content[0].input.password": ("assigned-secret", 1, 1),
@@ -321,7 +325,7 @@ def test_fields_of_json_in_a_record_are_looked_at_with_their_names(root: Path, s
     write(root / "a", "1")
     open_turn.end()
     findings = pushed(store)
-    assert findings and {finding.kind for finding in findings} == {"record"}
+    assert findings and {finding.kind for finding in findings} == {"record", "message"}  # it is the answer in brief
     told = json.dumps([[str(finding), document(FindingRecord.of(finding))] for finding in findings])
     assert not any(secret in told for secret in (RANDOM, TOKENS["github-token"], TOKENS["npm-token"]))
 

@@ -7,7 +7,16 @@ import shutil
 
 from snapstore.agents import AGENTS
 from snapstore.agents.hookfile import HookFile
-from snapstore.agents.installations import INSTALLATIONS, PLUGIN, PROJECT, USER, program_of, tells, user_home
+from snapstore.agents.installations import (
+    INSTALLATIONS,
+    PLUGIN,
+    PROJECT,
+    USER,
+    is_of_a_former_version,
+    program_of,
+    tells,
+    user_home,
+)
 from snapstore.agents.jsonc import Unreadable
 from snapstore.agents.ownfile import OwnFile
 from snapstore.agents.placing import BACKUP, Change, carry_out, look
@@ -163,7 +172,8 @@ def _connected(here: Here, agent: str) -> Iterator[Connected]:
             if commands:
                 current = all(_merged(found, content, commands[0]) == found.data for found, content, _ in files)
                 gone = scope == USER and not shutil.which(program_of(commands[0]), path=here.environ.get("PATH"))
-                yield Connected(scope, path, outdated=gone or not current, tells=tells(commands[0]))
+                outdated = gone or not current or any(map(is_of_a_former_version, commands))
+                yield Connected(scope, path, outdated=outdated, tells=tells(commands[0]))
         except SnapstoreError as error:
             yield Connected(scope, path, problem=error.message)
 

@@ -12,6 +12,7 @@ import uuid
 from snapstore.agents.capabilities import AT_TURN, NONE, WHOLE, capability
 from snapstore.agents.remembering import read_record
 from snapstore.errors import Busy, SnapstoreError, Unknown
+from snapstore.timeline import raw_lines
 from snapstore.timeline.conversation import AgentSession, Conversations, last_turn
 from snapstore.timeline.graph import Graph
 
@@ -218,7 +219,7 @@ class Forking:
         """The raw lines of turns, as their records keep them."""
         lines: list[bytes] = []
         for node in turns:
-            kept = self._record(node).get("lines", [])
+            kept = raw_lines.with_lines(self._store.shadow, node.oid, self._record(node)).get(raw_lines.LINES, [])
             lines += [line.encode("utf-8", "surrogateescape") for line in kept if isinstance(line, str)]
         if not lines:
             raise Unknown(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from snapstore.agents.remembering import conversation_fields
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe, did_you_mean, similar
+from snapstore.git.commits import LONGEST_ANSWER
 from snapstore.timeline.conversation import AgentSession, Conversations
 from snapstore.timeline.documents import check_name, timestamp
 from snapstore.timeline.importing import REPLAYED, ImportedTurn, import_session, read_files
@@ -91,12 +92,14 @@ class Import:
                 "only files of the latter are taken"
             )
         replay = Replay(self.agent, self._places.below)
-        prompts = []
+        prompts, answers = [], []
         for turn in self._turns():
             prompts.append(turn.prompt or "")
+            answers.append(turn.replies[-1][: LONGEST_ANSWER + 1] if turn.replies else "")
             replay.take(turn)
         self.verified, self.moved_on = replay.settle(read_files(root, replay.paths))
         self.turns = [TurnToImport(*row) for row in zip(prompts, replay.turns, strict=True)]
+        self._answers = answers
 
     def session_name(self) -> str:
         """What the session is called when nobody says: the agent and the beginning of its session's id."""
@@ -113,8 +116,8 @@ class Import:
     def carry_out(self, store: Store, name: str) -> Imported:
         now = timestamp(store.clock())
         turns = [
-            ImportedTurn(turn.prompt, self.agent, turn.changes, self._record_of(number, now))
-            for number, turn in enumerate(self.turns)
+            ImportedTurn(turn.prompt, self.agent, turn.changes, self._record_of(number, now), answer)
+            for number, (turn, answer) in enumerate(zip(self.turns, self._answers, strict=True))
         ]
         return import_session(store, check_name(name), turns, self._known(store, name, now))
 

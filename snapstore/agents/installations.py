@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shlex
@@ -141,6 +142,12 @@ def program_of(command: str) -> str:
         return str(json.loads(command)[0])
     words = shlex.split(command)
     return words[2] if words[:2] == ["command", "-v"] else words[0]
+
+
+def is_of_a_former_version(command: str) -> bool:
+    """Whether a command starts snapstore as a former version wrote it, which the caller's environment can disturb."""
+    words = json.loads(command) if command.startswith("[") else shlex.split(command)
+    return own_program.FORMER_ENTRY in itertools.pairwise(words)
 
 
 def tells(command: str) -> bool:

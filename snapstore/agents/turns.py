@@ -12,6 +12,7 @@ from snapstore.agents.events import AFTER, BEFORE, END, PROMPT, SHELL, START, ST
 from snapstore.agents.naming import OUTSIDE, full_paths, sort_paths
 from snapstore.agents.shell import PERSON, exit_status, persons_session
 from snapstore.errors import NoStore, SnapstoreError, Unsafe
+from snapstore.timeline import raw_lines
 from snapstore.timeline.documents import check_name, readable
 from snapstore.timeline.store import Store
 
@@ -288,7 +289,8 @@ class Hook:
     def _record(self, commit: str) -> dict[str, Any]:
         from snapstore.agents.remembering import read_record
 
-        return read_record(self._store.shadow.note(bytes.fromhex(commit)))
+        shadow, oid = self._store.shadow, bytes.fromhex(commit)
+        return raw_lines.with_lines(shadow, oid, read_record(shadow.note(oid)))
 
     # The conversation's borders.
 

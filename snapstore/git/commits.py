@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 TRAILER = "Snapstore-"
 SUBJECT_LENGTH = 200
 LISTED_FILES = 50
+LONGEST_PROMPT = 65_536  # characters of it in a message; the record of the turn has the whole
+LONGEST_ANSWER = 400
 LONGEST_NUMBER = 18
 KINDS = frozenset(("baseline", "turn", "edits", "revert", "apply", "restore"))
 _LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
@@ -110,20 +112,45 @@ def parse(data: bytes, oid: bytes) -> Commit:
     return Commit(tree, tuple(parents), author, seconds, subject, body.strip("\n"), trailers)
 
 
-def message(subject: str, changes: Sequence[tuple[str, bytes]], trailers: Mapping[str, object]) -> str:
-    """Subject = first line of the prompt, body = the changed files, then our trailers as the last paragraph."""
-    first = next((line for line in subject.splitlines() if one_line(line).strip()), "")
-    first = one_line(first).strip()
-    if len(first) > SUBJECT_LENGTH:
-        first = first[: SUBJECT_LENGTH - 1] + "…"
+def message(
+    prompt: str, changes: Sequence[tuple[str, bytes]], trailers: Mapping[str, object], *, answer: str = ""
+) -> str:
+    """Write a message: the prompt, the answer in brief, the changed files, then our trailers as the last paragraph.
+
+    The subject is the first line of the prompt, so the prompt's other lines follow it; a first line too long for a
+    subject is there again in full.
+    """
+    lines = [_printable(line) for line in prompt[:LONGEST_PROMPT].splitlines()]
+    if len(prompt) > LONGEST_PROMPT:
+        lines.append("… (the whole prompt is in the record of the turn)")
+    first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    subject = lines[first].strip() if lines[first:] else "(no prompt)"
+    rest = lines[first + 1 :]
+    if len(subject) > SUBJECT_LENGTH:
+        rest = lines[first:]
+        subject = subject[: SUBJECT_LENGTH - 1] + "…"
+    paragraphs = [subject, "\n".join(rest).strip("\n"), brief(answer)]
     listed = [f"{letter} {quote(path)}" for letter, path in changes[:LISTED_FILES]]
     if len(changes) > LISTED_FILES:
         listed.append(f"… and {len(changes) - LISTED_FILES} more")
-    paragraphs = [first or "(no prompt)"]
-    if listed:
-        paragraphs.append("\n".join(listed))
+    paragraphs.append("\n".join(listed))
     paragraphs.append("\n".join(f"{TRAILER}{key}: {one_line(str(value))}" for key, value in trailers.items()))
-    return "\n\n".join(paragraphs) + "\n"
+    return "\n\n".join(filter(None, paragraphs)) + "\n"
+
+
+def brief(answer: str) -> str:
+    """Return the first paragraph of an answer, on one line and not long; empty where nothing was answered."""
+    paragraph = answer.strip()[:LONGEST_ANSWER].partition("\n\n")[0]
+    text = " ".join(one_line(paragraph).split())
+    if not text:
+        return ""
+    return f"Answer: {text}" + (" …" if len(paragraph) < len(answer.strip()) else "")
+
+
+def _printable(line: str) -> str:
+    """Return a line as it can be shown on any terminal, with its indentation."""
+    kept = "".join(c if c.isprintable() else " " for c in line.expandtabs(4))
+    return kept.encode("utf-8", "replace").decode("utf-8").rstrip()
 
 
 def split_trailers(text: str) -> tuple[str, dict[str, str]]:

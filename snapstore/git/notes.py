@@ -1,4 +1,4 @@
-"""Notes: one record a commit, kept as git notes under `refs/notes/turns`.
+"""Notes on commits: readable records in `refs/notes/turns`, raw lines of conversations in `refs/notes/transcripts`.
 
 The notes tree is split by the first two digits, so that adding one rewrites a folder of N/256 names, not of N.
 `git notes` may rearrange it; every depth is read.
@@ -18,15 +18,12 @@ if TYPE_CHECKING:
     from snapstore.git.trees import Trees
 
 REF = "refs/notes/turns"
-
-
-def add(trees: Trees, writer: PackWriter, tree: bytes | None, records: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The notes tree with a record for each of some commits."""
-    return put(trees, writer, tree, ((commit, writer.add(BLOB, record)) for commit, record in records))
+TRANSCRIPTS = "refs/notes/transcripts"
+REFS = (REF, TRANSCRIPTS)
 
 
 def put(trees: Trees, writer: PackWriter, tree: bytes | None, blobs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """The same with records that are objects already."""
+    """Return the notes tree with a note, which is stored already, for each of some commits."""
     base = tree or EMPTY_TREE
     changes: dict[bytes, Entry | None] = {}
     for commit, blob in blobs:

@@ -74,19 +74,26 @@ class Shadow:
 
     def note(self, commit: bytes) -> bytes | None:
         """The record kept for a commit."""
-        tip = self.refs.read(notes.REF)
+        return self._note(notes.REF, commit)
+
+    def transcript(self, commit: bytes) -> bytes | None:
+        """The raw lines kept for a commit."""
+        return self._note(notes.TRANSCRIPTS, commit)
+
+    def _note(self, ref: str, commit: bytes) -> bytes | None:
+        tip = self.refs.read(ref)
         return tip and notes.read(self.objects, self.trees, self.commit(tip).tree, commit)
 
     def add_notes(
-        self, writer: PackWriter, records: Iterable[tuple[bytes, bytes]], seconds: int
+        self, writer: PackWriter, ref: str, blobs: Iterable[tuple[bytes, bytes]], seconds: int
     ) -> tuple[bytes | None, bytes]:
-        """Writes records into a new notes commit; gives where the notes ref stands and where it should go.
+        """Writes notes, stored already, into a new notes commit; gives where the ref stands and where it should go.
 
         The commit has no parent: records are never changed, so their history says nothing, and `git log --graph --all`
         would show it as a second line of commits beside the turns.
         """
-        old = self.refs.read(notes.REF)
-        tree = notes.add(self.trees, writer, old and self.commit(old).tree, records)
+        old = self.refs.read(ref)
+        tree = notes.put(self.trees, writer, old and self.commit(old).tree, blobs)
         return old, self.notes_commit(writer, tree, seconds)
 
     def notes_commit(self, writer: PackWriter, tree: bytes, seconds: int, parents: Iterable[bytes] = ()) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from snapstore.git import bundle
-from snapstore.git.notes import REF as NOTES
+from snapstore.git.notes import REFS as NOTES
 from snapstore.share.local import shared_refs
 from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
 from snapstore.share.naming import Machine
@@ -40,9 +40,7 @@ def export(store: Store, path: str, *, since: str | None = None, progress: Progr
     known = list(bundle.read_header(since).refs.values()) if since is not None else []
     shadow = store.shadow
     refs = shared_refs(store)
-    records = shadow.refs.read(NOTES)
-    if records is not None:
-        refs[NOTES] = records
+    refs |= {ref: tip for ref in NOTES if (tip := shadow.refs.read(ref)) is not None}
     from snapstore.share import secrets
 
     remarks: list[str] = []

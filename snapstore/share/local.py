@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snapstore.errors import Unsafe
-from snapstore.git.notes import REF as NOTES
+from snapstore.git.notes import REFS as NOTES
 from snapstore.share.machine import PREFIX, is_id
 from snapstore.share.naming import PLACES, split
 from snapstore.timeline import former
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from snapstore.share.remotes import Remote
     from snapstore.timeline.store import Store
     from snapstore.worktree.journal import RefMove
+
+
+_LATEST = ("latest", "latest-transcripts")  # of a remote: where its notes stand, by notes.REFS
 
 
 class Exchanged:
@@ -92,18 +95,23 @@ def haves(store: Store) -> list[bytes]:
     """Tips of ours, whole with all their history, newest use first: what a server need not send."""
     refs = store.shadow.refs
     found = [*shared_refs(store).values(), *refs.list(PREFIX).values(), *refs.list("refs/snapstore/remotes/").values()]
-    own = refs.read(NOTES)
-    return list(dict.fromkeys([*found, *([own] if own is not None else [])]))
+    own = [refs.read(ref) for ref in NOTES]
+    return list(dict.fromkeys([*found, *(tip for tip in own if tip is not None)]))
 
 
-def latest_moves(store: Store, remote: Remote, notes: bytes | None, beside: Iterable[RefMove] = ()) -> list[RefMove]:
-    """A ref on the server's records as they are now: they may hold some that are not ours yet, and a push builds on
-    them, so no gc may take a part of them. None is needed where `beside` already holds them."""
-    if any(move[2] == notes for move in beside):
-        return []
-    ref = f"refs/snapstore/remotes/{remote.name or 'unnamed'}/latest"
-    old = store.shadow.refs.read(ref)
-    return [(ref, old, notes)] if notes is not None and notes != old else []
+def latest_moves(
+    store: Store, remote: Remote, notes: Iterable[bytes | None], beside: Iterable[RefMove] = ()
+) -> list[RefMove]:
+    """Refs on the server's records and transcripts as they are now: they may hold some that are not ours yet, and a
+    push builds on them, so no gc may take a part of them. None is needed where `beside` already holds them."""
+    held = {move[2] for move in beside}
+    moves: list[RefMove] = []
+    for name, tip in zip(_LATEST, notes, strict=True):
+        ref = f"refs/snapstore/remotes/{remote.name or 'unnamed'}/{name}"
+        old = store.shadow.refs.read(ref)
+        if tip is not None and tip not in held and tip != old:
+            moves.append((ref, old, tip))
+    return moves
 
 
 def machine_moves(store: Store, refs: Mapping[str, bytes], ancestry: Ancestry) -> list[RefMove]:

@@ -52,6 +52,23 @@ def to_take(shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, own:
     return found, refused
 
 
+def transcripts_of(shadow: Shadow, tip: bytes | None, commits: Iterable[bytes]) -> Blobs:
+    """The raw lines that go with the records of some commits, from the transcripts that a notes commit holds."""
+    if tip is None:
+        return {}
+    tree = shadow.commit(tip).tree
+    found = {commit: notes.find(shadow.trees, tree, commit) for commit in commits}
+    return {commit: blob for commit, blob in found.items() if blob is not None and _is_text(shadow, blob)}
+
+
+def _is_text(shadow: Shadow, blob: bytes) -> bool:
+    try:
+        kind, size = shadow.objects.header(blob)
+    except SnapstoreError:
+        return False
+    return kind == BLOB and size <= LARGEST
+
+
 def _differing(shadow: Shadow, old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
     for path, _, entry in shadow.trees.diff(old, new):
         commit = notes.commit_of(path)

@@ -26,7 +26,7 @@ from snapstore.share.local import (
     without_let_go,
 )
 from snapstore.share.machine import PREFIX, this_machine
-from snapstore.share.notes import Own, to_take
+from snapstore.share.notes import Own, to_take, transcripts_of
 from snapstore.share.push import ATTEMPTS, wait
 from snapstore.share.receiving import found_again, receive
 from snapstore.share.survey import Survey, check_commits, check_project, interesting
@@ -209,7 +209,7 @@ class _Taking:
         missing = [ref for ref, oid in interesting(self._survey.refs) if not self._shadow.objects.contains(oid)]
         if missing:
             raise RemoteError(f"{self._remote.shown} did not send what {missing[0]} leads to", "Try again.")
-        check_commits(store, self._survey.refs, (notes.REF,), self._remote.shown)
+        check_commits(store, self._survey.refs, notes.REFS, self._remote.shown)
         foreign = store.foreign()
         me = this_machine(store)
         machines = {**self._survey.machines}
@@ -289,13 +289,15 @@ class _Taking:
             base = known_notes(self._store, self._remote, theirs, self._ancestry)
             base_tree = shadow.commit(base).tree if base is not None else None
             blobs, self._pulled.refused = to_take(shadow, tree, shadow.commit(theirs).tree, base_tree, own)
-            if blobs:
-                merged = notes.put(shadow.trees, writer, tree, blobs.items())
-                seconds = max(0, int(self._store.clock()))
-                self._moves.append((notes.REF, ours, shadow.notes_commit(writer, merged, seconds)))
+            seconds = max(0, int(self._store.clock()))
+            lines = transcripts_of(shadow, self._survey.transcripts, blobs)
+            for ref, taken in ((notes.REF, blobs), (notes.TRANSCRIPTS, lines)):
+                if taken:
+                    self._moves.append((ref, *shadow.add_notes(writer, ref, taken.items(), seconds)))
             if base_ref is not None:
                 self._moves.append((base_ref, held, theirs))
-        self._moves += latest_moves(self._store, self._remote, theirs, self._moves)
+        tips = theirs, self._survey.transcripts
+        self._moves += latest_moves(self._store, self._remote, tips, self._moves)
 
     def _remember(self, foreign: Foreign, received: Received) -> None:
         machines = {**foreign.machines}

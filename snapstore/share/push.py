@@ -27,7 +27,7 @@ from snapstore.share.local import (
 )
 from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
 from snapstore.share.naming import publish, updates
-from snapstore.share.notes import Own, to_send
+from snapstore.share.notes import Own, to_send, transcripts_of
 from snapstore.share.survey import Survey, check_commits, check_project
 from snapstore.timeline import logbook
 from snapstore.timeline.documents import encode
@@ -167,7 +167,7 @@ class _Attempt:
         while self._bring_in(refs):
             refs = self.refs = connection.refs(push=True)
             check_project(store, refs, connection.shown)
-        check_commits(store, refs, (notes.REF, f"{PREFIX}{self._me.id}"), connection.shown)
+        check_commits(store, refs, (*notes.REFS, f"{PREFIX}{self._me.id}"), connection.shown)
         self.survey = Survey(store, refs)
         own = own_refs(store)
         history = self._ancestry.asked()
@@ -211,7 +211,7 @@ class _Attempt:
     def _bring_in(self, refs: Mapping[str, bytes]) -> bool:
         """What machines say of themselves, and the records: a push adds to them. Says whether anything was lacking."""
         store = self._store
-        wanted = {ref: oid for ref, oid in refs.items() if ref == notes.REF or ref.startswith(PREFIX)}
+        wanted = {ref: oid for ref, oid in refs.items() if ref in notes.REFS or ref.startswith(PREFIX)}
         # What is stored and no ref leads to may lack parts, or be removed by a gc at any moment.
         held = missing.reached(self._shadow.objects, haves(store), wanted.values()) | self._brought
         lacking = [oid for oid in wanted.values() if oid not in held]
@@ -222,7 +222,7 @@ class _Attempt:
             pack = incoming.accept()
             try:
                 moves = machine_moves(store, wanted, self._ancestry)
-                moves += latest_moves(store, self._remote, wanted.get(notes.REF))
+                moves += latest_moves(store, self._remote, [wanted.get(ref) for ref in notes.REFS])
                 if moves:
                     store.journal.carry_out(moves, {}, what="look at a remote")
             except BaseException:
@@ -264,7 +264,8 @@ class _Attempt:
         from snapstore.share import secrets
 
         commits = [oid for oid in fresh if oid not in self._cleared]
-        records = [(oid, blob) for oid, blob in blobs.items() if blob not in self._cleared]
+        lines = transcripts_of(self._shadow, self._shadow.refs.read(notes.TRANSCRIPTS), blobs)
+        records = [(oid, blob) for oid, blob in (*blobs.items(), *lines.items()) if blob not in self._cleared]
         names = {**refs, **self._new_words_of_ourselves()}
         if commits or records or names:
             found = secrets.check(self._store, commits, records, names=names, say=self._pushed.remarks.append)
@@ -283,14 +284,19 @@ class _Attempt:
     ) -> Updates:
         """The store's id, the records, and whose the refs are: what goes along with branches."""
         found: Updates = {}
-        shadow, theirs = self._shadow, self.survey.notes
+        shadow = self._shadow
         if f"{STORES}{self._store.header.id}" not in refs:
             found[f"{STORES}{self._store.header.id}"] = (None, write_store(writer, self._store.header.id))
-        if blobs:
-            tree = shadow.commit(theirs).tree if theirs is not None else None
-            merged = notes.put(shadow.trees, writer, tree, blobs.items())
-            parents = [theirs] if theirs is not None else []
-            found[notes.REF] = (theirs, shadow.notes_commit(writer, merged, self._seconds, parents))
+        lines = transcripts_of(shadow, shadow.refs.read(notes.TRANSCRIPTS), blobs)
+        for ref, theirs, sent in (
+            (notes.REF, self.survey.notes, blobs),
+            (notes.TRANSCRIPTS, self.survey.transcripts, lines),
+        ):
+            tree = shadow.commit(theirs).tree if theirs is not None else EMPTY_TREE
+            merged = notes.put(shadow.trees, writer, tree, sent.items()) if sent else tree
+            if merged != tree:
+                parents = [theirs] if theirs is not None else []
+                found[ref] = (theirs, shadow.notes_commit(writer, merged, self._seconds, parents))
         known = self.survey.claims.get(self._me.id)
         claimed = {**(known.refs if known is not None else {}), **{name: ref for ref, name in names.items()}}
         claims = Claims(self._me, claimed, self._retired(known, names))
@@ -346,9 +352,10 @@ class _Attempt:
             files: dict[str, bytes | None] = {}
             base_ref = notes_ref(remote)
             there = words[notes.REF][1] if notes.REF in words else self.survey.notes
+            lines = words[notes.TRANSCRIPTS][1] if notes.TRANSCRIPTS in words else self.survey.transcripts
             if base_ref is not None and there is not None and refs.read(base_ref) != there and self._knows():
                 moves.append((base_ref, refs.read(base_ref), there))
-            moves += latest_moves(store, remote, there, moves)
+            moves += latest_moves(store, remote, (there, lines), moves)
             own_ref = f"{PREFIX}{self._me.id}"
             if own_ref in words:
                 moves.append((own_ref, refs.read(own_ref), words[own_ref][1]))

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from snapstore.errors import Secret, Usage
 from snapstore.git.commits import one_line
 from snapstore.git.missing import between
-from snapstore.git.notes import REF as NOTES
+from snapstore.git.notes import REFS as NOTES
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, GITLINK
 from snapstore.share.finding import FILE, MESSAGE, NAME, RECORD, REF, Finding
 from snapstore.share.gitleaks import Others
@@ -72,7 +72,7 @@ def check_refs(
     history = {ref: oid for ref, oid in refs.items() if ref.startswith(_HISTORY)}
     commits = [oid for oid, kind, _, _ in between(objects, list(history.values()), there) if kind == COMMIT]
     records = []
-    for oid, kind, path, _ in between(objects, [refs[NOTES]] if NOTES in refs else [], there):
+    for oid, kind, path, _ in between(objects, [refs[ref] for ref in NOTES if ref in refs], there):
         key = path.replace(b"/", b"")
         if kind == BLOB and _is_id(key) and objects.contains(bytes.fromhex(key.decode())):
             records.append((bytes.fromhex(key.decode()), oid))
@@ -224,8 +224,9 @@ class _Check:
         try:
             waiting: list[tuple[str, str, Any]] = [("", "", json.loads(data, object_pairs_hook=_Pairs))]
         except (ValueError, RecursionError):
-            yield "the whole of it", (data,)
-            return
+            # Raw lines of a conversation, each JSON of its own, or anything that somebody noted by hand.
+            lines = data.decode("utf-8", "surrogateescape").splitlines()
+            waiting = [("", "", _Pairs([("lines", lines)]))]
         names: dict[str, None] = {}
         while waiting:
             where, key, value = waiting.pop()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from snapstore.errors import Remote, Unsafe
-from snapstore.git.notes import REF as NOTES
+from snapstore.git.notes import REF as TURNS
+from snapstore.git.notes import REFS as NOTES
+from snapstore.git.notes import TRANSCRIPTS
 from snapstore.git.objects import COMMIT
 from snapstore.share.machine import PREFIX, STORES, is_id, read_claims
 from snapstore.share.naming import Machine, Server, split
@@ -68,7 +70,7 @@ def check_commits(store: Store, refs: Refs, names: Iterable[str], shown: str) ->
 def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:
     """The refs that are exchanged; a server may have any others."""
     for ref, oid in refs.items():
-        if ref == NOTES or split(ref) or (ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX))):
+        if ref in NOTES or split(ref) or (ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX))):
             yield ref, oid
 
 
@@ -78,7 +80,8 @@ class Survey:
     def __init__(self, store: Store, refs: Refs) -> None:
         shadow = store.shadow
         self.refs = dict(refs)
-        self.notes = refs.get(NOTES)
+        self.notes = refs.get(TURNS)
+        self.transcripts = refs.get(TRANSCRIPTS)
         self.claims: dict[str, Claims] = {}
         owners: dict[str, tuple[str, str]] = {}
         retired: set[str] = set()

@@ -118,9 +118,10 @@ class _Replacing:
             if "delete-refs" in connection.capabilities:  # a large push that broke off has left files there
                 updates |= {ref: (oid, None) for ref, oid in parts.of(self._me, refs).items()}
             ours = self._ours()
-            records = self._records(connection, refs.get(notes.REF))
-            if records is not None:
-                updates[notes.REF] = (refs[notes.REF], records)
+            for ref in notes.REFS:
+                records = self._records(connection, ref, refs.get(ref))
+                if records is not None:
+                    updates[ref] = (refs[ref], records)
             self._send(connection, refs, updates)
         places = tuple(f"{place}/" for place in PLACES)
         theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours)
@@ -163,7 +164,7 @@ class _Replacing:
         new = self._new[commit]
         return new if self._shadow.objects.contains(new) else None
 
-    def _records(self, connection: Connection, old: bytes | None) -> bytes | None:
+    def _records(self, connection: Connection, ref: str, old: bytes | None) -> bytes | None:
         """The server's records, with ours for the commits that are others now. They have no past: it held them all."""
         shadow = self._shadow
         if old is None:
@@ -172,7 +173,7 @@ class _Replacing:
             with connection.fetch([old], haves(self._store), shadow.objects) as incoming, self._store.changing():
                 self._packs.append(incoming.accept())
         new, gone = self._new, self._gone
-        ours = shadow.refs.read(notes.REF)
+        ours = shadow.refs.read(ref)
         own = shadow.commit(ours).tree if ours is not None else None
         entries: dict[bytes, Entry | None] = {}
         tree = shadow.commit(old).tree

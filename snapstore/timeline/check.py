@@ -113,7 +113,7 @@ class Check:
             except SnapstoreError as error:
                 self._problem(f"{where}, commit {oid.hex()}", error)
                 continue
-            self._walk_tree(commit.tree, f"{where}, commit {oid.hex()[:12]}", names=where != notes.REF)
+            self._walk_tree(commit.tree, f"{where}, commit {oid.hex()[:12]}", names=where not in notes.REFS)
             waiting += commit.parents
 
     def _walk_tree(self, top: bytes, where: str, names: bool = True) -> None:

@@ -79,7 +79,7 @@ class DiskUse:
         bits: list[tuple[bytes, int]] = []
         said: list[bytes] = []
         for name, oid in sorted(refs.items()):
-            if name == notes.REF or name.startswith(_OF_SHARING):
+            if name in notes.REFS or name.startswith(_OF_SHARING):
                 said.append(oid)
                 continue
             if name.startswith(tuple(_PLACES)) and (told is None or name in told):

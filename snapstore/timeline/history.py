@@ -56,12 +56,12 @@ class History:
             parents = self._shadow.commit(at).parents
             at = parents[0] if parents else None
 
-    def node(self, oid: bytes, *, counts: bool = False) -> Node:
+    def node(self, oid: bytes, *, counts: bool = False, lines: bool = False) -> Node:
         branch = self.branch if oid in (self.cursor, self.tip) else self.graph.branch_of(oid)
-        return self._node(oid, branch or "", counts, oid in self._undone)
+        return self._node(oid, branch or "", counts, oid in self._undone, lines)
 
-    def _node(self, oid: bytes, branch: str, counts: bool, undone: bool) -> Node:
-        node = read_node(self._shadow, oid, branch=branch, counts=counts)
+    def _node(self, oid: bytes, branch: str, counts: bool, undone: bool, lines: bool = False) -> Node:
+        node = read_node(self._shadow, oid, branch=branch, counts=counts, lines=lines)
         node.undone = undone
         node.checkpoints = list(self.graph.pinned.get(oid, ()))
         return node

@@ -37,7 +37,7 @@ class ImportedTurn:
     """A turn of the past: what it did to files (bytes before and after, None for no file), and how its record is made.
     That is asked for when it is written: the records of a long conversation need not be in memory together."""
 
-    __slots__ = ("agent", "changes", "prompt", "record")
+    __slots__ = ("agent", "answer", "changes", "prompt", "record")
 
     def __init__(
         self,
@@ -45,8 +45,10 @@ class ImportedTurn:
         agent: str,
         changes: dict[bytes, tuple[bytes | None, bytes | None]],
         record: Callable[[], dict[str, Any]],
+        answer: str = "",
     ) -> None:
         self.prompt = prompt
+        self.answer = answer
         self.agent = agent
         self.changes = changes
         self.record = record
@@ -174,7 +176,8 @@ class _Import(Step):
             "user_git": {},
         }
         author = Identity(agent, f"{agent}@snapstore")
-        return self._add("turn", after, readable(turn.prompt), author, changes, lambda: turn.record() | more, agent)
+        prompt, answer = readable(turn.prompt), readable(turn.answer)
+        return self._add("turn", after, prompt, author, changes, lambda: turn.record() | more, agent, answer)
 
     def _add(
         self,
@@ -185,10 +188,20 @@ class _Import(Step):
         changes: Iterable[Change],
         record: Record,
         agent: str = "",
+        answer: str = "",
     ) -> bytes:
-        add = self._recorder.add
         number = self._recorder.next_turn() if kind == "turn" else None
-        return add(kind, tree, subject, author=author, changes=changes, agent=agent, turn=number, record=record)
+        return self._recorder.add(
+            kind,
+            tree,
+            subject,
+            author=author,
+            changes=changes,
+            agent=agent,
+            turn=number,
+            record=record,
+            answer=answer,
+        )
 
     def _belong(self, known: AgentSession, last: bytes) -> None:
         """The conversation can be gone on with, as if it had been recorded. One that hooks know is theirs."""

@@ -12,6 +12,7 @@ from snapstore.git import renames as git_renames
 from snapstore.git.objects import EMPTY_TREE, Entry
 from snapstore.git.shadow import Shadow
 from snapstore.timeline.documents import timestamp
+from snapstore.timeline.raw_lines import with_lines
 from snapstore.timeline.recorder import letter
 
 RENAMED = "R"
@@ -158,11 +159,16 @@ class Node:
             setattr(self, name, fields[name])
 
 
-def read_node(shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = True, counts: bool = False) -> Node:
-    """The node of a commit. Its files cost a tree comparison, their line counts a look into each."""
+def read_node(
+    shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = True, counts: bool = False, lines: bool = False
+) -> Node:
+    """The node of a commit. Its files cost a tree comparison, their line counts a look into each; the raw `lines` of
+    its conversation are read only where they are asked for."""
     commit = shadow.commit(oid)
     note = shadow.note(oid)
     record = _known_fields(note) if note is not None else {}
+    if lines:
+        record = with_lines(shadow, oid, record)
     kind = commit.kind
     turn = commit.number("Turn")
     when = timestamp(commit.seconds)

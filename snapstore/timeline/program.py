@@ -13,7 +13,8 @@ import sys
 ENTRY = ("-c", "from snapstore.__main__ import main; raise SystemExit(main())")
 ISOLATED = ("-I",)
 WITH_USER_SITE = ("-E", "-P")  # like -I, and finds what `pip install --user` installed
-ENTRIES = (ENTRY, ("-m", "snapstore"))  # the second is what former versions wrote
+FORMER_ENTRY = ("-m", "snapstore")  # what former versions wrote
+ENTRIES = (ENTRY, FORMER_ENTRY)
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage, did_you_mean, similar
 from snapstore.git import notes
 from snapstore.git.missing import commit_links
-from snapstore.git.objects import COMMIT
+from snapstore.git.objects import COMMIT, EMPTY_TREE
 from snapstore.timeline.documents import SessionState, encode, timestamp
 from snapstore.timeline.ops import AUTO_PRUNE, PRUNE, Operation, Operations
 from snapstore.timeline.recorder import MAIN, highest_seq
@@ -136,7 +136,7 @@ def expire(store: Store, grace: float) -> int:
     going = {name: oid for name, oid in pruned.items() if _pruned_before(store, name, store.clock() - grace)}
     if not going:
         return 0
-    rest = [oid for name, oid in refs.list("refs/").items() if name not in going and name != notes.REF]
+    rest = [oid for name, oid in refs.list("refs/").items() if name not in going and name not in notes.REFS]
     lost = ancestors(store, going.values(), ancestors(store, rest, set()))
     moves: list[RefMove] = [(name, oid, None) for name, oid in going.items()]
     files: dict[str, bytes | None] = {}
@@ -259,15 +259,15 @@ def _with_floor(store: Store, session: str) -> SessionState:
 
 def _without_records(store: Store, writer: Any, lost: set[bytes]) -> list[RefMove]:
     shadow = store.shadow
-    tip = shadow.refs.read(notes.REF)
-    if tip is None:
-        return []
-    tree = shadow.commit(tip).tree
-    left = notes.drop(shadow.trees, writer, tree, lost)
-    if left == tree:
-        return []
     seconds = max(0, int(store.clock()))
-    return [(notes.REF, tip, shadow.notes_commit(writer, left, seconds))]
+    moves: list[RefMove] = []
+    for ref in notes.REFS:
+        tip = shadow.refs.read(ref)
+        tree = shadow.commit(tip).tree if tip is not None else EMPTY_TREE
+        left = notes.drop(shadow.trees, writer, tree, lost)
+        if left != tree:
+            moves.append((ref, tip, shadow.notes_commit(writer, left, seconds)))
+    return moves
 
 
 def must_be_known(store: Store, names: Iterable[str]) -> None:

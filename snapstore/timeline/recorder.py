@@ -9,6 +9,7 @@ from snapstore.errors import Corrupt, SnapstoreError
 from snapstore.git import commits, housekeeping, notes
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, TREE, object_id
 from snapstore.git.shadow import SNAPSTORE
+from snapstore.timeline import raw_lines
 from snapstore.timeline.commitcache import row_of
 from snapstore.timeline.documents import SessionState, encode
 from snapstore.timeline.held import DISK_REF
@@ -16,7 +17,7 @@ from snapstore.timeline.turncache import LONGEST_RECORD, MOST_TOUCHED, TurnCache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from snapstore.git.shadow import Shadow
@@ -81,6 +82,7 @@ class Recorder:
         agent: str = "",
         turn: int | None = None,
         record: Record | None = None,
+        answer: str = "",
     ) -> bytes:
         """A commit on top of the line. A record may come as a function that makes it when it is written: those of a
         long conversation need not be in memory together."""
@@ -97,7 +99,7 @@ class Recorder:
         # What came from another tree, of another session or branch, may be held by nothing that stays.
         self._capture.held.keep(self._writer, ((path, new) for path, _, new in found))
         listed = [(letter(change), change[0]) for change in found]
-        text = commits.message(subject, listed, trailers)
+        text = commits.message(subject, listed, trailers, answer=answer or _answer(record))
         parents = [self.cursor] if self.cursor else []
         seconds = max(0, int(self._now))
         data = commits.encode(tree, parents, author, SNAPSTORE, seconds, text)
@@ -117,7 +119,8 @@ class Recorder:
         """Adds to the record that a commit has."""
         note = self._store.shadow.note(commit)
         if note is not None:
-            self._records[commit] = (json.loads(note), record)
+            known = raw_lines.with_lines(self._store.shadow, commit, json.loads(note))
+            self._records[commit] = (known, record)
 
     def next_turn(self) -> int:
         """The number of the next turn on this line."""
@@ -158,8 +161,8 @@ class Recorder:
         elif self._cursor_value is None and self._start is not None:
             ref_moves.append((self.cursor_ref, None, self._start))  # stays there, whatever a pull brings meanwhile
         if self._records:
-            old, new = store.shadow.add_notes(writer, self._encoded(), max(0, int(self._now)))
-            ref_moves.append((notes.REF, old, new))
+            for ref, blobs in self._notes().items():
+                ref_moves.append((ref, *store.shadow.add_notes(writer, ref, blobs, max(0, int(self._now)))))
         head = self._refs.value("HEAD")
         if branch is not None and head != branch:
             ref_moves.append(("HEAD", head, branch))
@@ -191,14 +194,20 @@ class Recorder:
 
             keeping.look(self._store, folded=folded)
 
-    def _encoded(self) -> Iterator[tuple[bytes, bytes]]:
-        scrub = self._scrub()
+    def _notes(self) -> dict[str, list[tuple[bytes, bytes]]]:
+        """Stores the records and the raw lines; gives the commit and the object of each, by the ref that holds it."""
+        scrub, add = self._scrub(), self._writer.add
+        found: dict[str, list[tuple[bytes, bytes]]] = {notes.REF: []}
         for oid, (head, record) in self._records.items():
             whole = {**head, **(record() if callable(record) else record)}
-            note = json.dumps(scrub.record(whole) if scrub is not None else whole).encode()
+            told, lines = raw_lines.take_out(scrub.record(whole) if scrub is not None else whole)
+            note = json.dumps(told).encode()
             if len(note) <= LONGEST_RECORD:
                 self._turns.add(replies={object_id(BLOB, note): replies_in(note)})
-            yield oid, note
+            found[notes.REF].append((oid, add(BLOB, note)))
+            if lines is not None:
+                found.setdefault(notes.TRANSCRIPTS, []).append((oid, add(BLOB, lines)))
+        return found
 
     def _scrub(self) -> Scrub | None:
         """What files hold that are never captured is not to be remembered from a conversation either."""
@@ -271,6 +280,12 @@ class Recorder:
         else:  # the line goes on from before a tip: its own last number is not the highest
             own = highest_seq(self._store, self.session)
         return max(self._state.floor, own)
+
+
+def _answer(record: Record | None) -> str:
+    """Return the last reply in a record that is at hand; one that is made when it is written has none yet."""
+    replies = record.get("replies") if isinstance(record, dict) else None
+    return replies[-1] if replies and isinstance(replies[-1], str) else ""
 
 
 def highest_seq(store: Store, session: str) -> int:

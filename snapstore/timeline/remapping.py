@@ -14,6 +14,7 @@ from snapstore.errors import Corrupt
 from snapstore.git import notes as gitnotes
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FILE
 from snapstore.git.rewrite import Rewrite
+from snapstore.timeline import raw_lines
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import encode
 from snapstore.timeline.ops import Operations
@@ -53,6 +54,7 @@ class Remapping:
         self._without = without
         self._new: dict[bytes, bytes] = {}
         self._dropped: set[bytes] = set()
+        self._lines: dict[bytes, bytes] = {}  # by commit: its raw lines, scrubbed
 
     def learn(self, new: dict[bytes, bytes], dropped: set[bytes]) -> None:
         self._new = new
@@ -61,18 +63,28 @@ class Remapping:
     # Records.
 
     def notes(self, writer: PackWriter) -> tuple[int, list[RefMove]]:
-        """How many records are others now, and the move of the ref that holds them all; with those of other notes,
-        which people made with git."""
-        old = self._shadow.refs.read(gitnotes.REF)
-        if old is None:
-            return 0, self._other_notes(writer)
-        made, changed = self._notes(writer, self._shadow.commit(old).tree)
+        """How many records are others now, and the moves of the refs that hold them and the raw lines; with those of
+        other notes, which people made with git."""
+        refs, shadow = self._shadow.refs, self._shadow
+        tips = {ref: refs.read(ref) for ref in gitnotes.REFS}
+        trees = {ref: shadow.commit(tip).tree if tip is not None else EMPTY_TREE for ref, tip in tips.items()}
         seconds = max(0, int(self._store.clock()))
-        new = self._shadow.notes_commit(writer, made, seconds)
-        # Always another commit, also where the tree is the same: the one before may have former ones behind it.
-        return changed, [*([(gitnotes.REF, old, new)] if new != old else []), *self._other_notes(writer)]
+        moves: list[RefMove] = []
+        total = 0
+        # The records first: their lines are scrubbed with them, since a line may be known by the call it answers.
+        for ref, old in tips.items():
+            if old is not None:
+                lines = trees[gitnotes.TRANSCRIPTS] if ref == gitnotes.REF else None
+                made, changed = self._notes(writer, trees[ref], lines)
+                total += changed if ref == gitnotes.REF else 0
+                # Always another commit, also where the tree is the same: the one before may have former ones behind it.
+                new = shadow.notes_commit(writer, made, seconds)
+                moves += [(ref, old, new)] if new != old else []
+        return total, [*moves, *self._other_notes(writer)]
 
-    def _notes(self, writer: PackWriter, tree: bytes) -> tuple[bytes, int]:
+    def _notes(self, writer: PackWriter, tree: bytes, transcripts: bytes | None) -> tuple[bytes, int]:
+        """A notes tree under what its commits are called now: of records, with `transcripts` where their lines are; of
+        transcripts without."""
         entries: dict[bytes, Entry | None] = {}
         changed = 0
         same = True
@@ -85,7 +97,10 @@ class Remapping:
             if commit in self._dropped:
                 changed += 1
                 continue
-            blob = self._record(writer, commit, entry[1])
+            if transcripts is not None:
+                blob = self._record(writer, commit, entry[1], transcripts)
+            else:
+                blob = self._lines.get(commit) or self._transcript(writer, entry[1])
             changed += blob != entry[1]
             new = self._new.get(commit, commit)
             same = same and new == commit
@@ -102,21 +117,29 @@ class Remapping:
         rewrite = Rewrite(self._shadow, writer, _NotesChange(self, writer))
         for name in refs.list("refs/notes/"):
             old = refs.value(name)
-            if name != gitnotes.REF and isinstance(old, bytes) and self._shadow.objects.header(old)[0] == COMMIT:
+            if name not in gitnotes.REFS and isinstance(old, bytes) and self._shadow.objects.header(old)[0] == COMMIT:
                 rewrite.commits([old])
                 if rewrite.new[old] != old:
                     moves.append((name, old, rewrite.new[old]))
         return moves
 
-    def _record(self, writer: PackWriter, commit: bytes, blob: bytes) -> bytes:
-        data = self._shadow.objects.read_kind(blob, BLOB)
+    def _record(self, writer: PackWriter, commit: bytes, blob: bytes, transcripts: bytes | None = None) -> bytes:
+        objects = self._shadow.objects
+        data = objects.read_kind(blob, BLOB)
         try:
             record = json.loads(data)
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
             return blob if self._scrub is None or (plain := self._plain(data)) == data else writer.add(BLOB, plain)
-        made = self._scrub.record(record, data) if self._scrub is not None else record
+        made = record
+        if self._scrub is not None:
+            found = gitnotes.find(self._shadow.trees, transcripts, commit) if transcripts is not None else None
+            lines = objects.read_kind(found, BLOB) if found is not None else None
+            if not lines:
+                made = self._scrub.record(record, data)
+            else:
+                made, self._lines[commit] = self._scrubbed(writer, raw_lines.put_back(record, lines))
         without = self._without
         if without is not None and without.steps(commit):
             made = self._retold(without, commit, made)
@@ -124,6 +147,25 @@ class Remapping:
         if without is not None and without.comes_after(commit):
             made["turn"] = self._number(made.get("turn"))
         return blob if made == record else writer.add(BLOB, json.dumps(made).encode())
+
+    def _scrubbed(self, writer: PackWriter, record: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """A record with its lines, scrubbed: without them, and the object that holds them."""
+        assert self._scrub is not None
+        made = self._scrub.record(record, json.dumps(record).encode())
+        ends = any(line.endswith("\n") for line in record[raw_lines.LINES])
+        # A line that was written anew may have lost its end, and the last of a text may have had none.
+        lines = [line if not ends or line.endswith("\n") else f"{line}\n" for line in made[raw_lines.LINES]]
+        rest, text = raw_lines.take_out({**made, raw_lines.LINES: lines})
+        assert text is not None
+        return rest, writer.add(BLOB, text)
+
+    def _transcript(self, writer: PackWriter, blob: bytes) -> bytes:
+        """Raw lines that belong to no record, which somebody removed."""
+        if self._scrub is None:
+            return blob
+        text = self._shadow.objects.read_kind(blob, BLOB)
+        record = raw_lines.put_back({}, text)
+        return self._scrubbed(writer, record)[1] if record[raw_lines.LINES] else blob
 
     def _retold(self, without: WithoutTurn, commit: bytes, record: dict[str, Any]) -> dict[str, Any]:
         made = {key: value for key, value in record.items() if key != "of" or without.steps(commit) != 1}
@@ -303,7 +345,7 @@ class _NotesChange:
         return False
 
     def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes:
-        return self._remapping._notes(self._writer, tree)[0]
+        return self._remapping._notes(self._writer, tree, EMPTY_TREE)[0]
 
     def message(self, commit: bytes, text: bytes) -> bytes:
         return self._remapping._plain(text)

@@ -70,11 +70,11 @@ class WithoutPaths:
 
     def message(self, commit: bytes, text: bytes) -> bytes:
         paragraphs = text.split(b"\n\n")
-        if len(paragraphs) > 2:
-            listed = paragraphs[1].split(b"\n")
+        if len(paragraphs) > 2:  # the files stand right before the trailers
+            listed = paragraphs[-2].split(b"\n")
             kept = [line for line in listed if not (line[:2] in _LETTERS and line[2:] in self._listed)]
             if kept != listed:
-                paragraphs[1:2] = [b"\n".join(kept)] if kept else []
+                paragraphs[-2:-1] = [b"\n".join(kept)] if kept else []
         told, gap, trailers = b"\n\n".join(paragraphs).rpartition(b"\n\n")
         if not trailers.startswith(TRAILER.encode()):
             return self.said(told + gap + trailers)

@@ -28,7 +28,7 @@ def show(context: Context, *, turn: str | None) -> int:
     session = context.reading()
     with session.store as store:
         history = History(session)
-        node = history.node(history.resolve("@" if turn is None else turn))
+        node = history.node(history.resolve("@" if turn is None else turn), lines=context.json)
         node.files, patch = patched(history, node.files)
         if context.json:
             from snapstore.surface.records.nodes import ShowRecord

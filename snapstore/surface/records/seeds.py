@@ -78,7 +78,7 @@ class UndoBranchRecord(Record):
                 break
             if node.turn is not None:
                 own.append(node.oid)
-        nodes = [read_node(graph.store.shadow, oid, files=False) for oid in reversed(own)]
+        nodes = [read_node(graph.store.shadow, oid, files=False, lines=True) for oid in reversed(own)]
         return cls(
             id=branch.name,
             createdAt=timestamp(branch.created),
