@@ -1,4 +1,7 @@
-"""The lines of a patch, each with its kind and its place in both files: what every surface paints."""
+"""Walk the lines of a patch: their kind, and their place in both files.
+
+Terminal, tree and page only paint what comes from here.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _BINARY = b"Binary files "
 
 
 class DiffLine(NamedTuple):
-    """One line of a patch: its text without sign and line end, and its number before and after."""
+    """One line of a patch, without its sign, with its number before and after."""
 
     kind: Kind
     text: bytes
@@ -29,7 +32,7 @@ class DiffLine(NamedTuple):
 
 
 def walk(patch: Iterable[bytes]) -> Iterator[DiffLine]:
-    """Yield the lines of a patch as git prints it. One piece of it may hold several lines."""
+    """Yield the lines of a patch. One piece of it may hold several lines."""
     old = new = 0
     inside = False
     for piece in patch:

@@ -1,11 +1,11 @@
-"""Find which lines two texts share, with the same number of changes as `git diff`.
+"""Find the lines that changed between two texts, as many as `git diff` finds.
 
-The method is Myers' "An O(ND) Difference Algorithm" in linear space, with the cut-offs that git documents by what it
-prints: lines that the other side does not have are set aside first, and a search that finds no short way settles for
-a good one. Where even that takes too long, lines that are unique on both sides divide the work.
+The algorithm is Myers' "An O(ND) Difference Algorithm" in linear space, with the same cut-offs as git: lines that the
+other side lacks are set aside first, and a search that finds no short path settles for a good one. Lines that are
+unique on both sides (anchors) divide a large text into small ones.
 
-difflib, which dulwich.patch uses too, takes time that grows with the cube of the changes, and finds other counts than
-git: tests/test_line_differences.py compares ours with `git diff --numstat` and bounds the steps.
+Ours, because difflib, which dulwich.patch uses too, takes time that grows with the cube of the changes and finds other
+counts than git. tests/test_line_differences.py compares the counts with `git diff --numstat` and bounds the work.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _comparable(lines: Lines, start: int, end: int, others: Counter[bytes], flag
 
 
 def _among_lacking(kinds: bytes, at: int) -> bool:
-    """Whether a frequent line stands among lines that the other side lacks, on both its sides."""
+    """Whether a frequent line is surrounded by lines that the other side lacks."""
     before = kinds[max(at - _WINDOW, 0) : at].rpartition(_PLACED)[2]
     after = kinds[at + 1 : at + 1 + _WINDOW].partition(_PLACED)[0]
     lacking = before.count(_LACKING), after.count(_LACKING)
@@ -124,7 +124,7 @@ class _Search:
         self._settle([everything])
 
     def run_apart(self, islands: Iterable[tuple[Box, int]], unique: int) -> bool:
-        """Flag the lines of each island that have no counterpart in it. Return whether git would flag as many.
+        """Flag the changed lines island by island; return whether git finds as many.
 
         A way past such a line costs two edits. So two differing parts are compared apart where no way through both
         can gain by leaving out the unique lines between them, and else as one: the sum is a shortest way. git finds
@@ -173,7 +173,7 @@ class _Search:
         return a1, a2, b1, b2, minimal
 
     def _divided(self, box: Box) -> Iterator[Box]:
-        """Part a box at the lines that are unique in it on both sides; without any, settle it quickly."""
+        """Split a box at its anchors; without any, settle it quickly."""
         self._cut_off = True
         a1, a2, b1, b2, _ = box
         anchors = _anchors(self.a[a1:a2], self.b[b1:b2])
@@ -188,7 +188,7 @@ class _Search:
             a1, b1 = at_a + 1, at_b + 1
 
     def _parted(self, box: Box) -> tuple[Box, ...]:
-        """Part a box on a short way through it: where the searches from both its corners meet."""
+        """Split a box where the searches from both its corners meet."""
         a1, a2, b1, b2, minimal = box
         if _is_thin(box):
             self.removed[a1:a2] = b"\1" * (a2 - a1)
@@ -198,7 +198,7 @@ class _Search:
         return (a1, at_a, b1, at_b, first), (at_a, a2, at_b, b2, second)
 
     def _middle(self, a1: int, a2: int, b1: int, b2: int, minimal: bool) -> tuple[int, int, bool, bool]:
-        """Return a point on the way, and whether the ways before and after it must be minimal.
+        """Return a point on the path, and whether each side of it must be minimal.
 
         A diagonal is a place in `a` less the place in `b`. Each round allows one more edit from both corners.
         """
@@ -273,7 +273,7 @@ class _Search:
     def _good_place(
         self, box: tuple[int, int, int, int], edits: int, diagonals: range, middle: int, step: int
     ) -> tuple[int, int] | None:
-        """Return the farthest point that a long run of equal lines leads to, if that is far for so many edits.
+        """Return the farthest point behind a long run of equal lines, if it is far.
 
         With step 1 of the search from the start, with -1 of the one from the end.
         """
@@ -297,7 +297,7 @@ class _Search:
         return run_a == self.b[at_b - back : at_b - back + _GOOD_SNAKE]
 
     def _farthest(self, box: tuple[int, int, int, int], forward: range, backward: range) -> tuple[int, int, bool, bool]:
-        """Return the farthest point of the search that has come farther, and that its side is to be minimal."""
+        """Return the farthest point reached, and which side of it must be minimal."""
         self._cut_off = True
         a1, a2, b1, b2 = box
         best, best_a = -1, -1
@@ -321,7 +321,7 @@ def _is_thin(box: Box) -> bool:
 
 
 def _anchors(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
-    """Return the places of lines that are unique on both sides, the longest series in the same order on both."""
+    """Return the longest series of unique lines in the same order on both sides."""
     in_a, in_b = Counter(a), Counter(b)
     place = {line: at for at, line in enumerate(b) if in_b[line] == 1}
     pairs = [(at, place[line]) for at, line in enumerate(a) if line in place and in_a[line] == 1]
@@ -342,9 +342,9 @@ def _anchors(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
 
 
 def _islands(a: list[bytes], b: list[bytes], unique: set[bytes]) -> Iterator[tuple[Box, int]]:
-    """Yield the parts that differ, each ending before a line that is unique on both sides.
+    """Yield the parts that differ, each ending before an anchor.
 
-    With each comes the number of such lines before it. Python takes a step for lines near a difference only: a large
+    With each comes the number of anchors before it. Python takes a step for lines near a difference only: a large
     file has many others.
     """
     place = dict(zip(b, range(len(b)), strict=True))

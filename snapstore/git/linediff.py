@@ -111,7 +111,7 @@ def _run_end(flags: bytearray, start: int) -> int:
 
 
 def _slid(a: Lines, b: Lines, found: list[Block]) -> list[Block]:
-    """Move blocks that only add or remove to where a reader expects them: at the start of what they hold.
+    """Move blocks that only add or remove lines to where a reader expects them.
 
     A block whose first line equals the one after it can move down by one, and the other way round. The best place
     starts and ends at the least indentation; of several the lowest.
@@ -135,7 +135,7 @@ def _slid(a: Lines, b: Lines, found: list[Block]) -> list[Block]:
 
 
 def _depth(lines: Lines, at: int) -> int:
-    """Return the indentation of a line. A block that starts with an empty line reads as part of what is above it."""
+    """Return the indentation of a line; of an empty one, more than any other has."""
     if at >= len(lines):
         return 0
     text = lines[at].expandtabs(8)
@@ -144,7 +144,7 @@ def _depth(lines: Lines, at: int) -> int:
 
 
 def hunks(a: list[bytes], b: list[bytes]) -> Iterator[bytes]:
-    """Yield the differences as lines of a patch, each hunk with its head and some lines around it."""
+    """Yield the hunks of a patch, line by line, with some context."""
     for group in _groups(blocks(a, b)):
         lead = min(CONTEXT, group[0][0])
         tail = min(CONTEXT, len(a) - group[-1][1])

@@ -1,4 +1,4 @@
-"""Files that were renamed, as `git diff -M` finds them: by dulwich's rename detector.
+"""Find renamed files as `git diff -M` does, with dulwich's rename detector.
 
 Only files that came and files that went are looked at. Equal content is found whatever the number of files; similar
 content (half of it or more) only for files of ordinary size, and not in large changes: each pair is compared.
@@ -31,7 +31,10 @@ class Rename(NamedTuple):
 
 
 def find(changes: Sequence[Change], read: Callable[[bytes, Entry], bytes | None]) -> list[Rename]:
-    """Return the renames among changes. `read` gives a file's content, or None if that cannot be had or is large."""
+    """Return the renames among changes.
+
+    `read` returns the content of a file, or None where it is not available or too large.
+    """
     went = [change for change in changes if change[2] is None]
     came = [change for change in changes if change[1] is None]
     if not went or not came:
@@ -57,7 +60,7 @@ def find(changes: Sequence[Change], read: Callable[[bytes, Entry], bytes | None]
 
 
 def similarity(a: bytes, b: bytes) -> int:
-    """Return how much of the larger content both have, line by line, in per cent; 100 only for equal ones."""
+    """Return the share of the larger content that both have, in per cent."""
     if a == b:
         return 100
     common = Counter(a.splitlines(keepends=True)) & Counter(b.splitlines(keepends=True))

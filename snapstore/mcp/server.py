@@ -234,7 +234,10 @@ def _session(store: Store, name: str | None) -> Session:
 
 
 def _within(change: FileChange, tops: list[bytes]) -> list[FileChange]:
-    """What of a change is about the paths: of a file renamed into or out of them, only that it came or went."""
+    """Return what of a change concerns the paths.
+
+    Of a file that was renamed into or out of them, only that it was added or deleted.
+    """
     parts = change.came_and_went()
     named = [part for part in parts if not tops or any(_covers(top, part.path) for top in tops)]
     return [change] if len(named) == len(parts) else named

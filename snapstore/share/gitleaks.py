@@ -1,6 +1,6 @@
-"""gitleaks, where it is installed: asked once per push about the files that would be sent.
+"""Ask gitleaks, where it is installed, about the files that a push would send.
 
-The new files are written to a private folder that is removed afterwards, under names of ours above their own: so that
+It is asked once per push. The new files are written to a private folder that is removed afterwards, under names of ours above their own: so that
 gitleaks passes over what it knows by name (lock files), and so that no file of the project is taken for gitleaks' own
 configuration. A gitleaks that fails does not stop a push, but it is said.
 """
@@ -30,7 +30,7 @@ _SAFE = re.compile(rb"(?!\.git)[A-Za-z0-9_.@+-]{1,100}").fullmatch
 
 
 class Leak(NamedTuple):
-    """What gitleaks found: the number of the file that it was given, the rule, the line and the secret."""
+    """One finding of gitleaks, in the file with that number."""
 
     number: int
     rule: str
@@ -54,7 +54,7 @@ class Gitleaks:
         return self._program is not None
 
     def add(self, path: bytes, data: bytes) -> int | None:
-        """Take a file into the question. Return its number, or None where there is no room for it."""
+        """Add a file. Return its number, or None where there is no room for it."""
         if len(data) > LARGEST or self._count >= MANY or self._size + len(data) > MOST:
             self.is_full = True
             return None
@@ -109,7 +109,7 @@ class Gitleaks:
                 yield leak
 
     def _version(self) -> tuple[int, ...]:
-        """Return its version; an unknown one, as of a program that somebody built, counts as a newer one."""
+        """Return the version. A build without one counts as new."""
         said = re.search(rb"(\d+)\.(\d+)", self._run("version").stdout)
         return (int(said[1]), int(said[2])) if said else _NEWER
 
@@ -126,7 +126,7 @@ class Gitleaks:
 
 
 def _leak(item: Any, source: str) -> Leak | None:
-    """Return one entry of a report. Raises ValueError where it has not the form of one."""
+    """Return one entry of a report. Raises ValueError for a malformed one."""
     try:
         rule, secret, line = str(item["RuleID"]), str(item["Secret"]), int(item["StartLine"])
         number = int(os.path.relpath(os.path.join(source, item["File"]), source).split(os.sep)[0])
@@ -144,7 +144,7 @@ def _why(error: Exception) -> str:
 
 
 class Others:
-    """What other programs find in the new files of a push, beyond what our own rules found."""
+    """Collect what other programs find in the new files of a push."""
 
     def __init__(self, objects: Objects, say: Callable[[str], None]) -> None:
         self._objects = objects

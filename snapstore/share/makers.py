@@ -1,4 +1,4 @@
-"""Tokens that their makers mark: whose they are, the mark they begin with, and the form of the rest.
+"""Tokens with a prefix that tells who made them.
 
 Taken from what the makers publish about their tokens. A mark that is also a part of common words (`pat`, `key-`) is
 not worth its cost here, and a token without a mark cannot be told from any other word.
@@ -15,7 +15,7 @@ _END = rb"(?![A-Za-z0-9_-])"
 
 
 class Maker(NamedTuple):
-    """The tokens of one kind of maker: the rule's name, what README says, marks, and the pattern at such a mark."""
+    """One rule: its name, the text in README, the prefixes, and the pattern."""
 
     name: str
     help: str

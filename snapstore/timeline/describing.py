@@ -96,6 +96,6 @@ def _ref(name: object) -> str:
 
 
 def change_text(change: FileChange) -> str:
-    """A changed file's path, of a renamed one with the path it had: as `git status` prints them."""
+    """Return the path of a changed file; of a renamed one, `old -> new`."""
     path = path_text(change.path)
     return path if change.renamed_from is None else f"{path_text(change.renamed_from)} -> {path}"

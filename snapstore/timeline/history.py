@@ -109,7 +109,7 @@ class History:
         return renamed(path, was, old, new, alike)
 
     def _read(self, path: bytes, entry: Entry) -> bytes | None:
-        """The content of a file that may be one of two to be compared: in the store, or on disk only."""
+        """Return the content of a file, which may be on disk only."""
         data = stored(self._shadow, entry)
         if data is not None or self._shadow.objects.contains(entry[1], fresh=False):
             return data

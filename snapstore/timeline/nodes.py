@@ -79,7 +79,7 @@ class FileChange:
         self.lines = lines
 
     def compared(self, counts: tuple[int, int] | None, *, large: bool, a: bytes, b: bytes) -> FileChange:
-        """Return the change with its counts. Without any the content is binary, or too large to compare."""
+        """Return the change with its line counts; None: binary or too large."""
         lines = (linediff.line_count(a), linediff.line_count(b)) if counts and self.renamed_from is not None else None
         added, removed = counts or (None, None)
         return FileChange(
@@ -97,7 +97,7 @@ class FileChange:
         )
 
     def came_and_went(self) -> list[FileChange]:
-        """Return a rename as two changes, the file that came and the file that went; any other as it is."""
+        """Return a rename as an added and a deleted file, any other change as it is."""
         if self.renamed_from is None:
             return [self]
         before, after = self.lines or (None, None)
@@ -270,7 +270,7 @@ def renamed(path: bytes, before: bytes, old: Entry | None, new: Entry | None, si
 
 
 def stored(shadow: Shadow, entry: Entry) -> bytes | None:
-    """Return the content of a file in the store, unless it is too large to compare with others."""
+    """Return the content of a stored file, or None if it is large."""
     objects = shadow.objects
     if not objects.contains(entry[1], fresh=False) or objects.header(entry[1])[1] > git_renames.LARGEST:
         return None

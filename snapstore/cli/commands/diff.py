@@ -60,7 +60,10 @@ def _side(history: History, address: str | None) -> DiffSide:
 
 
 def _within(change: FileChange, wanted: list[bytes]) -> list[FileChange]:
-    """What of a change is about the paths: of a file renamed into or out of them, only that it came or went."""
+    """Return what of a change concerns the paths.
+
+    Of a file that was renamed into or out of them, only that it was added or deleted.
+    """
     parts = change.came_and_went()
     named = [part for part in parts if _named(part.path, wanted)]
     return [change] if len(named) == len(parts) else named
