@@ -127,7 +127,7 @@ class Tools:
             tops = self._inside(session, paths)
             old, new = history.side(since), history.side(until)
             found = history.changes(old.tree, new.tree)
-            changes = [part for change in found for part in _within(change, tops)]
+            changes = [part for change in found for part in change.within(lambda path: _covered(tops, path))]
             return _text(session, DiffRecord.of(session.name, old, new, changes, {"patch": _patch(history, changes)}))
 
     def preview(
@@ -233,14 +233,8 @@ def _session(store: Store, name: str | None) -> Session:
     return store.session(name)
 
 
-def _within(change: FileChange, tops: list[bytes]) -> list[FileChange]:
-    """Return what of a change concerns the paths.
-
-    Of a file that was renamed into or out of them, only that it was added or deleted.
-    """
-    parts = change.came_and_went()
-    named = [part for part in parts if not tops or any(_covers(top, part.path) for top in tops)]
-    return [change] if len(named) == len(parts) else named
+def _covered(tops: list[bytes], path: bytes) -> bool:
+    return not tops or any(_covers(top, path) for top in tops)
 
 
 def _covers(top: bytes, path: bytes) -> bool:

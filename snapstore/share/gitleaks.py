@@ -1,8 +1,8 @@
 """Ask gitleaks, where it is installed, about the files that a push would send.
 
-It is asked once per push. The new files are written to a private folder that is removed afterwards, under names of ours above their own: so that
-gitleaks passes over what it knows by name (lock files), and so that no file of the project is taken for gitleaks' own
-configuration. A gitleaks that fails does not stop a push, but it is said.
+It is asked once per push. The new files are written to a private folder that is removed afterwards, each in a folder of
+its own under its own name: gitleaks passes over what it knows by name (lock files), and no file of the project is taken
+for gitleaks' configuration. A gitleaks that fails does not stop a push, but the push says so.
 """
 
 from __future__ import annotations

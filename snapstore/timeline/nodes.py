@@ -96,6 +96,15 @@ class FileChange:
             lines=lines,
         )
 
+    def within(self, is_wanted: Callable[[bytes], bool]) -> list[FileChange]:
+        """Return what of this change concerns the wanted paths.
+
+        Of a file that was renamed into or out of them, only that it was added or deleted.
+        """
+        parts = self.came_and_went()
+        wanted = [part for part in parts if is_wanted(part.path)]
+        return [self] if len(wanted) == len(parts) else wanted
+
     def came_and_went(self) -> list[FileChange]:
         """Return a rename as an added and a deleted file, any other change as it is."""
         if self.renamed_from is None:

@@ -14,7 +14,6 @@ from snapstore.cli.patches import print_patch
 from snapstore.cli.paths import below
 from snapstore.errors import Unknown
 from snapstore.timeline.history import DiffSide, History
-from snapstore.timeline.nodes import FileChange
 from snapstore.timeline.patches import patched
 
 
@@ -36,7 +35,7 @@ def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ..
         old, new = _side(history, "@" if a is None else a), _side(history, b)
         changes = history.changes(old.tree, new.tree)
         if wanted:
-            changes = [part for change in changes for part in _within(change, wanted)]
+            changes = [part for change in changes for part in change.within(lambda path: _named(path, wanted))]
         files, patch = patched(history, changes)
         if context.json:
             from snapstore.surface.records.base import patch_fields
@@ -57,16 +56,6 @@ def _side(history: History, address: str | None) -> DiffSide:
         if address is not None and os.path.lexists(address):
             error.hint = f"To name a file put it after two dashes: `snapstore diff -- {address}`."
         raise
-
-
-def _within(change: FileChange, wanted: list[bytes]) -> list[FileChange]:
-    """Return what of a change concerns the paths.
-
-    Of a file that was renamed into or out of them, only that it was added or deleted.
-    """
-    parts = change.came_and_went()
-    named = [part for part in parts if _named(part.path, wanted)]
-    return [change] if len(named) == len(parts) else named
 
 
 def _named(path: bytes, wanted: list[bytes]) -> bool:
