@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench_agent import agent
+from bench_diff import diff
 from bench_hook import hooks, transcripts
 from bench_keep import keep
 from bench_moves import moves, tree_of_many
@@ -310,7 +311,7 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["turns", "moves", "hook", "keep", "share", "page", "tui", "agent"]
+    parts = ["turns", "moves", "diff", "hook", "keep", "share", "page", "tui", "agent"]
     parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
@@ -360,6 +361,8 @@ def main() -> None:
             tree_of_many(bench, median)
         if "hook" in options.parts:
             transcripts(bench)
+        if "diff" in options.parts:
+            diff(bench, median)
         if "agent" in options.parts:
             agent(bench, options.before)
         if "page" in options.parts:

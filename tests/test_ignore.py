@@ -25,11 +25,11 @@ def make_repository(top: bytes) -> None:
     Path(os.fsdecode(top), ".git", "HEAD").write_bytes(b"ref: refs/heads/main\n")
 
 
-def ask_git(top: bytes, excludes_file: bytes, paths: list[bytes]) -> dict[bytes, bool]:
+def ask_git(top: bytes, excludes_file: bytes, paths: list[bytes], fold: bool = False) -> dict[bytes, bool]:
     """What `git check-ignore` says of each path, whatever the user's own git is set up to do."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     env |= {"HOME": os.fsdecode(top), "XDG_CONFIG_HOME": os.fsdecode(top), "GIT_CONFIG_NOSYSTEM": "1"}
-    command = [b"git", b"-c", b"core.excludesFile=" + excludes_file, b"-c", b"core.ignoreCase=false"]
+    command = [b"git", b"-c", b"core.excludesFile=" + excludes_file, b"-c", b"core.ignoreCase=%d" % fold]
     command += b"check-ignore --no-index -z --stdin -v -n".split()
     # A leading colon would be pathspec magic, and check-ignore takes no --literal-pathspecs.
     asked = b"".join(b"./" + path + b"\0" for path in paths)
@@ -134,25 +134,26 @@ def the_book_agrees_with_git(tree: Tree, data: st.DataObject) -> None:
         write(os.path.join(top, b".git/info/exclude"), info)
         excludes_file = os.path.join(os.fsencode(outside), b"excludes")
         write(excludes_file, excludes)
-        answers = ask_git(top, excludes_file, [*paths, *folders[1:]])
+        fold = data.draw(st.booleans())
+        answers = ask_git(top, excludes_file, [*paths, *folders[1:]], fold)
 
-    book = RuleBook(b"", [excludes, info], gitignores)
+    book = RuleBook(b"", [excludes, info], gitignores, {}, fold)
     assert {path: book.ignored(path, path in folders) for path in answers} == answers
 
     # A walk tells the same rules folder by folder.
-    walked = RuleBook(excludes=[excludes, info])
+    walked = RuleBook(excludes=[excludes, info], fold=fold)
     for folder in folders:
         walked.add(folder, gitignores.get(folder), None)
     assert {path: walked.ignored(path, path in folders) for path in answers} == answers
 
     # The same texts as .snapstoreignore files stand above a .gitignore as they stood above info/exclude.
-    ours = RuleBook(excludes=[excludes], git={b"": info}, own=gitignores)
+    ours = RuleBook(excludes=[excludes], git={b"": info}, own=gitignores, fold=fold)
     assert {path: ours.ignored(path, path in folders) for path in answers} == answers
 
     # Seen from a root further down, every path below it has the same answer.
     root = data.draw(st.sampled_from(folders))
     if root and not answers[root]:
-        part = RuleBook(root, [excludes, info], gitignores)
+        part = RuleBook(root, [excludes, info], gitignores, {}, fold)
         below = {path: answers[path] for path in answers if path.startswith(root + b"/")}
         assert {path: part.ignored(path[len(root) + 1 :], path in folders) for path in below} == below
 
@@ -372,7 +373,7 @@ def test_an_ignore_file_that_changes_or_goes_is_forgotten_with_all_that_came_of_
     book.add(b"", b"b", None)
     assert not book.ignored(b"lib/deep/a", False)
     assert book.ignored(b"lib/deep/b", False)
-    assert book.sources() == (b"", [], {b"": b"b"}, {})
+    assert book.sources() == (b"", [], {b"": b"b"}, {}, False)
 
 
 def test_a_book_made_again_from_its_sources_gives_the_same_answers() -> None:
@@ -434,3 +435,24 @@ def test_sixty_thousand_names_cost_well_under_a_second() -> None:
         for name in asked:
             assert not ignored(name, False)
     assert time.perf_counter() - start < 1
+
+
+# --- core.ignorecase ------------------------------------------------------------------------------
+
+FOLDING = b"build/\n*.LOG\nDocs/_Out\nsr?/*.O\n[A-C]x\n[D]x\n\\Ex\n[[:upper:]]1\n\xc3\x89\n"
+TRIED = [b"BUILD", b"a.log", b"a.LOG", b"docs/_out", b"DOCS/_OUT", b"SRC/x.o", b"src/X.O", b"bx", b"Bx", b"dx", b"Dx"]
+TRIED += [b"Ex", b"ex", b"q1", b"Q1", b"\xc3\x89", b"\xc3\xa9"]
+
+
+@pytest.mark.parametrize("fold", [False, True])
+def test_the_case_of_letters_counts_as_git_is_told(tmp_path: Path, fold: bool) -> None:
+    top = os.fsencode(tmp_path / "top")
+    make_repository(top)
+    write(os.path.join(top, b".gitignore"), FOLDING)
+    write(os.path.join(os.fsencode(tmp_path), b"none"), b"")
+    os.makedirs(os.path.join(top, b"BUILD"))
+    answers = ask_git(top, os.path.join(os.fsencode(tmp_path), b"none"), TRIED, fold)
+    book = RuleBook(git={b"": FOLDING}, fold=fold)
+    assert {path: book.ignored(path, path == b"BUILD") for path in answers} == answers
+    assert answers[b"BUILD"] is fold and answers[b"DOCS/_OUT"] is fold and not answers[b"\xc3\xa9"]
+    assert RuleBook(*book.sources()).ignored(b"BUILD", True) is fold

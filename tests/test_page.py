@@ -1067,3 +1067,18 @@ def test_a_phone_and_the_other_theme(forked: Story, opened: Open) -> None:
     box = sight.page.locator("#redo-bar").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 360
     assert sight.page.evaluate(wide) <= 360
+
+
+def test_a_renamed_file_is_one_row_with_both_its_paths(story: Story, opened: Open) -> None:
+    lines = "".join(f"line {number}\n" for number in range(20))
+    story.turn("Make it", {"sub/old_name.py": lines})
+    story.turn("Rename it", {"sub/old_name.py": None, "new_name.py": lines.replace("line 3\n", "line three\n")})
+    sight = opened()
+    turn = sight.turn(7)
+    assert [sight.text(row) for row in turn.locator(".file").all()] == [
+        "R renamed sub/ old_name.py → new_name.py +1 −1",
+    ]
+    turn.locator(".file summary").click()
+    turn.locator(".diff .new").first.wait_for()
+    assert turn.locator("td.code.old").all_inner_texts() == ["line 3"]
+    assert turn.locator("td.code.new").all_inner_texts() == ["line three"]

@@ -607,3 +607,20 @@ def test_a_named_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(
         commit = turn.end()
         assert set(in_commit(store, commit)) == {b"made/file"}
         assert left_out(store, commit) == {"made/closed": "cannot be read: Permission denied"}
+
+
+def test_the_case_of_ignored_names_counts_as_the_user_s_git_is_told(root: Path, store: Store) -> None:
+    """`core.ignorecase` of the user's repository, also when it is set later."""
+    git_in(root, "init", "-q")
+    git_in(root, "config", "core.ignorecase", "true")
+    write(root / ".gitignore", "build/\n*.log\n")
+    write(root / "Build" / "made", "1")
+    write(root / "a.LOG", "1")
+    session = store.session("s")
+    with session.turn("ignored in any case") as turn:
+        pass
+    assert turn.commit is not None and {b"Build/made", b"a.LOG"}.isdisjoint(in_commit(store, turn.commit))
+    git_in(root, "config", "core.ignorecase", "false")
+    with session.turn("only as spelt") as turn:
+        pass
+    assert turn.commit is not None and {b"Build/made", b"a.LOG"} <= set(in_commit(store, turn.commit))

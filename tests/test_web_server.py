@@ -103,6 +103,7 @@ def test_differences_and_images(page: Client, root: Path, told: Store) -> None:
     ]
     one = page.get("/api/sessions/shell/diff", a="1", b="2", path="a.txt")
     assert one["patch"].endswith("@@ -1 +1,2 @@\n one\n+two\n")
+    assert one["rows"][-3:] == [["hunk", None, None, "@@ -1 +1,2 @@"], ["same", 1, 1, "one"], ["new", None, 2, "two"]]
     assert (one["old"]["type"], one["old"]["size"], one["new"]["size"]) == ("text", 4, 8)
     write(root / "a.txt", "on disk\n")
     disk = page.get("/api/sessions/shell/diff", a="@", b="disk", path="a.txt")

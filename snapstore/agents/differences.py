@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from difflib import diff_bytes, unified_diff
+from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from snapstore.agents.placing import Change
+from snapstore.agents.placing import Change
+from snapstore.git.linediff import hunks, lines_of
 
 
 def unified(changes: Iterable[Change]) -> list[bytes]:
@@ -20,7 +17,6 @@ def unified(changes: Iterable[Change]) -> list[bytes]:
         old = os.devnull.encode() if change.found.data is None else name
         new = os.devnull.encode() if change.after is None else name
         lines.append(b"diff -u %s %s\n" % (old, new))
-        before, after = (data.splitlines(keepends=True) for data in (change.found.data or b"", change.after or b""))
-        for line in diff_bytes(unified_diff, before, after, old, new):
-            lines.append(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n")
+        found = list(hunks(lines_of(change.found.data or b""), lines_of(change.after or b"")))
+        lines += [b"--- %s\n+++ %s\n" % (old, new), *found] if found else []
     return lines

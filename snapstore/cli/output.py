@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from snapstore.errors import Failed
+from snapstore.timeline.describing import change_text
 from snapstore.timeline.nodes import FileChange
 from snapstore.timeline.text import ago as ago
 from snapstore.timeline.text import date_text as date_text
@@ -114,7 +115,7 @@ def _can_show(stream: TextIO) -> bool:
 def file_rows(out: Output, changes: Sequence[FileChange], indent: str, limit: int | None = None) -> Iterable[str]:
     """`M  src/a.py  +3 -1`, aligned; counts where they are known."""
     shown = changes if limit is None or len(changes) <= limit else changes[:limit]
-    names = [path_text(change.path) for change in shown]
+    names = [change_text(change) for change in shown]
     width = min(max((len(name) for name in names), default=0), 60)
     colours = {"A": GREEN, "D": RED}
     for name, change in zip(names, shown, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from snapstore.cli.context import Context
@@ -89,8 +89,15 @@ def turns_text(number: int) -> str:
     return "1 turn" if number == 1 else f"{number:,} turns"
 
 
+def tell_remarks(out: Output, remarks: Sequence[str]) -> None:
+    """What the look for secrets could not do: nobody is to think that it was done."""
+    for remark in remarks:
+        out.line(safe(remark), YELLOW)
+
+
 def tell_push(out: Output, pushed: Pushed) -> None:
     where = safe(pushed.remote.name or pushed.remote.shown)
+    tell_remarks(out, pushed.remarks)
     if not pushed.updates:
         out.line(f"Nothing to push: {where} has everything." if not pushed.objects else f"Records pushed to {where}.")
         return

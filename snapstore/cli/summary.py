@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from snapstore.cli.output import DIM, YELLOW, Output, files_text, path_text, safe
+from snapstore.timeline.describing import change_text
 from snapstore.timeline.nodes import Node
 from snapstore.timeline.unrecorded import beside
 
@@ -14,7 +15,7 @@ def summary(out: Output, node: Node, lead: str = "") -> None:
     """Success is claimed only for what changed (G-23), and every file left out is named (G-30)."""
     changed = "no file changed"
     if node.files:
-        names = [path_text(change.path) for change in node.files[:NAMED]]
+        names = [change_text(change) for change in node.files[:NAMED]]
         if len(node.files) > NAMED:
             names.append("…")
         changed = f"{files_text(len(node.files))} changed: {', '.join(names)}"

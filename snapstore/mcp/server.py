@@ -28,7 +28,7 @@ from snapstore.surface.records.nodes import DiffRecord, LogRecord
 from snapstore.surface.records.status import StatusRecord
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.history import History
-from snapstore.timeline.nodes import file_changes
+from snapstore.timeline.nodes import FileChange
 from snapstore.timeline.plan import Policy
 from snapstore.timeline.status import read_status
 from snapstore.timeline.store import Store, failed
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
 
     from snapstore.surface.records.base import Record
-    from snapstore.timeline.nodes import FileChange
     from snapstore.timeline.plan import Plan
     from snapstore.timeline.session import Session
 
@@ -127,8 +126,8 @@ class Tools:
             history = History(session)
             tops = self._inside(session, paths)
             old, new = history.side(since), history.side(until)
-            found = file_changes(session.store.shadow, old.tree, new.tree)
-            changes = [change for change in found if not tops or any(_covers(top, change.path) for top in tops)]
+            found = history.changes(old.tree, new.tree)
+            changes = [part for change in found for part in change.within(lambda path: _covered(tops, path))]
             return _text(session, DiffRecord.of(session.name, old, new, changes, {"patch": _patch(history, changes)}))
 
     def preview(
@@ -232,6 +231,10 @@ def _session(store: Store, name: str | None) -> Session:
     if name is None and asking:
         name = Conversations(store).session_of(asking)
     return store.session(name)
+
+
+def _covered(tops: list[bytes], path: bytes) -> bool:
+    return not tops or any(_covers(top, path) for top in tops)
 
 
 def _covers(top: bytes, path: bytes) -> bool:

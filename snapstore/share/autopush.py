@@ -42,7 +42,8 @@ def _push(store: Store) -> None:
         remotes = Remotes(store)
         for remote in [remote for remote in remotes.list() if remote.auto] or [remotes.find(None)]:
             try:
-                push(store, remote)
+                for remark in push(store, remote).remarks:
+                    store.log(f"push to {remote.name}: {remark}")
             except SnapstoreError as error:
                 text = f"push to {remote.name}: {error.message} {error.hint}"
                 logbook.stand(f"{store.folder}/log", f"push-{remote.name}", text, store.clock())

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 class Exported:
-    __slots__ = ("objects", "path", "refs", "size")
+    __slots__ = ("objects", "path", "refs", "remarks", "size")
 
-    def __init__(self, path: str, refs: dict[str, bytes], objects: int) -> None:
+    def __init__(self, path: str, refs: dict[str, bytes], objects: int, remarks: list[str]) -> None:
+        self.remarks = remarks  # what the look for secrets could not do
         self.path = path
         self.refs = refs
         self.objects = objects
@@ -41,7 +42,9 @@ def export(store: Store, path: str, *, since: str | None = None, progress: Progr
     shadow = store.shadow
     refs = shared_refs(store)
     refs |= {ref: tip for ref in NOTES if (tip := shadow.refs.read(ref)) is not None}
-    secrets.refuse(secrets.check_refs(store, refs, known), f"snapstore export {path}", "written")
+    remarks: list[str] = []
+    found = secrets.check_refs(store, refs, known, say=remarks.append)
+    secrets.refuse(found, f"snapstore export {path}", "written")
     seconds = max(0, int(store.clock()))
     writer = shadow.objects.writer()
     try:
@@ -56,7 +59,7 @@ def export(store: Store, path: str, *, since: str | None = None, progress: Progr
         objects = bundles.write(path, shadow.objects, refs, known, progress=progress)
     finally:
         shadow.objects.release(pack)
-    return Exported(os.path.abspath(path), refs, objects)
+    return Exported(os.path.abspath(path), refs, objects, remarks)
 
 
 def _claims(store: Store, refs: list[str]) -> list[Claims]:

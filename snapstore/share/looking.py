@@ -27,6 +27,7 @@ _OVERLAP = 2 * LONGEST
 _SMALL = 1 << 16  # bytes up to which a file is looked through together with others
 _TOGETHER = 1 << 18  # bytes of so many of them: what is looked at again and again stays near the processor
 _MANY = 2000  # files from which on two processes are quicker than one
+_NARROWED = 1 << 10  # bytes from which on it is quicker to look for long words first
 
 
 class Look:
@@ -133,7 +134,7 @@ class Look:
         taken: dict[int, int] = {}  # from where to where
         folded = b""
         for rule in rules:
-            if rule.within is not None and len(data) > _SMALL:
+            if rule.within is not None and len(data) > _NARROWED:
                 if rule.within not in parts:
                     part = rule.within(data)
                     parts[rule.within] = part, part.lower()

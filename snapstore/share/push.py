@@ -69,7 +69,7 @@ class PushedRef:
 class Pushed:
     """What went over."""
 
-    __slots__ = ("attempts", "objects", "refs", "remote", "turns", "updates")
+    __slots__ = ("attempts", "objects", "refs", "remarks", "remote", "turns", "updates")
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
@@ -77,6 +77,7 @@ class Pushed:
         self.objects = 0
         self.turns = 0
         self.updates: list[PushedRef] = []
+        self.remarks: list[str] = []  # what the look for secrets could not do
         self.refs: dict[str, str] = {}  # ours: what it is called there
 
 
@@ -268,7 +269,8 @@ class _Attempt:
         records = [(oid, blob) for oid, blob in (*blobs.items(), *lines.items()) if blob not in self._cleared]
         names = {**refs, **self._new_words_of_ourselves()}
         if commits or records or names:
-            secrets.refuse(secrets.check(self._store, commits, records, names=names))
+            found = secrets.check(self._store, commits, records, names=names, say=self._pushed.remarks.append)
+            secrets.refuse(found)
             self._cleared.update(commits, (blob for _, blob in records))
 
     def _new_words_of_ourselves(self) -> dict[str, bytes]:

@@ -11,6 +11,7 @@ import re
 from functools import cached_property
 from math import log2
 
+from snapstore.share.makers import MAKERS
 from snapstore.share.narrowing import around_tokens, around_values, is_plain
 
 TYPE_CHECKING = False
@@ -297,6 +298,7 @@ LINES = (
     LineRule("huggingface-token", "`hf_…`", (b"hf_",), _B + rb"hf_[A-Za-z]{34}(?![A-Za-z0-9_])"),
     LineRule("npm-token", "`npm_…`", (b"npm_",), _B + rb"npm_[A-Za-z0-9]{36}(?![A-Za-z0-9_])"),
     LineRule("pypi-token", "`pypi-…`", (b"pypi-AgE",), _B + rb"pypi-AgE[A-Za-z0-9_-]{50,1024}"),
+    *(LineRule(maker.name, maker.help, maker.marks, _B + maker.pattern) for maker in MAKERS),
     LineRule(
         "other-token",
         "those of SendGrid, Twilio, DigitalOcean, Shopify, Vault, Databricks, Azure Storage, age",

@@ -16,6 +16,7 @@ from snapstore.git.missing import between
 from snapstore.git.notes import REFS as NOTES
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, GITLINK
 from snapstore.share.finding import FILE, MESSAGE, NAME, RECORD, REF, Finding
+from snapstore.share.gitleaks import Others
 from snapstore.timeline.documents import encode
 from snapstore.timeline.scrub import nested_json
 
@@ -45,13 +46,14 @@ def check(
     progress: Callable[[int], None] | None = None,
     *,
     names: Mapping[str, bytes] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> list[Finding]:
     """What looks like a secret in the commits (oldest first), records (commit, blob of its record) and names (of refs,
     with what they lead to, and of ourselves) that would be sent, without the findings that are allowed: those given,
-    else those the store remembers."""
+    else those the store remembers. What its reader must know besides (gitleaks failed) goes to `say`."""
     known = allowed_in(store) if allowed is None else set(allowed)
     found: dict[str, Finding] = {}
-    for finding in _Check(store, progress).run(new_commits, new_notes, names or {}):
+    for finding in _Check(store, progress, say or (lambda _: None)).run(new_commits, new_notes, names or {}):
         if finding.fingerprint not in known:
             found.setdefault(finding.fingerprint, finding)
     return list(found.values())
@@ -62,6 +64,8 @@ def check_refs(
     refs: Mapping[str, bytes],
     known: Iterable[bytes] = (),
     progress: Callable[[int], None] | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
 ) -> list[Finding]:
     """The same for all that some refs lead to, the records among them, and that whoever gets it does not know."""
     objects, there = store.shadow.objects, list(known)
@@ -72,7 +76,7 @@ def check_refs(
         key = path.replace(b"/", b"")
         if kind == BLOB and _is_id(key) and objects.contains(bytes.fromhex(key.decode())):
             records.append((bytes.fromhex(key.decode()), oid))
-    return check(store, commits, records, progress=progress, names=history)
+    return check(store, commits, records, progress=progress, names=history, say=say)
 
 
 def refuse(findings: list[Finding], command: str = "snapstore push", done: str = "sent") -> None:
@@ -127,9 +131,10 @@ class _Pairs(list[tuple[str, "Any"]]):
 
 
 class _Check:
-    def __init__(self, store: Store, progress: Callable[[int], None] | None) -> None:
+    def __init__(self, store: Store, progress: Callable[[int], None] | None, say: Callable[[str], None]) -> None:
         from snapstore.share.looking import Look
 
+        self._say = say
         self._shadow = store.shadow
         self._progress = progress
         self._salt = store.header.id.encode()[:64]
@@ -141,15 +146,24 @@ class _Check:
         self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]], names: Mapping[str, bytes]
     ) -> Iterator[Finding]:
         yield from self._given_names(names)
-        for oid in commits:
-            commit = self._shadow.commit(oid)
-            files = list(self._new_files(commit))
-            named: set[bytes] = set()
-            yield from self._names(oid, commit, [path for path, _, _ in files], named)
-            yield from self._message(oid, commit, named)
-            for rule, path, line, secret in self._look.files(files):
-                about = {"about": secret} if line is None else {"secret": secret}
-                yield self._finding(rule, FILE, oid, commit, path=path, line=line, **about)
+        others = Others(self._shadow.objects, self._say)
+        try:
+            for oid in commits:
+                commit = self._shadow.commit(oid)
+                files = list(self._new_files(commit))
+                named: set[bytes] = set()
+                yield from self._names(oid, commit, [path for path, _, _ in files], named)
+                yield from self._message(oid, commit, named)
+                for rule, path, line, secret in self._look.files(files):
+                    about = {"about": secret} if line is None else {"secret": secret}
+                    others.know(path, secret)
+                    yield self._finding(rule, FILE, oid, commit, path=path, line=line, **about)
+                others.add(oid, files)
+            for rule, oid, path, line, secret in others.found():
+                commit = self._shadow.commit(oid)
+                yield self._finding(rule, FILE, oid, commit, path=path, line=line, secret=secret)
+        finally:
+            others.close()
         for oid, blob in notes:
             yield from self._record(oid, blob)
 

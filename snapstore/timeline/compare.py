@@ -78,4 +78,4 @@ class Comparison:
 
     def differing(self) -> list[FileChange]:
         """What leads from A's files to B's."""
-        return file_changes(self._history.store.shadow, *self._trees)
+        return file_changes(self._history.store.shadow, *self._trees, renames=True)

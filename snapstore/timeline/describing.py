@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from snapstore.timeline.text import ago, date_text, duration_text, first_line, safe, seconds_of, shorten
+from snapstore.timeline.nodes import FileChange
+from snapstore.timeline.text import ago, date_text, duration_text, first_line, path_text, safe, seconds_of, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,3 +93,9 @@ def _ref(name: object) -> str:
     if len(text) in (40, 64) and not text.strip("0123456789abcdef"):
         return text[:8]
     return safe(text.removeprefix("refs/heads/"))
+
+
+def change_text(change: FileChange) -> str:
+    """Return the path of a changed file; of a renamed one, `old -> new`."""
+    path = path_text(change.path)
+    return path if change.renamed_from is None else f"{path_text(change.renamed_from)} -> {path}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import islice
 
+from snapstore.git import linediff
 from snapstore.git.objects import BLOB, LINK, object_id
+from snapstore.git.renames import LARGEST, LEAST_SIMILAR, similarity
 from snapstore.timeline.addresses import resolve
 from snapstore.timeline.capture import Capture
 from snapstore.timeline.graph import Graph
-from snapstore.timeline.nodes import FileChange, Node, file_changes, read_node
+from snapstore.timeline.nodes import FileChange, Node, file_changes, read_node, renamed, stored
 from snapstore.timeline.recorder import letter
 from snapstore.worktree.statcache import first_seen_in
 
@@ -96,6 +98,23 @@ class History:
             disk = capture.scan(self._shadow.commit(self.cursor).tree)
             return disk, first_seen_in(capture.found.coverage)
 
+    def changes(self, old: bytes, new: bytes) -> list[FileChange]:
+        """What differs between two trees, of which one may be the disk's; with renames."""
+        return file_changes(self._shadow, old, new, renames=True, read=self._read)
+
+    def renamed(self, path: bytes, was: bytes, old: Entry, new: Entry) -> FileChange:
+        """The change of a file that lay elsewhere in the old state."""
+        a, b = self._read(was, old), self._read(path, new)
+        alike = 100 if old[1] == new[1] else similarity(a, b) if a is not None and b is not None else LEAST_SIMILAR
+        return renamed(path, was, old, new, alike)
+
+    def _read(self, path: bytes, entry: Entry) -> bytes | None:
+        """Return the content of a file, which may be on disk only."""
+        data = stored(self._shadow, entry)
+        if data is not None or self._shadow.objects.contains(entry[1], fresh=False):
+            return data
+        return self.store.restorer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
+
     def edits(self) -> list[FileChange]:
         """What differs on disk from where the session stands."""
         return file_changes(self._shadow, self._shadow.commit(self.cursor).tree, self.disk())
@@ -115,13 +134,15 @@ class History:
         if (old, new) != (change.old, change.new):
             if old == new:
                 return None
-            change = FileChange(change.path, letter((change.path, old, new)), old, new)
+            if change.renamed_from is not None and new is not None:
+                change = renamed(change.path, change.renamed_from, old, new, similarity(a, b))
+            else:
+                path = change.path if change.renamed_from is None else change.renamed_from
+                change = FileChange(path, letter((path, old, new)), old, new)
         return Sides(change, a, b, large_a or large_b)
 
     def _content(self, change: FileChange, entry: Entry | None) -> tuple[Entry | None, bytes, bool]:
         """What one side is, its bytes, and whether it is too large to be compared line by line."""
-        from snapstore.git import linediff
-
         objects = self._shadow.objects
         if entry is None:
             return None, b"", False
@@ -164,6 +185,13 @@ class Sides:
         self.large = large
 
     def patch(self) -> Iterator[bytes]:
-        from snapstore.git import linediff
-
-        return linediff.patch(self.change.path, self.change.old, self.change.new, self.old, self.new)
+        change = self.change
+        return linediff.patch(
+            change.path,
+            change.old,
+            change.new,
+            self.old,
+            self.new,
+            renamed_from=change.renamed_from,
+            similarity=change.similarity,
+        )

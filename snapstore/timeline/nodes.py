@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from typing import Any, NotRequired, TypedDict
 
-from snapstore.git.objects import EMPTY_TREE
+from snapstore.git import linediff
+from snapstore.git import renames as git_renames
+from snapstore.git.objects import EMPTY_TREE, Entry
+from snapstore.git.shadow import Shadow
 from snapstore.timeline.documents import timestamp
 from snapstore.timeline.raw_lines import with_lines
 from snapstore.timeline.recorder import letter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NotRequired, TypedDict
+RENAMED = "R"
 
-    from snapstore.git.objects import Entry
-    from snapstore.git.shadow import Shadow
 
-    class PathFields(TypedDict):
-        path: str
-        path_b64: NotRequired[str]
+class PathFields(TypedDict):
+    """The fields of a path, as `path_json` makes them."""
+
+    path: str
+    path_b64: NotRequired[str]
 
 
 # What the fields of a turn's record must be to be believed.
@@ -39,9 +42,14 @@ _WORDS = {
 
 class FileChange:
     """One file's part in a node. Counts are None for binary files, for those that are too large to compare, and where
-    nobody asked for them."""
+    nobody asked for them.
 
-    __slots__ = ("added", "binary", "change", "large", "new", "old", "path", "removed")
+    A renamed file is one change, R, with the path it had, and how many lines it has in all, before and after."""
+
+    __slots__ = (
+        *("added", "binary", "change", "large", "lines", "new", "old", "path", "removed"),
+        *("renamed_from", "similarity"),
+    )
 
     def __init__(
         self,
@@ -53,6 +61,10 @@ class FileChange:
         removed: int | None = None,
         binary: bool = False,
         large: bool = False,
+        *,
+        renamed_from: bytes | None = None,
+        similarity: int | None = None,
+        lines: tuple[int, int] | None = None,
     ) -> None:
         self.path = path
         self.change = change
@@ -62,6 +74,47 @@ class FileChange:
         self.removed = removed
         self.binary = binary
         self.large = large
+        self.renamed_from = renamed_from
+        self.similarity = similarity
+        self.lines = lines
+
+    def compared(self, counts: tuple[int, int] | None, *, large: bool, a: bytes, b: bytes) -> FileChange:
+        """Return the change with its line counts; None: binary or too large."""
+        lines = (linediff.line_count(a), linediff.line_count(b)) if counts and self.renamed_from is not None else None
+        added, removed = counts or (None, None)
+        return FileChange(
+            self.path,
+            self.change,
+            self.old,
+            self.new,
+            added,
+            removed,
+            counts is None and not large,
+            large,
+            renamed_from=self.renamed_from,
+            similarity=self.similarity,
+            lines=lines,
+        )
+
+    def within(self, is_wanted: Callable[[bytes], bool]) -> list[FileChange]:
+        """Return what of this change concerns the wanted paths.
+
+        Of a file that was renamed into or out of them, only that it was added or deleted.
+        """
+        parts = self.came_and_went()
+        wanted = [part for part in parts if is_wanted(part.path)]
+        return [self] if len(wanted) == len(parts) else wanted
+
+    def came_and_went(self) -> list[FileChange]:
+        """Return a rename as an added and a deleted file, any other change as it is."""
+        if self.renamed_from is None:
+            return [self]
+        before, after = self.lines or (None, None)
+        none = 0 if self.lines else None
+        return [
+            FileChange(self.path, "A", None, self.new, after, none, self.binary, self.large),
+            FileChange(self.renamed_from, "D", self.old, None, none, before, self.binary, self.large),
+        ]
 
 
 class Node:
@@ -148,7 +201,7 @@ def read_node(
         checkpoints=[],
         found_by=record.get("found_by"),
         left_out=record.get("left_out", []),
-        files=file_changes(shadow, parent_tree(shadow, commit.parents), commit.tree, counts=counts)
+        files=file_changes(shadow, parent_tree(shadow, commit.parents), commit.tree, counts=counts, renames=True)
         if files and kind != "baseline"
         else [],
         record=record,
@@ -193,25 +246,54 @@ def parent_tree(shadow: Shadow, parents: tuple[bytes, ...]) -> bytes:
     return shadow.commit(parents[0]).tree if parents else EMPTY_TREE
 
 
-def file_changes(shadow: Shadow, old: bytes, new: bytes, *, counts: bool = False) -> list[FileChange]:
-    """What differs between two trees; with `counts` how many lines of it."""
-    found = shadow.trees.diff(old, new)
-    if not counts:
-        return [FileChange(change[0], letter(change), change[1], change[2]) for change in found]
-    return [counted(shadow, FileChange(change[0], letter(change), change[1], change[2])) for change in found]
+def file_changes(
+    shadow: Shadow,
+    old: bytes,
+    new: bytes,
+    *,
+    counts: bool = False,
+    renames: bool = False,
+    read: Callable[[bytes, Entry], bytes | None] | None = None,
+) -> list[FileChange]:
+    """Return what differs between two trees; with `counts` how many lines of it.
+
+    With `renames` a file that lies elsewhere now is one change. `read` gives the content of files that are on disk
+    only."""
+    found = list(shadow.trees.diff(old, new))
+    moved = git_renames.find(found, read or (lambda _, entry: stored(shadow, entry))) if renames else []
+    known = {rename.new[0]: rename for rename in moved}
+    gone = {rename.old[0] for rename in moved}
+    changes = []
+    for change in found:
+        rename = known.get(change[0]) if change[1] is None else None
+        if rename is not None:
+            changes.append(renamed(change[0], rename.old[0], rename.old[1], change[2], rename.similarity))
+        elif change[2] is not None or change[0] not in gone:
+            changes.append(FileChange(change[0], letter(change), change[1], change[2]))
+    return [counted(shadow, change) for change in changes] if counts else changes
+
+
+def renamed(path: bytes, before: bytes, old: Entry | None, new: Entry | None, similarity: int) -> FileChange:
+    """Return the change of a file that was renamed."""
+    return FileChange(path, RENAMED, old, new, renamed_from=before, similarity=similarity)
+
+
+def stored(shadow: Shadow, entry: Entry) -> bytes | None:
+    """Return the content of a stored file, or None if it is large."""
+    objects = shadow.objects
+    if not objects.contains(entry[1], fresh=False) or objects.header(entry[1])[1] > git_renames.LARGEST:
+        return None
+    return objects.read(entry[1])[1]
 
 
 def counted(shadow: Shadow, change: FileChange) -> FileChange:
-    """A file's change with how many lines of it came and went."""
-    from snapstore.git import linediff
-
+    """Return a file's change with how many lines of it came and went."""
     sides = (change.old, change.new)
     if any(entry and shadow.objects.header(entry[1])[1] > linediff.LARGEST for entry in sides):
-        return FileChange(change.path, change.change, *sides, large=True)
+        return change.compared(None, large=True, a=b"", b=b"")
     a, b = (shadow.objects.read(entry[1])[1] if entry else b"" for entry in sides)
     binary = linediff.is_binary(a) or linediff.is_binary(b)
-    counts = (None, None, True) if binary else (*linediff.count(a, b), False)
-    return FileChange(change.path, change.change, *sides, *counts)
+    return change.compared(None if binary else linediff.count(a, b), large=False, a=a, b=b)
 
 
 def path_json(path: bytes) -> PathFields:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from snapstore.timeline.nodes import FileChange
+from collections import Counter
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.history import History
+from snapstore.git.diff_lines import walk
+from snapstore.timeline.history import History
+from snapstore.timeline.nodes import FileChange
 
 
 def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChange], list[bytes]]:
@@ -14,22 +14,15 @@ def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChang
     counted: list[FileChange] = []
     lines: list[bytes] = []
     for change in changes:
-        added = removed = 0
-        binary = inside = False
         sides = history.sides(change)
         if sides is None:
             continue  # on disk only, and gone since
-        for line in sides.patch():
-            lines.append(line)
-            if line.startswith((b"@@", b"diff ")):
-                inside = line.startswith(b"@@")
-            elif line.startswith(b"Binary files "):
-                binary = True
-            elif inside:
-                added += line.startswith(b"+")
-                removed += line.startswith(b"-")
+        patch = list(sides.patch())
+        lines += patch
+        walked = list(walk(patch))
+        binary = any(line.is_binary_remark for line in walked)
+        kinds = Counter(line.kind for line in walked)
         large = binary and sides.large
-        counts = (None, None, not large, large) if binary else (added, removed)
-        found = sides.change
-        counted.append(FileChange(found.path, found.change, found.old, found.new, *counts))
+        counts = None if binary else (kinds["new"], kinds["old"])
+        counted.append(sides.change.compared(counts, large=large, a=sides.old, b=sides.new))
     return counted, lines

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.highlight import HighlightTheme, highlight
 
+from snapstore.git.diff_lines import SIGNS, DiffLine, walk
 from snapstore.git.linediff import patch
+from snapstore.timeline.describing import change_text
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange, file_changes
-from snapstore.timeline.text import cells, files_text, path_text, safe
+from snapstore.timeline.text import cells, files_text, safe
 from snapstore.tui.lines import styled
 
 if TYPE_CHECKING:
@@ -100,7 +102,7 @@ class PatchLines:
     def read(self, session: Session, old: bytes, new: bytes, given_up: Event) -> PatchLines:
         """Compares two commits."""
         shadow = session.store.shadow
-        changes = file_changes(shadow, shadow.commit(old).tree, shadow.commit(new).tree)
+        changes = file_changes(shadow, shadow.commit(old).tree, shadow.commit(new).tree, renames=True)
         self.files = len(changes)
         history = History(session)
         for number, change in enumerate(changes):
@@ -119,47 +121,46 @@ class PatchLines:
 
     def _read_file(self, history: History, change: FileChange) -> None:
         self.headers.append(len(self))
-        self._add(styled((f"{_WORDS.get(change.change, change.change)} {path_text(change.path)}", "bold")))
+        self._add(styled((f"{_WORDS.get(change.change, change.change)} {change_text(change)}", "bold")))
         self.add_patch(history.patch([change]), language_of(change.path))
         self._add(Content(""))
 
     def add_patch(self, lines: Iterable[bytes], language: str) -> PatchLines:
         """One file's patch, as git prints it."""
-        block, inside, shown = Block(language), False, 0
-        for raw in lines:
-            if raw.startswith((b"@@", b"diff ")) or not inside:
-                inside = raw.startswith(b"@@")
+        block, shown = Block(language), 0
+        for line in walk(lines):
+            text = line.text.decode("utf-8", "replace")
+            if line.kind in ("head", "hunk"):
                 block = Block(language)
-                self._add_head(raw)
+                self._add_head(line, text)
                 continue
-            self.added += raw.startswith(b"+")
-            self.removed += raw.startswith(b"-")
-            shown += 1
+            self.added += line.kind == "new"
+            self.removed += line.kind == "old"
+            shown += line.kind != "note"
             if shown <= MOST_OF_A_FILE:
-                block = self._add_to(block, raw, language)
+                block = self._add_to(block, line, text, language)
         if shown > MOST_OF_A_FILE:
             self.say(f"… {shown - MOST_OF_A_FILE:,} more lines of this file")
         return self
 
-    def _add_head(self, raw: bytes) -> None:
+    def _add_head(self, line: DiffLine, text: str) -> None:
         """Of a patch's head only what a person wants to know: places, modes, and that there is nothing to read."""
-        text = raw.decode("utf-8", "replace").rstrip("\n")
-        if text.startswith("@@"):
+        if line.kind == "hunk":
             self._add(styled((text, "$accent")))
-        elif text.startswith("Binary files "):
+        elif line.is_binary_remark:
             self.say("binary, or too large to compare")
-        elif text.startswith(("old mode", "deleted file mode 120000", "new file mode 120000")):
-            self.say(text.replace("\n", ", "))
+        elif text.startswith(("old mode", "new mode", "deleted file mode 120000", "new file mode 120000")):
+            self.say(text)
 
-    def _add_to(self, block: Block, raw: bytes, language: str) -> Block:
-        text, *rest = raw.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    def _add_to(self, block: Block, line: DiffLine, text: str, language: str) -> Block:
+        if line.kind == "note":
+            self.say(text)
+            return block
         if len(block.signs) >= BLOCK:
             block = Block(language)
-        block.add(text[:1], text[1:])
+        block.add(SIGNS[line.kind], text)
         self._lines.append((block, len(block.signs) - 1))
         self.widest = max(self.widest, cells(block.texts[-1]) + 1)
-        for line in rest:  # `\ No newline at end of file`
-            self.say(line)
         return block
 
     def say(self, text: str) -> None:
@@ -170,7 +171,7 @@ class PatchLines:
         self.widest = max(self.widest, content.cell_length)
 
 
-_WORDS = {"A": "new", "D": "deleted", "M": "changed", "T": "changed kind of"}
+_WORDS = {"A": "new", "D": "deleted", "M": "changed", "R": "renamed", "T": "changed kind of"}
 
 
 def language_of(path: bytes) -> str:

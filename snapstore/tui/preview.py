@@ -11,7 +11,7 @@ from textual import work
 from textual.content import Content
 from textual.timer import Timer
 
-from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
+from snapstore.timeline.describing import FOUND_BY, calls, change_text, git_moves, listed, when, who
 from snapstore.timeline.nodes import FileChange, Node, counted, read_node
 from snapstore.timeline.text import files_text, path_text, safe_lines
 from snapstore.tui.lines import LONGEST, LinesView, styled
@@ -150,7 +150,7 @@ def file_line(change: FileChange) -> Content:
     if change.removed:
         counts.append((f"  −{change.removed:,}", "$error"))
     letter = (change.change, _LETTERS.get(change.change, "$warning"))
-    return styled(letter, f"  {path_text(change.path)}", *counts)
+    return styled(letter, f"  {change_text(change)}", *counts)
 
 
 def _remarks(node: Node) -> Iterator[Content]:

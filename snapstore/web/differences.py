@@ -16,7 +16,7 @@ from snapstore.surface.records.web import DiffSideRecord, PageDiffRecord, Search
 from snapstore.timeline.compare import Comparison
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
-from snapstore.timeline.nodes import FileChange, file_changes, path_json
+from snapstore.timeline.nodes import FileChange, path_json
 from snapstore.timeline.patches import patched
 from snapstore.timeline.plan import PathMove
 from snapstore.timeline.recorder import letter
@@ -47,13 +47,15 @@ def routes(project: Project) -> APIRouter:
         b: Annotated[str, Query(description="an address, or `disk`")] = DISK,
         path: Annotated[str | None, Query(description="one file; without it the list of files")] = None,
         path_b64: Annotated[str | None, Query(description="one file whose name is not UTF-8")] = None,
+        was: Annotated[str | None, Query(description="the path that a renamed file had")] = None,
+        was_b64: Annotated[str | None, Query(description="the same where it is not UTF-8")] = None,
     ) -> Response:
-        wanted = _wanted(path, path_b64)
+        wanted, before = _wanted(path, path_b64), _wanted(was, was_b64)
         with project.session(name) as session:
             history = History(session)
             trees = [history.disk() if side == DISK else history.tree(side) for side in (a, b)]
             if wanted is not None:
-                change, lines = _one(history, wanted, trees)
+                change, lines = _one(history, wanted, before, trees)
                 return answer(
                     PageDiffRecord.of_one(
                         session.name,
@@ -61,11 +63,11 @@ def routes(project: Project) -> APIRouter:
                         b,
                         change=change,
                         patch=lines,
-                        old=_side(history, wanted, change.old),
+                        old=_side(history, before or wanted, change.old),
                         new=_side(history, wanted, change.new),
                     )
                 )
-            files, _ = patched(history, file_changes(session.store.shadow, *trees))
+            files, _ = patched(history, history.changes(*trees))
             return answer(PageDiffRecord.of_files(session.name, a, b, files))
 
     @api.get("/api/blobs/{oid}", response_class=Response)
@@ -107,15 +109,17 @@ def _wanted(path: str | None, path_b64: str | None) -> bytes | None:
         raise Usage("path_b64 is not base64", "Give it as a document gave it.") from None
 
 
-def _one(history: History, path: bytes, trees: list[bytes]) -> tuple[FileChange, list[bytes]]:
+def _one(history: History, path: bytes, was: bytes | None, trees: list[bytes]) -> tuple[FileChange, list[bytes]]:
     """One file of a difference, with its patch."""
     shadow = history.store.shadow
-    old, new = (shadow.trees.file(tree, path) for tree in trees)
+    old, new = (shadow.trees.file(tree, name) for tree, name in zip(trees, (was or path, path), strict=True))
     if old is None and new is None:
         raise Unknown("this file is in neither of the two", "Look at the list of files.", **path_json(path))
     change = FileChange(path, letter((path, old, new)), old, new)
+    if was is not None and was != path and old is not None and new is not None:
+        change = history.renamed(path, was, old, new)
     lines: list[bytes] = []
-    if old != new:
+    if old != new or change.renamed_from is not None:
         found, lines = patched(history, [change])
         if not found:
             raise Unknown("this file is gone by now", "Look at the list of files.", **path_json(path))

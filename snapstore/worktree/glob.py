@@ -27,7 +27,7 @@ _POSIX = {
 }
 
 
-def _bracket(glob: str, at: int) -> tuple[str, int]:
+def _bracket(glob: str, at: int, fold: bool) -> tuple[str, int]:
     """The class whose `[` stands just before `at`, as a regular expression, and where the glob goes on."""
     negated = glob[at] in "!^"
     at += negated
@@ -37,10 +37,11 @@ def _bracket(glob: str, at: int) -> tuple[str, int]:
     while (char := glob[at]) != "]" or at == start:
         if char == "-" and low >= 0 and glob[at + 1] != "]":
             at += 2 if glob[at + 1] == "\\" else 1
-            members.update(range(low, ord(glob[at]) + 1))
+            members.update(span := set(range(low, ord(glob[at]) + 1)))
+            members.update(each + 32 for each in span & _UPPER if fold)
             low = -1
         elif named := _CLASS(glob, at):
-            members |= _POSIX[named[1]]
+            members |= _POSIX[named[1]] | (_LOWER if fold and named[1] == "upper" else set())
             at = named.end() - 1
             low = -1
         else:
@@ -58,8 +59,11 @@ def _bracket(glob: str, at: int) -> tuple[str, int]:
 _EARLY = {"[^/]*": "(?>[^/]*?", "(?:.*/)?": "(?>(?:.*?/)??", ".*": "(?>.*?"}
 
 
-def translate(glob: str) -> tuple[str, int]:
+def translate(glob: str, fold: bool = False) -> tuple[str, int]:
     """The glob as a regular expression, and how many slashes it spans (-1: any number, there is a `**`).
+
+    With `fold` it is to be matched with text in lower case, as git does under `core.ignorecase`. Like git's, it then
+    folds letters and ranges, but neither a letter behind a backslash nor a single one in brackets: those match nothing.
 
     A glob with many stars must not make a scan hang. Of several stars between two slashes only the last needs
     to try again, and so it is with several `**/`: what stands before the next one may as well match as early
@@ -99,12 +103,14 @@ def translate(glob: str) -> tuple[str, int]:
         elif char == "?":
             out.append("[^/]")
         elif char == "[":
-            group, at = _bracket(glob, at)
+            group, at = _bracket(glob, at, fold)
             out.append(group)
         else:
             if char == "\\":
                 char = glob[at]
                 at += 1
+            elif fold and "A" <= char <= "Z":
+                char = char.lower()
             if char == "/":
                 slashes += 1
                 star = -1

@@ -60,12 +60,13 @@ class _Rule:
     """One line. `placed` rules are matched against the path below their folder, the others against a name.
 
     Exactly one of `literal`, `suffix` and `regex` is there. `head` is the folders that are named without a
-    wildcard (`a/b/`), `slashes` how many the match has (-1: any number).
+    wildcard (`a/b/`), `slashes` how many the match has (-1: any number). A folded rule is matched with text in lower
+    case (ASCII letters only, as in git).
     """
 
     __slots__ = ("_search", "dir_only", "head", "literal", "negated", "placed", "regex", "slashes", "suffix")
 
-    def __init__(self, line: bytes) -> None:
+    def __init__(self, line: bytes, fold: bool) -> None:
         self.literal: bytes | None = None
         self.suffix: bytes | None = None
         self.regex: bytes | None = None
@@ -83,16 +84,18 @@ class _Rule:
             raise LookupError(line)
         wild = _WILD(glob)
         plain = glob[: wild.start()] if wild else glob
+        rest = glob[len(plain) :]
+        plain = plain.lower() if fold else plain
         self.head = plain[: plain.rfind(b"/") + 1]
         self.slashes = plain.count(b"/")
         if not wild:
-            self.literal = glob
+            self.literal = plain
         elif not self.placed and glob.startswith(b"*") and not _WILD(glob, 1):
-            self.suffix = glob[1:]
+            self.suffix = glob[1:].lower() if fold else glob[1:]
         else:
             # git compares what stands before the first wildcard by itself and takes the rest for a glob of
             # its own: the `**` of `a**/b` is at the beginning of one, so it does cross folders.
-            regex, slashes = translate(glob[len(plain) :].decode("latin-1"))
+            regex, slashes = translate(rest.decode("latin-1"), fold)
             self.regex = re.escape(plain) + regex.encode("latin-1")
             self.slashes = -1 if slashes < 0 else self.slashes + slashes
 
@@ -119,12 +122,12 @@ class _Sheet:
 
     __slots__ = ("_joined", "literals", "named", "placed", "rules", "suffixes")
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, fold: bool) -> None:
         self.rules: list[_Rule] = []
         for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
             if line and not line.startswith(b"#"):
                 try:
-                    self.rules.append(_Rule(_trim(line)))
+                    self.rules.append(_Rule(_trim(line), fold))
                 except LookupError:
                     continue
         self.placed = [rule for rule in self.rules if rule.placed]
@@ -155,9 +158,10 @@ def _trim(line: bytes) -> bytes:
 class _Chain:
     """The sheets in force, each with the folder it lies in (as `a/b/`, from the top of the checkout)."""
 
-    __slots__ = ("everywhere", "git", "literals", "own", "searches", "suffixes")
+    __slots__ = ("everywhere", "fold", "git", "literals", "own", "searches", "suffixes")
 
-    def __init__(self, git: tuple[Placed, ...], own: tuple[Placed, ...]) -> None:
+    def __init__(self, git: tuple[Placed, ...], own: tuple[Placed, ...], fold: bool) -> None:
+        self.fold = fold
         self.git = git
         self.own = own
         sheets = [sheet for _, sheet in git + own]
@@ -170,7 +174,7 @@ class _Chain:
         """The rules for the children of `where` (as `a/b/`)."""
         live: list[Live] = []
         for base, sheet in self.git + self.own:
-            below = where[len(base) :]
+            below = where[len(base) :].lower() if self.fold else where[len(base) :]
             depth = below.count(b"/")
             live.append((below, sheet, tuple(rule for rule in sheet.placed if rule.reaches(below, depth))))
         return FolderRules(self, live) if any(rules for _, _, rules in live) else self.everywhere
@@ -198,6 +202,7 @@ class FolderRules:
 
     def ignored(self, name: bytes, is_dir: bool) -> bool:
         """Whether the child of that name is ignored."""
+        name = name.lower() if self.chain.fold else name
         if name in self._literals or name.endswith(self._suffixes):
             return self._decide(name, is_dir)
         for below, search in self._searches:
@@ -230,9 +235,10 @@ class RuleBook:
     root count too; the keys of `git` and `own` are folders as seen from that top. From weakest to strongest:
     `excludes` in their order, then `git` (`.gitignore`), then `own` (`.snapstoreignore`), deeper folders over
     higher ones in each. Paths asked about are relative to the root, and the root itself is never ignored.
+    With `fold` the case of letters does not count (`core.ignorecase`).
     """
 
-    __slots__ = ("_excludes", "_folders", "_git", "_own", "_prefix", "_sheets")
+    __slots__ = ("_excludes", "_folders", "_git", "_own", "_prefix", "_sheets", "fold")
 
     def __init__(
         self,
@@ -240,7 +246,9 @@ class RuleBook:
         excludes: Sequence[bytes] = (),
         git: Mapping[bytes, bytes] = {},
         own: Mapping[bytes, bytes] = {},
+        fold: bool = False,
     ) -> None:
+        self.fold = fold
         self._prefix = prefix
         self._excludes = list(excludes)
         self._git = dict(git)
@@ -278,9 +286,9 @@ class RuleBook:
             folder = _below(folder, parent)
         return self.folder(folder).ignored(name, is_dir)
 
-    def sources(self) -> tuple[bytes, list[bytes], dict[bytes, bytes], dict[bytes, bytes]]:
+    def sources(self) -> tuple[bytes, list[bytes], dict[bytes, bytes], dict[bytes, bytes], bool]:
         """What the constructor needs to make an equal book again."""
-        return self._prefix, list(self._excludes), dict(self._git), dict(self._own)
+        return self._prefix, list(self._excludes), dict(self._git), dict(self._own), self.fold
 
     def _enter(self, path: bytes) -> FolderRules:
         unknown = [path]
@@ -293,7 +301,7 @@ class RuleBook:
         return rules
 
     def _above_root(self) -> _Chain:
-        chain = _Chain(tuple((b"", self._sheet(text)) for text in self._excludes), ())
+        chain = _Chain(tuple((b"", self._sheet(text)) for text in self._excludes), (), self.fold)
         folder = b""
         for part in self._prefix.split(b"/") if self._prefix else ():
             chain = self._lengthen(chain, folder)
@@ -308,10 +316,11 @@ class RuleBook:
         return _Chain(
             (*chain.git, (base, self._sheet(git))) if git else chain.git,
             (*chain.own, (base, self._sheet(own))) if own else chain.own,
+            self.fold,
         )
 
     def _sheet(self, text: bytes) -> _Sheet:
         sheet = self._sheets.get(text)
         if sheet is None:
-            sheet = self._sheets[text] = _Sheet(text)
+            sheet = self._sheets[text] = _Sheet(text, self.fold)
         return sheet

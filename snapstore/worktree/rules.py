@@ -33,8 +33,8 @@ class RuleReader:
     def changed(self) -> bool:
         """Whether a rule file that the scan of captured files cannot notice changed: one outside the root, or one
         that is itself ignored."""
-        prefix, excludes, git, own = self.book.sources()
-        if prefix != self._prefix or list(excludes) != self._excludes():
+        prefix, excludes, git, own, fold = self.book.sources()
+        if prefix != self._prefix or (list(excludes), fold) != self._outside():
             return True
         above = self._above()
         known_above = {folder: text for folder, text in git.items() if not self._inside(folder)}
@@ -50,7 +50,8 @@ class RuleReader:
 
     def reread(self) -> RuleBook:
         """A book with everything from outside the root; the walk adds what it finds on its way."""
-        return RuleBook(self._prefix, self._excludes(), self._above(), {})
+        excludes, fold = self._outside()
+        return RuleBook(self._prefix, excludes, self._above(), {}, fold)
 
     def enter(self, book: RuleBook, folder: bytes) -> tuple[bytes | None, bytes | None]:
         """Reads the rule files of a folder into the book; gives their texts."""
@@ -62,15 +63,18 @@ class RuleReader:
     def unknown(self, path: bytes) -> bool:
         """Whether the rule file at a path is not as the book has it."""
         folder, _, name = path.rpartition(b"/")
-        _, _, git, own = self.book.sources()
+        _, _, git, own, _ = self.book.sources()
         texts = git if name == GIT_NAME else own
         return self._read(path) != texts.get(_join(self._prefix, folder) if folder else self._prefix)
 
     def remember(self, book: RuleBook) -> dict[str, object]:
         return {"rules": book.sources()}
 
-    def _excludes(self) -> list[bytes]:
-        """Texts from outside, weakest first. The machine-made list serves roots without rules of their own."""
+    def _outside(self) -> tuple[list[bytes], bool]:
+        """Texts from outside, weakest first, and whether the user's repository ignores case (`core.ignorecase`).
+
+        The machine-made list serves roots without rules of their own.
+        """
         texts: list[bytes] = []
         ruled = self._repo is not None or any(
             os.path.lexists(os.path.join(self._root, name)) for name in (GIT_NAME, OWN_NAME)
@@ -82,7 +86,7 @@ class RuleReader:
             text = _read_text(path, follow=True)
             if text is not None:
                 texts.append(text)
-        return texts
+        return texts, self._repo is not None and gitconfig.truthy(config.get("core.ignorecase", "false"))
 
     def _above(self) -> dict[bytes, bytes]:
         """The .gitignore files between the top of the user's checkout and the root."""

@@ -14,7 +14,6 @@ from snapstore.cli.patches import print_patch
 from snapstore.cli.paths import below
 from snapstore.errors import Unknown
 from snapstore.timeline.history import DiffSide, History
-from snapstore.timeline.nodes import file_changes
 from snapstore.timeline.patches import patched
 
 
@@ -34,9 +33,9 @@ def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ..
         history = History(session)
         wanted = [below(store.root, path) for path in paths]
         old, new = _side(history, "@" if a is None else a), _side(history, b)
-        changes = file_changes(store.shadow, old.tree, new.tree)
+        changes = history.changes(old.tree, new.tree)
         if wanted:
-            changes = [change for change in changes if _named(change.path, wanted)]
+            changes = [part for change in changes for part in change.within(lambda path: _named(path, wanted))]
         files, patch = patched(history, changes)
         if context.json:
             from snapstore.surface.records.base import patch_fields

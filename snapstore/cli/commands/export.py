@@ -8,7 +8,7 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, path_text, size_text
 from snapstore.cli.param_types import FILE
-from snapstore.cli.sharing import Transfer
+from snapstore.cli.sharing import Transfer, tell_remarks
 from snapstore.share import secrets
 from snapstore.share.bundles import export as write
 
@@ -43,6 +43,7 @@ def export(context: Context, *, file: str, since: str | None, allow: tuple[str, 
             context.document(ExportRecord.of(done))
         elif not context.quiet:
             out = context.out
+            tell_remarks(out, done.remarks)
             shown = out.paint(path_text(done.path), BOLD)
             out.line(f"Wrote {shown}: {size_text(done.size)}, {done.objects:,} objects.")
             out.line("Next, where it arrives: `snapstore import FILE`, or `snapstore clone FILE DIR`.", DIM)

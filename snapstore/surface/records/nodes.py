@@ -12,6 +12,7 @@ from snapstore.surface.records.base import (
     FoundBy,
     Kind,
     PathRecord,
+    PlainPathRecord,
     Record,
     Text,
     patch_fields,
@@ -28,18 +29,34 @@ if TYPE_CHECKING:
     from snapstore.timeline.nodes import FileChange, Node
 
 
+class RenameRecord(PathRecord):
+    """The path that a renamed file had, and how it differs from what was there."""
+
+    similarity: int = Field(description="per cent; 100 where the content is the same")
+    added: int | None
+    removed: int | None
+
+    @classmethod
+    def of(cls, path: bytes, change: FileChange) -> Self:
+        return cls(**path_json(path), similarity=change.similarity or 0, added=change.added, removed=change.removed)
+
+
 class FileRecord(PathRecord):
     """One file's part in a node. Counts are null for binary files, for those that are too large to compare, and where
-    nobody asked for them."""
+    nobody asked for them.
+
+    A renamed file is two: one that came (A), and one that went (D). Each names the other."""
 
     change: Change
     added: int | None
     removed: int | None
     binary: bool
     large: bool
+    renamed_from: RenameRecord | None = Field(default=None, description="present when the file was renamed to this")
+    renamed_to: PlainPathRecord | None = Field(default=None, description="present when the file was renamed from this")
 
     @classmethod
-    def of(cls, change: FileChange) -> Self:
+    def of(cls, change: FileChange, **more: Any) -> Self:
         return cls(
             **path_json(change.path),
             change=cast("Change", change.change),
@@ -47,7 +64,22 @@ class FileRecord(PathRecord):
             removed=change.removed,
             binary=change.binary,
             large=change.large,
+            **more,
         )
+
+    @classmethod
+    def all_of(cls, changes: Iterable[FileChange]) -> list[Self]:
+        """Describe the files of a node or a difference, in the order of their paths."""
+        found: list[tuple[list[bytes], Self]] = []
+        for change in changes:
+            if change.renamed_from is None:
+                found.append((change.path.split(b"/"), cls.of(change)))
+                continue
+            came, went = change.came_and_went()
+            before = RenameRecord.of(change.renamed_from, change)
+            found.append((came.path.split(b"/"), cls.of(came, renamed_from=before)))
+            found.append((went.path.split(b"/"), cls.of(went, renamed_to=PlainPathRecord.of(change.path))))
+        return [record for _, record in sorted(found, key=lambda item: item[0])]
 
 
 class LeftOutRecord(PathRecord):
@@ -103,7 +135,7 @@ class NodeRecord(Record):
             status=cast("Literal['done', 'open', 'interrupted']", node.status),
             undone=node.undone,
             checkpoints=node.checkpoints,
-            files=[FileRecord.of(change) for change in node.files],
+            files=FileRecord.all_of(node.files),
             found_by=cast("FoundBy | None", node.found_by),
             left_out=[LeftOutRecord.of(os.fsencode(item["path"]), item["why"]) for item in node.left_out],
             first_seen=node.record.get("first_seen", []),
@@ -185,6 +217,6 @@ class DiffRecord(Record):
             session=session,
             from_=SideRecord.of(old),
             to=SideRecord.of(new),
-            files=[FileRecord.of(change) for change in files],
+            files=FileRecord.all_of(files),
             **patch,
         )

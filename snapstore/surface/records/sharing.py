@@ -71,6 +71,7 @@ class PushRecord(Record):
     updates: list[PushedRefRecord]
     names: dict[str, Text] = Field(description="what each of our refs is called there")
     attempts: int
+    remarks: list[Text] = Field(default=[], description="what the look for secrets could not do")
 
     @classmethod
     def of(cls, pushed: Pushed) -> Self:
@@ -82,6 +83,7 @@ class PushRecord(Record):
             updates=[PushedRefRecord.of(update) for update in pushed.updates],
             names=pushed.refs,
             attempts=pushed.attempts,
+            remarks=pushed.remarks,
         )
 
 
@@ -162,11 +164,12 @@ class ExportRecord(Record):
     refs: dict[str, str]
     objects: int
     size_bytes: int
+    remarks: list[Text] = Field(default=[], description="what the look for secrets could not do")
 
     @classmethod
     def of(cls, done: Exported) -> Self:
         refs = {ref: oid.hex() for ref, oid in sorted(done.refs.items())}
-        return cls(file=done.path, refs=refs, objects=done.objects, size_bytes=done.size)
+        return cls(file=done.path, refs=refs, objects=done.objects, size_bytes=done.size, remarks=done.remarks)
 
 
 class FindingRecord(Record):

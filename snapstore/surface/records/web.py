@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from snapstore.agents.capabilities import capability
+from snapstore.git.diff_lines import Kind as DiffKind
+from snapstore.git.diff_lines import walk
 from snapstore.surface.records.agents import CapabilityRecord, SessionRecord
 from snapstore.surface.records.base import PathRecord, Record, Text, patch_fields
 from snapstore.surface.records.branches import TreeRecord
 from snapstore.surface.records.keeping import UseRecord
-from snapstore.surface.records.nodes import FileRecord, NodeRecord, agent_ids
+from snapstore.surface.records.nodes import FileRecord, NodeRecord, RenameRecord, agent_ids
 from snapstore.timeline.describing import listed
 from snapstore.timeline.nodes import path_json
 
@@ -162,19 +164,24 @@ class PageDiffRecord(Record):
     files: list[FileRecord] = Field(default=[])
     path: Text | None = None
     path_b64: str | None = None
-    change: str | None = None
+    change: str | None = Field(default=None, description="A, M, D, T, or R for a renamed file")
+    renamed_from: RenameRecord | None = Field(default=None, description="present when the file was renamed to this")
     added: int | None = None
     removed: int | None = None
     binary: bool = False
     large: bool = False
     patch: Text | None = None
     patch_b64: str | None = None
+    rows: list[tuple[DiffKind, int | None, int | None, Text]] = Field(
+        default=[],
+        description="the lines of the patch, to be painted: kind, number before, number after, text without its sign",
+    )
     old: DiffSideRecord | None = None
     new: DiffSideRecord | None = None
 
     @classmethod
     def of_files(cls, session: str, a: str, b: str, files: Iterable[FileChange]) -> Self:
-        return cls(session=session, a=a, b=b, files=[FileRecord.of(change) for change in files])
+        return cls(session=session, a=a, b=b, files=FileRecord.all_of(files))
 
     @classmethod
     def of_one(
@@ -184,21 +191,25 @@ class PageDiffRecord(Record):
         b: str,
         *,
         change: FileChange,
-        patch: Iterable[bytes],
+        patch: list[bytes],
         old: DiffSideRecord | None,
         new: DiffSideRecord | None,
     ) -> Self:
+        before = change.renamed_from
+        more: dict[str, Any] = {"renamed_from": RenameRecord.of(before, change)} if before is not None else {}
         return cls(
             session=session,
             a=a,
             b=b,
             **path_json(change.path),
+            **more,
             change=change.change,
             added=change.added,
             removed=change.removed,
             binary=change.binary,
             large=change.large,
             **patch_fields(patch),
+            rows=[(line.kind, line.old, line.new, os.fsdecode(line.text)) for line in walk(patch)],
             old=old,
             new=new,
         )

@@ -56,8 +56,9 @@ export const readStatus = (session) => get(at(session, "status"));
 export const readTree = (session) => get(at(session, "tree"));
 export const readNodes = (session, commits) => get(at(session, `nodes${query({ commits: commits.join(",") })}`));
 export const readCompaction = (session, commit) => get(at(session, `nodes/${part(commit)}/compaction`));
-export const readDiff = (session, a, b, { path, path_b64 }) =>
-  get(at(session, `diff${query(path_b64 ? { a, b, path_b64 } : { a, b, path })}`));
+const named = (key, { path, path_b64 }) => (path_b64 ? { [`${key}_b64`]: path_b64 } : { [key]: path });
+export const readDiff = (session, a, b, file) =>
+  get(at(session, `diff${query({ a, b, ...named("path", file), ...(file.renamed_from && named("was", file.renamed_from)) })}`));
 export const readComparison = (session, a, b) => get(at(session, `compare${query({ a, b })}`));
 export const search = (session, q, signal) => get(at(session, `search${query({ q })}`), signal);
 export const readStats = () => get("api/stats");

@@ -6,7 +6,7 @@ import { button, fill, h, svg, time, turnsText, visible } from "./dom.js";
 import { details } from "./loading.js";
 import { propose } from "./moves.js";
 import { standstill, state } from "./state.js";
-import { turnBody } from "./turn.js";
+import { asRead, turnBody } from "./turn.js";
 
 const BATCH = 20; // turns that a dialog shows at a time
 
@@ -118,7 +118,7 @@ export function openBranches(node, forks, first = 0) {
 
 function turnIn(branch, node, detail, close) {
   if (node.turn === null)
-    return h("p", { class: "row edits in-dialog" }, `${detail?.files?.length || 0} files changed between turns`);
+    return h("p", { class: "row edits in-dialog" }, `${asRead(detail?.files || []).length} files changed between turns`);
   return h(
     "article",
     { class: "turn in-dialog", dataset: { turn: node.turn }, "aria-label": `Turn ${node.turn}` },

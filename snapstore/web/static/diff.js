@@ -17,35 +17,8 @@ function remembered() {
   }
 }
 
-/** Rows {kind: "hunk"|"same"|"old"|"new"|"note", text, old, new} of a patch. */
-export function rowsOf(patch) {
-  const rows = [];
-  let old = 0;
-  let now = 0;
-  let inside = false;
-  for (const line of patch.split("\n")) {
-    const hunk = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)$/.exec(line);
-    if (hunk) {
-      inside = true;
-      old = Number(hunk[1]);
-      now = Number(hunk[2]);
-      rows.push({ kind: "hunk", text: line });
-    } else if (line.startsWith("diff --git ")) {
-      inside = false;
-    } else if (!inside) {
-      continue;
-    } else if (line.startsWith("-")) {
-      rows.push({ kind: "old", text: line.slice(1), old: old++ });
-    } else if (line.startsWith("+")) {
-      rows.push({ kind: "new", text: line.slice(1), new: now++ });
-    } else if (line.startsWith(" ")) {
-      rows.push({ kind: "same", text: line.slice(1), old: old++, new: now++ });
-    } else if (line.startsWith("\\")) {
-      rows.push({ kind: "note", text: line.slice(2) });
-    }
-  }
-  return rows;
-}
+/** The server's rows as {kind: "head"|"hunk"|"same"|"old"|"new"|"note", text, old, new}. */
+const rowsOf = (found) => (found.rows || []).map(([kind, old, now, text]) => ({ kind, text, old, new: now }));
 
 /** Runs of removed and added lines beside each other: [[old|null, new|null], …]; other rows stand alone. */
 function paired(rows) {
@@ -181,10 +154,10 @@ function shown(found) {
     const what = found.large ? "Too large to compare line by line" : "Binary";
     return [h("p", { class: "diff-note" }, `${what}: ${sizes[0]} became ${sizes[1]}.`)];
   }
-  const rows = rowsOf(found.patch || "");
-  if (rows.length) return table(rows, found.path);
-  const modes = /^(old|new|deleted file|new file) mode (\d+)$/gm;
-  const said = [...(found.patch || "").matchAll(modes)].map((match) => `${match[1]} mode ${match[2]}`);
+  const rows = rowsOf(found);
+  const lines = rows.filter((row) => row.kind !== "head");
+  if (lines.length) return table(lines, found.path);
+  const said = rows.map((row) => row.text).filter((text) => /^(old|new|deleted file|new file) mode \d+$/.test(text));
   return [h("p", { class: "diff-note" }, said.length ? said.join(", ") : "No line differs.")];
 }
 

@@ -8,7 +8,7 @@ import { copyPrompt, propose } from "./moves.js";
 import { askCheckpoint } from "./checkpoints.js";
 import { cannotFork, rewindDialog } from "./rewind.js";
 import { standstill, state } from "./state.js";
-import { fileList, fold, turnBody } from "./turn.js";
+import { asRead, fileList, fold, turnBody } from "./turn.js";
 import { VirtualList } from "./virtual.js";
 
 const KINDS = { revert: "revert", apply: "applied", restore: "restored" };
@@ -217,7 +217,7 @@ export class Timeline {
 
   edits({ node, undone, here }) {
     const detail = state.details.get(node.commit);
-    const files = detail?.files || [];
+    const files = asRead(detail?.files || []);
     const named = files
       .slice(0, 2)
       .map((file) => visible(file.path))

@@ -7,7 +7,7 @@ import { lanes } from "./lanes.js";
 import { details } from "./loading.js";
 import { propose } from "./moves.js";
 import { standstill, state } from "./state.js";
-import { counts } from "./turn.js";
+import { asRead, counts } from "./turn.js";
 
 const SIZES = [3, 5, 8, 12, 18, 26, 34, 44]; // pixels a row
 const READABLE = 18;
@@ -230,7 +230,7 @@ export class TreeView {
     }
     const onLine = state.line.index.has(node.commit);
     const draw = (detail) => {
-      const files = detail?.files || [];
+      const files = asRead(detail?.files || []);
       const sum = {
         added: files.reduce((all, file) => all + (file.added || 0), 0),
         removed: files.reduce((all, file) => all + (file.removed || 0), 0),

@@ -139,7 +139,16 @@ function toolCall(key, found) {
 const below = (path) =>
   typeof path === "string" && path.startsWith(`${state.root}/`) ? path.slice(state.root.length + 1) : path;
 
-const CHANGES = { A: "created", M: "changed", D: "deleted", T: "type changed" };
+const CHANGES = { A: "created", M: "changed", D: "deleted", R: "renamed", T: "type changed" };
+
+/** The files as people read them: a renamed one once, with the path it had. */
+export const asRead = (files) =>
+  files
+    .filter((file) => !file.renamed_to)
+    .map((file) => {
+      const was = file.renamed_from;
+      return was ? { ...file, change: "R", added: was.added, removed: was.removed } : file;
+    });
 
 export function counts(file) {
   if (file.binary || file.large)
@@ -165,7 +174,7 @@ export function pathName(path) {
 
 /** Files with their counts; each opens its diff in place. */
 export function fileList(node, detail) {
-  const files = detail.files || [];
+  const files = asRead(detail.files || []);
   if (!files.length || node.kind === "baseline") return null;
   return h(
     "ul",
@@ -184,6 +193,7 @@ export function fileList(node, detail) {
               file.change,
               h("span", { class: "for-readers" }, ` ${CHANGES[file.change] || ""} `),
             ),
+            file.renamed_from && h("span", { class: "was" }, pathName(file.renamed_from.path), " → "),
             pathName(file.path),
             counts(file),
           ],
