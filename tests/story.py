@@ -10,7 +10,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from snapstore import Session, SnapstoreError, Store
@@ -55,8 +55,23 @@ class Story:
                 continue  # a refusal is part of the story
 
     def refs(self) -> dict[str, str]:
-        found = {name: oid.hex() for name, oid in self.store.shadow.refs.list("refs/").items()}
-        return found | {"HEAD": str(self.store.shadow.refs.value("HEAD"))}
+        """Where every ref stands: the trees of its commit and of all before it. Not the commits themselves, for what
+        messages and records hold has changed since; with those as they were, the ids of commits were the same too."""
+        shadow = self.store.shadow
+        tips = {name: oid for name, oid in shadow.refs.list("refs/").items() if not name.startswith("refs/notes/")}
+        found = {name: " ".join(self._trees(oid)) for name, oid in tips.items()}
+        return found | {"HEAD": str(shadow.refs.value("HEAD"))}
+
+    def _trees(self, oid: bytes) -> Iterator[str]:
+        kind, _ = self.store.shadow.objects.header(oid)
+        if kind != b"commit":
+            yield oid.hex()
+            return
+        waiting = [oid]
+        while waiting:
+            commit = self.store.shadow.commit(waiting.pop())
+            yield commit.tree.hex()
+            waiting += commit.parents
 
     def close(self) -> None:
         self.store.close()
@@ -173,4 +188,4 @@ def play(folder: Path, steps: int, seed: int) -> dict[str, str]:
 
 if __name__ == "__main__":
     for ref, target in sorted(play(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])).items()):
-        print(target, ref)
+        print(ref, target)

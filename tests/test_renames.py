@@ -203,3 +203,17 @@ def test_a_link_is_renamed_only_as_it_is(root: Path, store: Store) -> None:
     found = told(file_changes(store.shadow, *trees, renames=True))
     assert found == git_told(store, before, after)
     assert ("R", "two", "four") in found
+
+
+def test_a_rename_beside_a_file_that_only_went(root: Path, store: Store) -> None:
+    """Nothing is left to compare the second file with, and its content is not read."""
+    write(root / "old", TEXT)
+    write(root / "gone", "x\n")
+    session = store.session("shell")
+    session.begin("before").end(scan=True)
+    with session.turn("Rename one, remove one") as turn:
+        (root / "old").rename(root / "new")
+        (root / "gone").unlink()
+    assert turn.commit is not None
+    node = History(session).node(turn.commit)
+    assert [(file.change, file.path) for file in node.files] == [("D", b"gone"), ("R", b"new")]

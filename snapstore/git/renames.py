@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dulwich.diff_tree import CHANGE_RENAME, RenameDetector
 from dulwich.object_store import MemoryObjectStore
-from dulwich.objects import Blob, ObjectID, Tree
+from dulwich.objects import Blob, ObjectID, RawObjectID, ShaFile, Tree
 
 from snapstore.git.objects import LINK, Entry
 from snapstore.git.trees import Change
@@ -72,7 +72,7 @@ def _detect(
     went: Sequence[Change], came: Sequence[Change], contents: dict[bytes, bytes], most: int
 ) -> list[tuple[Change, Change]]:
     """Ask the detector, with two flat trees whose names are the places in the lists."""
-    store = MemoryObjectStore()
+    store = _Contents()
     for data in contents.values():
         store.add_object(Blob.from_string(data))
     trees: list[ObjectID] = []
@@ -89,6 +89,17 @@ def _detect(
         for change in detector.changes_with_renames(trees[0], trees[1])
         if change.type == CHANGE_RENAME and change.old and change.new and change.old.path and change.new.path
     ]
+
+
+class _Contents(MemoryObjectStore):
+    """What is compared. The detector reads files that went also where nothing is left to compare them with, and where
+    only equal ids count: those contents are not here."""
+
+    def __getitem__(self, name: ObjectID | RawObjectID) -> ShaFile:
+        try:
+            return super().__getitem__(name)
+        except KeyError:
+            return Blob()
 
 
 def _without(changes: list[Change], taken: list[Change]) -> list[Change]:
