@@ -73,7 +73,9 @@ class Output:
     def raw(self, data: bytes) -> None:
         with telling():
             self._stream.flush()
-            self._stream.buffer.write(data)
+            left = memoryview(data)
+            while left:  # with PYTHONUNBUFFERED a write may take a part only
+                left = left[self._stream.buffer.write(left) or 0 :]
 
     def document(self, data: dict[str, Any]) -> None:
         """ASCII only: a path that is not UTF-8 holds lone surrogates, which no encoding would let through."""
