@@ -20,6 +20,7 @@ from transporting import MAIN, History, leftovers, objects_in, received, shadow_
 
 from snapstore.errors import Corrupt, Remote, Unsafe
 from snapstore.git import missing
+from snapstore.git.remote import folders
 from snapstore.git.remote.connection import MOVED, Broken, Connection
 from snapstore.git.remote.opening import open_remote
 from snapstore.git.shadow import Shadow
@@ -263,6 +264,30 @@ def test_two_lines_that_parted(server: Server, tmp_path: Path) -> None:
 
 def line(text: bytes) -> bytes:
     return b"%04x%s" % (len(text) + 4, text)
+
+
+def test_the_refs_of_a_plain_folder_are_as_git_lists_them(tmp_path: Path) -> None:
+    """They are read without git; whatever is special about a folder is left to it."""
+    git_dir = str(bare(tmp_path / "server.git"))
+    history = History(tmp_path / "ours.git", turns=3)
+    with open_remote(git_dir) as remote:
+        push_all(remote, history)
+    tip = history.tip.hex()
+    for ref in ("refs/heads/a/b/c", "refs/tags/plain", "refs/notes/turns", "refs/snapstore/x"):
+        git(git_dir, "update-ref", ref, tip)
+    git(git_dir, "tag", "-a", "-m", "x", "annotated", tip)
+    git(git_dir, "symbolic-ref", "refs/heads/other", MAIN)
+    git(git_dir, "pack-refs", "--all")
+    git(git_dir, "update-ref", "refs/heads/a/b/c", f"{tip}~1")
+    git(git_dir, "update-ref", "-d", "refs/snapstore/x")
+    Path(git_dir, "refs/heads/a/b/c.lock").touch()
+    listed = git_in(tmp_path, "ls-remote", "--refs", git_dir).decode().splitlines()
+    expected = {name: bytes.fromhex(oid) for oid, name in (line.split("\t") for line in listed)}
+    assert len(expected) == 6 and folders.plain_refs(git_dir) == expected
+    git(git_dir, "config", "transfer.hideRefs", "refs/notes")
+    assert folders.plain_refs(git_dir) is None
+    with open_remote(git_dir) as remote:
+        assert expected.keys() - remote.refs().keys() == {"refs/notes/turns"}
 
 
 def test_thousands_of_refs(tmp_path: Path) -> None:

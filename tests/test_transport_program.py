@@ -164,7 +164,7 @@ def test_a_git_that_is_too_old_is_told_so(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_git_that_has_more_to_say_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A newer one: new words on every stream, more lines in every list."""
-    git_dir = str(bare(tmp_path / "server.git"))
+    git_dir = str(bare(tmp_path / "server.git", transfer__hideRefs="refs/hidden"))
     history = History(tmp_path / "ours.git", turns=1)
     more = 'case " $* " in *" push "*|*" ls-remote "*) echo "news: 9.0 is out"; echo "what\tis\tthis";; esac'
     shim(tmp_path, monkeypatch, f'echo "warning: you should upgrade" >&2\n{more}\nexec {REAL} "$@"')
@@ -175,7 +175,7 @@ def test_a_git_that_has_more_to_say_is_understood(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("body", ["exit 3", "kill -9 $$", "echo nonsense >&2; exit 128"])
 def test_a_git_that_fails_for_no_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    git_dir = str(bare(tmp_path / "server.git"))
+    git_dir = str(bare(tmp_path / "server.git", transfer__hideRefs="refs/hidden"))  # so that git is asked for its refs
     shim(tmp_path, monkeypatch, body)
     with open_remote(git_dir) as remote, pytest.raises(Remote) as refused:
         remote.refs()
@@ -249,7 +249,7 @@ def gits_with(word: str) -> list[int]:
 
 def test_what_git_leaves_behind_does_not_hold_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ssh that stays for the next call, or a helper that remembers, keeps git's streams open."""
-    git_dir = str(bare(tmp_path / "server.git"))
+    git_dir = str(bare(tmp_path / "server.git", transfer__hideRefs="refs/hidden"))
     shim(tmp_path, monkeypatch, f'sleep 300 & echo $! >> {tmp_path}/left\nexec {REAL} "$@"')
     with open_remote(git_dir, timeout=60) as remote:
         assert remote.refs() == {}
