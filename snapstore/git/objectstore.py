@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from dulwich import pack as dulwich_pack
 from dulwich.object_store import BaseObjectStore, DiskObjectStore
@@ -19,6 +20,8 @@ from dulwich.objects import ObjectID, RawObjectID, ShaFile
 from snapstore.errors import Corrupt
 from snapstore.git.objects import CHUNK, KIND_NUMBERS
 from snapstore.git.packs import Pack
+
+T = TypeVar("T")
 
 
 class ObjectStore(DiskObjectStore):
@@ -56,13 +59,26 @@ class ObjectStore(DiskObjectStore):
 
     def add(self, base: str) -> None:
         """Count a new pack in, without listing the folder again."""
-        self._add_cached_pack(os.path.basename(base), Pack(base))
+        self._pack_cache = {os.path.basename(base): Pack(base), **self._pack_cache}
 
     def _mark_pack_used(self, pack_hash: str) -> None:
         """Put a pack first: what is asked for next lies in the same one, most likely."""
         packs = self._pack_cache
         if pack_hash in packs and next(iter(packs)) != pack_hash:
             self._pack_cache = {pack_hash: packs[pack_hash], **packs}
+
+    def _lookup_in_packs(self, lookup: Callable[[dulwich_pack.Pack], T]) -> T:
+        """Ask the packs at hand, without a copy of their list; dulwich lists them anew where none has the object."""
+        for name, pack in self._pack_cache.items():  # never changed in place: threads may share it
+            try:
+                found = lookup(pack)
+            except KeyError:
+                continue
+            except dulwich_pack.PackFileDisappeared:
+                break
+            self._mark_pack_used(name)
+            return found
+        return super()._lookup_in_packs(lookup)
 
     def _evict_pack(self, pack: dulwich_pack.Pack | dulwich_pack.FilePackIndex) -> None:
         """Let go of a pack that vanished, without closing it: another thread may be reading from it still."""
@@ -94,13 +110,14 @@ class ObjectStore(DiskObjectStore):
         found.sort(reverse=True)
         known = self._pack_cache
         # One that is gone is not closed here: someone may be reading from it still.
-        self._pack_cache = {os.path.basename(pack.base): pack for pack in self.beside}
+        packs_now: dict[str, dulwich_pack.Pack] = {os.path.basename(pack.base): pack for pack in self.beside}
         new: list[dulwich_pack.Pack] = []
         for _, base in found:
             name = os.path.basename(base)
             if name not in known:
                 new.append(Pack(base))
-            self._pack_cache[name] = known.get(name) or new[-1]
+            packs_now[name] = known[name] if name in known else new[-1]
+        self._pack_cache = packs_now
         return new
 
     def get_raw(self, name: bytes) -> tuple[int, bytes]:

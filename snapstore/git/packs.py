@@ -40,6 +40,7 @@ __all__ = ["OFFSET_DELTA", "REF_DELTA", "Extents", "Pack", "Vanished", "apply_de
 
 _SMALL_INDEX, _SMALL_PACK = 1 << 16, 1 << 18  # bytes: read, not mapped, so that no descriptor stays open
 _BASES_HELD = 1 << 24  # bytes of resolved deltas at hand, for each pack
+_FEW = 64  # ids
 _TABLES = 1032  # where the ids begin in an index
 
 # What dulwich raises for a pack or an index that is damaged.
@@ -77,7 +78,14 @@ class _Index(PackIndex2):
     def _object_offset(self, sha: bytes) -> int:
         """Where an object lies. dulwich looks one entry too far, where an index without objects has its checksums."""
         start, end = self._fan_out_table[sha[0] - 1] if sha[0] else 0, self._fan_out_table[sha[0]]
-        found = bisect_find_sha(start, end - 1, sha, self._unpack_name) if start < end else None
+        if end - start > _FEW:
+            found = bisect_find_sha(start, end - 1, sha, self._unpack_name)
+        else:  # among few a plain search is quicker
+            names = self._contents[_TABLES + 20 * start : _TABLES + 20 * end]
+            at = names.find(sha)
+            while at >= 0 and at % 20:  # the end of one id and the beginning of the next
+                at = names.find(sha, at + 1)
+            found = start + at // 20 if at >= 0 else None
         if found is None:
             raise KeyError(sha)
         return self._unpack_offset(found)

@@ -1,4 +1,4 @@
-"""Writes new objects of dulwich's as one pack: a turn's dozen or a first snapshot's sixty thousand.
+"""Writes new objects as one pack: a turn's dozen or a first snapshot's sixty thousand.
 
 Ours, because dulwich holds each blob whole, writes a file for each object or reads a new pack back at once, and syncs
 neither (test_record_large.py, test_faults_disk.py). The pack lands in dulwich's object store (odb.py). One pack costs
