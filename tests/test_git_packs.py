@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import random
 import struct
@@ -550,3 +551,18 @@ def test_an_index_that_leads_nowhere_is_damage(tmp_path: Path, how: str) -> None
     with pytest.raises(SnapstoreError) as caught:
         [pack.find(oid) for oid in ids]
     assert caught.value.name == "corrupt"
+
+
+def test_a_pack_is_closed_while_an_interrupted_read_still_holds_a_view_of_it(store: Store) -> None:
+    """Ctrl-C in the middle of a read: its frames, with the view in them, outlive the closing of the store."""
+    objects = store.shadow.objects
+    writer = objects.writer()
+    noise = random.Random(3).randbytes(3 << 20)
+    oid = writer.add(BLOB, noise)
+    objects.release(objects.finish(writer))
+    objects.read(oid)
+    [pack] = [pack for pack in objects.store.cached() if pack.find(oid) is not None]
+    view = memoryview(pack._contents())
+    assert isinstance(view.obj, mmap.mmap)
+    store.close()
+    assert len(view) > len(noise)

@@ -118,6 +118,12 @@ class _Data(PackData):
             small = BytesIO(file.read()) if os.fstat(file.fileno()).st_size <= _SMALL_PACK else None
         super().__init__(path, SHA1, file=small, delta_base_cache_limit=_BASES_HELD)
 
+    def close(self) -> None:
+        try:
+            super().close()
+        except BufferError:  # a read that was interrupted has its view still: the mapping goes when that does
+            super().close()
+
     def __del__(self) -> None:
         if getattr(self, "_file", None) is not None:
             self.close()
