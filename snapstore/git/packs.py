@@ -53,6 +53,9 @@ _DAMAGE = (
 class Vanished(PackFileDisappeared, FileNotFoundError):
     """A pack was taken away between the listing of its folder and its opening: somebody has repacked."""
 
+    def __str__(self) -> str:
+        return "a pack was taken away while it was read: somebody packs the store just now"
+
 
 class _Index(PackIndex2):
     """An index of version 2, checked as it is opened. No descriptor stays open."""

@@ -10,6 +10,7 @@ from snapstore.errors import SnapstoreError
 from snapstore.git import housekeeping, packing, purge
 from snapstore.git.missing import whole
 from snapstore.git.objects import Missing
+from snapstore.git.packs import Vanished
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.remote import incoming
 from snapstore.git.repack import Repack, Result
@@ -73,7 +74,7 @@ def collect(
             try:
                 done.packed = _collected(store, again(), done, pruned_grace, careful=tries_left < _TRIES - 1)
                 break
-            except (Missing, packing.NotPacked):
+            except (Missing, Vanished, packing.NotPacked):
                 # Somebody's git may have removed, just now, what nothing but a hint of ours led to (see `roots`), or
                 # moved objects from pack to pack under the eyes of the one that we had started. Nothing was changed.
                 if not tries_left:

@@ -103,6 +103,8 @@ def _broken_transfer(who: str, text: str, words: str) -> SnapstoreError | None:
         return Broken(f"{who} broke off in the middle: {words}", "Try again.", again=passing)
     if _UNREACHABLE.search(text):
         return Broken(f"{who} cannot be reached: {words}", "Check the address and the network.", again=passing)
+    if "bad object worktrees/" in text:  # of the store: somebody is adding or removing a work tree just now
+        return Broken(f"git cannot use the store for now: {words}", "Try again.", again=True)
     if _DAMAGED.search(text):
         return Corrupt(f"what came from {who} is damaged: {words}", _NOTHING)
     return None

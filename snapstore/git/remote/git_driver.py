@@ -150,7 +150,7 @@ class GitConnection(Connection):
 
     def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
         refuse_planted(os.path.dirname(into.folder))
-        retried = self.address.scheme not in ("path", "ssh")
+        retried = self.address.scheme != "ssh"
         incoming = self._again(lambda: self._fetched(wanted, into), retried)
         counted_on = incoming.is_empty  # git found all of it in the store, left by a pull that failed
         try:
