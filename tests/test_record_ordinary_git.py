@@ -27,7 +27,6 @@ from helpers import (
 )
 
 from snapstore import Store
-from snapstore.git.program import refuse_planted
 
 TURNS = 50
 
@@ -285,29 +284,3 @@ def test_other_programs_of_git_read_it_too_P_02(root: Path, store: Store) -> Non
         ["git", "--git-dir", git_dir, "rev-parse", "--is-bare-repository"], capture_output=True, check=True
     )
     assert refused.stdout == b"true\n"
-
-
-def test_a_branch_is_described_by_its_first_prompt(store: Store, root: Path) -> None:
-    """M-15: what `git branch --edit-description` shows. One that a person wrote stays."""
-    session = store.session("s")
-    git_dir = store.shadow.git_dir
-
-    def described(branch: str) -> str:
-        return git(git_dir, "config", f"branch.{branch}.description", may_fail=True).decode().rstrip("\n")
-
-    with session.turn('\n  Add "a\\b"\x1b[1m\nand more'):
-        write(root / "a", "1")
-    with session.turn("Another"):
-        write(root / "a", "2")
-    assert described("s/main") == 'Add "a\\b" [1m'
-    session.move(session.plan_undo(1))
-    with session.turn("Other way"):
-        write(root / "a", "3")
-    assert described("s/main-2") == "Other way"
-    git(git_dir, "config", "branch.t/main.description", "Mine")
-    with store.session("t").turn("Not this"):
-        write(root / "b", "1")
-    assert described("t/main") == "Mine"
-    git(git_dir, "fsck", "--strict")
-    assert store.repo.get_config().get((b"branch", b"s/main-2"), b"description") == b"Other way"
-    refuse_planted(git_dir)

@@ -131,11 +131,6 @@ def message(
     return "\n\n".join(filter(None, paragraphs)) + "\n"
 
 
-def first_line(text: str) -> str:
-    """Return the first line of a text that says something."""
-    return next((line.strip() for line in map(_printable, text.splitlines()) if line.strip()), "")
-
-
 def brief(answer: str) -> str:
     """Return the first paragraph of an answer, on one line and not long; empty where nothing was answered."""
     paragraph = answer.strip()[:LONGEST_ANSWER].partition("\n\n")[0]

@@ -60,33 +60,12 @@ def has_units(git_dir: str) -> bool:
 def write_out_units(git_dir: str) -> None:
     """Write that size in bytes, and nothing else. By line, for dulwich's writer drops comments and quotes. Call under
     the store's lock."""
-    with open(f"{git_dir}/config", "rb") as file:
-        text = file.read()
-    _replace_config(git_dir, _THRESHOLD.sub(_in_bytes, text))
-
-
-def describe_branch(git_dir: str, branch: str, text: str) -> None:
-    """Set a branch's description, which `git branch --edit-description` shows, unless it has one. Call under the
-    store's lock."""
-    try:
-        read_config(git_dir).get((b"branch", branch.encode()), b"description")
-    except KeyError:
-        with open(f"{git_dir}/config", "rb") as file:
-            before = file.read()
-        if not os.path.exists(f"{git_dir}/config.lock"):  # somebody's git is about to write it
-            section = f'[branch "{_escaped(branch)}"]\n\tdescription = "{_escaped(text)}"\n'
-            _replace_config(git_dir, before.removesuffix(b"\n") + b"\n" + section.encode("utf-8", "replace"))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _replace_config(git_dir: str, text: bytes) -> None:
     path = f"{git_dir}/config"
+    with open(path, "rb") as file:
+        text = file.read()
     fd = os.open(f"{path}.snapstore", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        write_all(fd, text)
+        write_all(fd, _THRESHOLD.sub(_in_bytes, text))
         os.fsync(fd)
     finally:
         os.close(fd)

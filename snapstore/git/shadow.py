@@ -98,10 +98,6 @@ class Shadow:
         data = commits.encode(tree, [*parents], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
         return writer.add(COMMIT, data)
 
-    def describe(self, branch: str, text: str) -> None:
-        """Say what a branch, given as a ref, is about: for people who read its git. Call under the store's lock."""
-        repository.describe_branch(self.git_dir, branch.removeprefix("refs/heads/"), commits.one_line(text))
-
     def is_of_former_version(self) -> bool:
         """Whether the store was made by a version whose stores dulwich cannot open."""
         return repository.has_units(self.git_dir)

@@ -68,7 +68,6 @@ class Recorder:
         self._fresh_branch: str | None = None
         self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # the part that is ours, and the rest
         self._turn: int | None = None
-        self._title = ""  # of the branch: its first prompt
         self._now = store.clock()
         self._turns = TurnCache(turns_file(store.state, session))
 
@@ -113,8 +112,6 @@ class Recorder:
             head = {"format": 1, "kind": kind, "session": self.session, "turn": turn, "seq": self._seq}
             self._records[self.cursor] = (head, record)
         if turn is not None:
-            if kind == "turn" and (turn == 1 or self._on is None):  # the first of its branch
-                self._title = self._title or subject
             self._turn = turn
         return self.cursor
 
@@ -187,8 +184,6 @@ class Recorder:
         self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)
         self._afterwards(self._turns.keep)
-        if self._title and branch is not None:
-            self._afterwards(lambda: store.shadow.describe(branch, commits.first_line(self._title)))
         self._afterwards(self._tidy)
         return stats
 
