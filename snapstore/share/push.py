@@ -12,7 +12,6 @@ import time
 from snapstore.errors import Remote as RemoteError
 from snapstore.git import missing, notes
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, Missing
-from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE
 from snapstore.git.remote.opening import open_remote
 from snapstore.share import parts, secrets
 from snapstore.share.ancestry import Ancestry
@@ -28,7 +27,7 @@ from snapstore.share.local import (
     own_refs,
 )
 from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
-from snapstore.share.naming import publish, split, updates
+from snapstore.share.naming import publish, updates
 from snapstore.share.notes import Own, to_send, transcripts_of
 from snapstore.share.survey import Survey, check_commits, check_project
 from snapstore.timeline import logbook
@@ -70,14 +69,13 @@ class PushedRef:
 class Pushed:
     """What went over."""
 
-    __slots__ = ("attempts", "not_shown", "objects", "refs", "remarks", "remote", "turns", "updates")
+    __slots__ = ("attempts", "objects", "refs", "remarks", "remote", "turns", "updates")
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
         self.attempts = 0
         self.objects = 0
         self.turns = 0
-        self.not_shown = ""  # the branch for people who clone, where the server does not let it move
         self.updates: list[PushedRef] = []
         self.remarks: list[str] = []  # what the look for secrets could not do
         self.refs: dict[str, str] = {}  # ours: what it is called there
@@ -189,7 +187,7 @@ class _Attempt:
         self._refuse_secrets(fresh, blobs, {name: new for name, (_, new) in branches.items() if new is not None})
         writer = self._shadow.objects.writer()
         try:
-            words = self._words(writer, names, blobs, refs) | self._shown(own, names, refs)
+            words = self._words(writer, names, blobs, refs)
             pack = self._shadow.objects.finish(writer)
         except BaseException:
             writer.abandon()
@@ -204,12 +202,6 @@ class _Attempt:
             left = {ref: move for ref, move in words.items() if ref not in told}
             objects, about = ([oid for oid, _ in found if oid not in going.there] for found in (new, beside))
             refused = self._send(branches, left, [*objects, *about], has_parts=bool(going.there))
-            shown = self._connection.default_branch()
-            if refused.get(shown, MOVED) not in (MOVED, NOT_THIS_ONE):  # a protected branch; all else does not need it
-                self._pushed.not_shown = shown
-                left = {ref: move for ref, move in left.items() if ref != shown}
-                words = {ref: move for ref, move in words.items() if ref != shown}
-                refused = self._send(branches, left, [*objects, *about], has_parts=bool(going.there))
             if not refused:
                 self._record(own, names, branches, words, fresh, len(new) + len(beside))
                 going.clear()
@@ -314,19 +306,6 @@ class _Attempt:
             former = refs.get(ref)
             found[ref] = (former, write_claims(shadow, writer, claims, former, self._seconds))
         return found
-
-    def _shown(self, own: Mapping[str, bytes], names: Mapping[str, str], refs: Mapping[str, bytes]) -> Updates:
-        """The branch that `git clone` of the server checks out. It follows the active session while that goes on from
-        where it was, and stays where somebody else has moved it, or the session has left its line."""
-        ref = self._connection.default_branch()
-        tip = own.get(str(self._shadow.refs.value("HEAD")))
-        there = refs.get(ref)
-        taken = any(name.startswith(f"{ref}/") for name in (*refs, *names.values()))
-        if tip is None or split(ref) is not None or taken or ref == self._pushed.not_shown:
-            return {}
-        if there is None or (there != tip and self._ancestry.descends(tip, there)):
-            return {ref: (there, tip)}
-        return {}
 
     def _retired(self, known: Claims | None, names: Mapping[str, str]) -> set[str]:
         """What has another name here by now, or none. Not what others have moved, or we never had: a home that was

@@ -117,9 +117,6 @@ class _Replacing:
                 self._store.say(connection.lacks)
             refs = connection.refs(push=True)
             updates = self._refs(refs)
-            shown = connection.default_branch()
-            if refs.get(shown) in self._new:
-                updates[shown] = (refs[shown], self._became(refs[shown]))
             ours = self._ours()
             for ref in notes.REFS:
                 records = self._records(connection, ref, refs.get(ref))

@@ -22,7 +22,6 @@ Moves = Mapping[str, tuple[bytes | None, bytes | None]]
 MOVED = "it moved meanwhile"
 NOT_THIS_ONE = "another ref of the same push cannot move"
 MOST_REFS = 1_000_000
-DEFAULT_BRANCH = "refs/heads/main"
 
 
 class Broken(Remote):
@@ -67,10 +66,6 @@ class Connection(ABC):
     @abstractmethod
     def refs(self, *, push: bool = False) -> dict[str, bytes]:
         """Return every ref of the repository by its full name. `push`: a push is to follow."""
-
-    def default_branch(self) -> str:
-        """Return the branch that `git clone` checks out, as far as it can be known of an empty repository."""
-        return DEFAULT_BRANCH
 
     def fetch(self, wants: Collection[bytes], haves: Iterable[bytes], into: Objects) -> Incoming:
         """Fetch what the wanted tips need and the store lacks.

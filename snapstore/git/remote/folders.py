@@ -16,7 +16,7 @@ from snapstore.git.atwork import git_at_work
 from snapstore.git.commits import one_line
 from snapstore.git.packwriter import sync_folder
 from snapstore.git.refs import Refs, folders_of
-from snapstore.git.remote.connection import DEFAULT_BRANCH, Moves, is_ref
+from snapstore.git.remote.connection import Moves, is_ref
 
 _GUARDS = ("pre-receive", "update", "proc-receive", "reference-transaction")
 # A folder's configuration cannot override what is given on the command line.
@@ -65,16 +65,6 @@ def plain_refs(path: str) -> dict[str, bytes] | None:
         return {name: oid for name, oid in Refs(path).list("refs/").items() if is_ref(name)}
     except (SnapstoreError, OSError):
         return None  # git may know what to make of it
-
-
-def default_branch(path: str) -> str:
-    """Return the branch that a clone of the folder checks out: what its HEAD names, which may not exist yet."""
-    try:
-        with open(f"{path}/HEAD", encoding="utf-8") as file:
-            ref = file.read(1024).removeprefix("ref:").strip()
-    except (OSError, ValueError):
-        return DEFAULT_BRANCH
-    return ref if ref.startswith("refs/heads/") and is_ref(ref) else DEFAULT_BRANCH
 
 
 def refuse_in_use(path: str) -> None:

@@ -123,9 +123,6 @@ class GitConnection(Connection):
         # Not ssh: a wrong key would be offered three times.
         return self._again(self._ls_remote, self.address.scheme not in ("path", "ssh"))
 
-    def default_branch(self) -> str:
-        return folders.default_branch(self.address.path) if self._is_folder else super().default_branch()
-
     def _ls_remote(self) -> dict[str, bytes]:
         words = ["ls-remote", "--refs", "--quiet", *self._service("upload-pack"), "--", self._url]
         done = self._run([], words, {"GIT_DIR": os.devnull}, silence=self._patience)
