@@ -43,14 +43,14 @@ def lengthen(machine: Machine, turns: int) -> None:
 def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
     """The objects that are read meanwhile, in whichever repository."""
     read: list[bytes] = []
-    locate = Objects._locate
+    find = Objects._find
 
     def counted(self: Objects, oid: bytes, *how: Callable[..., object]) -> object:
         read.append(oid)
-        return locate(self, oid, *how)
+        return find(self, oid, *how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Objects, "_locate", counted)
+        patch.setattr(Objects, "_find", counted)
         yield read
 
 
