@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
 import time
@@ -16,6 +17,7 @@ from test_transport import pull_all, push_all
 from transporting import MAIN, History, leftovers, objects_in, shadow_with
 
 from snapstore.errors import Remote, Unsafe
+from snapstore.git.remote import process
 from snapstore.git.remote.connection import Broken
 from snapstore.git.remote.opening import open_remote
 
@@ -255,3 +257,24 @@ def test_what_git_leaves_behind_does_not_hold_us(tmp_path: Path, monkeypatch: py
         assert remote.refs() == {}
     for pid in (tmp_path / "left").read_text().split():
         os.kill(int(pid), signal.SIGKILL)
+
+
+def test_what_a_program_says_right_before_it_ends_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It speaks and ends after a look that found nothing to read: its list of refs would count as empty."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+
+    class Late(selectors.DefaultSelector):
+        looked = False
+
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            if timeout and not Late.looked:
+                Late.looked = True
+                gate.write_text("go\n")
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+                return []
+            return super().select(timeout)
+
+    monkeypatch.setattr(process.selectors, "DefaultSelector", Late)
+    done = process.run(["sh", "-c", f"read go < {gate}; echo words"], dict(os.environ), who="it", silence=20)
+    assert (done.status, done.output) == (0, b"words\n") and Late.looked

@@ -164,7 +164,9 @@ class _Run:
             end = time.monotonic() + silence
             looked = time.monotonic()
             while True:
-                ready = selector.select(_TICK)
+                # First whether it has ended, then what is there to read: it may write its last words in between.
+                ended = process.poll() is not None
+                ready = selector.select(0 if ended else _TICK)
                 for key, _ in ready:
                     if questions is not None and key.fd == questions.fd:
                         questions.answer()
@@ -180,7 +182,7 @@ class _Run:
                 if not open_pipes:
                     process.wait(max(0.1, end - now))
                 # A process that git left behind (an ssh that stays for the next call) may hold the pipes open.
-                if not open_pipes or (not ready and process.poll() is not None):
+                if not open_pipes or (not ready and ended):
                     self._line(self._waiting, progress)
                     return Finished(process.returncode, bytes(self._output), self._said)
                 if now > end:
