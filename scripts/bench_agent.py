@@ -77,13 +77,7 @@ class _Person:
             "GIT_CONFIG_NOSYSTEM": "1",
             "XDG_RUNTIME_DIR": str(home / "run"),
             "LANG": "C.UTF-8",
-            "ANTHROPIC_BASE_URL": api.url,
-            "ANTHROPIC_API_KEY": "dummy",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_TELEMETRY": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            "DISABLE_ERROR_REPORTING": "1",
-            "IS_SANDBOX": "1",  # root may not go without asking otherwise
+            **api.environment,
         }
         if not warm:
             self.env["SNAPSTORE_DAEMON"] = "0"

@@ -58,6 +58,19 @@ class FakeApi:
         self._thread.join()
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The variables with which Claude Code asks this API, and nobody else."""
+        return {
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "IS_SANDBOX": "1",  # root may not go without asking otherwise
+        }
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}"
 

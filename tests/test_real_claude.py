@@ -62,13 +62,7 @@ class RealClaude:
             "LANG": "C.UTF-8",
             "TMPDIR": str(home / "tmp"),
             "CLAUDE_CODE_TMPDIR": str(home / "tmp"),
-            "ANTHROPIC_BASE_URL": api.url,
-            "ANTHROPIC_API_KEY": "dummy",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "DISABLE_TELEMETRY": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            "DISABLE_ERROR_REPORTING": "1",
-            "IS_SANDBOX": "1",  # root may not go without asking otherwise
+            **api.environment,
             # Whatever else it should ask of the world ends here too, and shows.
             "HTTP_PROXY": api.url,
             "HTTPS_PROXY": api.url,

@@ -145,12 +145,6 @@ class Refs:
 
         self.container.change_packed({Ref(os.fsencode(name)): _spelled(new) for name, _, new in moves}, check)
 
-    def write_packed_anew(self) -> None:
-        """Write packed-refs without lines about tags: former versions had them below a header that did not say so, and
-        dulwich refuses that."""
-        if os.path.exists(f"{self._git_dir}/{PACKED}"):
-            self._patiently(lambda: self.container.add_packed_refs({}))
-
     def _refuse_in_the_way(self, names: set[str]) -> None:
         """A ref cannot be a folder of others as well; of a loose one the file system says so."""
         there = self.list("refs/").keys()

@@ -104,9 +104,8 @@ class Shadow:
 
     def bring_up_to_date(self) -> None:
         """Make it one that dulwich opens. Call under the store's lock."""
-        self.refs.container.add_packed_refs(
-            {}
-        )  # without the lines about tags, below a header that did not tell of them
+        # Former versions wrote lines about tags below a header that did not tell of them, which dulwich refuses.
+        self.refs.container.add_packed_refs({})
         repository.write_out_units(self.git_dir)
 
     def close(self) -> None:

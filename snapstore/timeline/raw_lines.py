@@ -7,11 +7,9 @@ former versions hold their lines themselves, and so do lines that cannot be told
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
-    from snapstore.git.shadow import Shadow
+from snapstore.git.shadow import Shadow
 
 LINES = "lines"
 _BARE = "bare_lines"  # in a record: its lines had no newline at their ends
