@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from snapstore.errors import Busy
 from snapstore.git.commits import one_line
 from snapstore.worktree import platform
+from snapstore.worktree.durable import close_quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class StoreLock:
             return
         self._depth -= 1
         if self._depth == 0:
-            os.close(self._fd)
+            close_quietly(self._fd)
             self._fd, self._thread = -1, 0
         self._threads.release()
 
