@@ -15,8 +15,9 @@ from test_cli import snap, snap_json
 from snapstore import Store
 from snapstore.share.attach import Attached, attach, clone
 from snapstore.share.pull import Pulled, pull
-from snapstore.share.push import Pushed, push
+from snapstore.share.push import push
 from snapstore.share.remotes import Remotes
+from snapstore.share.sending import Pushed
 
 
 def bare(path: Path) -> str:
