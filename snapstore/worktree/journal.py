@@ -59,12 +59,14 @@ class Journal:
         refs: Refs,
         restore: Callable[[str, list[bytes]], Restore],
         follow_up: Callable[[str], None] | None = None,
+        moved: Callable[[list[RefMove]], None] | None = None,
     ) -> None:
         self._state = state
         self._path = f"{state}/journal"
         self._refs = refs
         self._restore = restore  # the writer of the user's files, for a tag of ours and folders to keep
         self._follow_up = follow_up  # does what a change names as its last part, as often as it takes
+        self._moved = moved  # hears of refs that have moved; may be called twice, or not at all where we are killed
 
     def pending(self) -> bool:
         return self._read() is not None
@@ -192,6 +194,8 @@ class Journal:
                 self._refs.log(name, unspell(old), unspell(new))
             except OSError:
                 pass  # a line less in the reflog: a dangling object more in `git fsck`, until gc
+        if self._moved is not None:
+            self._moved([(name, unspell(old), unspell(new)) for name, old, new in plan["refs"]])
 
     def _finish(self, plan: dict[str, Any]) -> None:
         for name, text in plan["files"].items():

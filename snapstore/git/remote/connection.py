@@ -22,6 +22,8 @@ Moves = Mapping[str, tuple[bytes | None, bytes | None]]
 MOVED = "it moved meanwhile"
 NOT_THIS_ONE = "another ref of the same push cannot move"
 MOST_REFS = 1_000_000
+HEADS = "refs/heads/"
+_DEFAULT_BRANCH = "refs/heads/main"
 
 
 class Broken(Remote):
@@ -57,6 +59,7 @@ class Connection(ABC):
         self._ask = ask
         self._timeout = timeout
         self._limits = limits
+        self._head = ""  # what HEAD stood for when refs were last asked for; empty where nobody said
 
     @property
     def shown(self) -> str:
@@ -66,6 +69,14 @@ class Connection(ABC):
     @abstractmethod
     def refs(self, *, push: bool = False) -> dict[str, bytes]:
         """Return every ref of the repository by its full name. `push`: a push is to follow."""
+
+    def default_branch(self) -> str:
+        """Return the branch that `git clone` checks out, as far as the last `refs` told.
+
+        Few servers name a branch that does not exist yet; most call it main.
+        """
+        is_branch = self._head.startswith(HEADS) and is_ref(self._head)
+        return self._head if is_branch else _DEFAULT_BRANCH
 
     def fetch(self, wants: Collection[bytes], haves: Iterable[bytes], into: Objects) -> Incoming:
         """Fetch what the wanted tips need and the store lacks.

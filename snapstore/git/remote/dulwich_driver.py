@@ -66,11 +66,16 @@ class DulwichConnection(Connection):
                 folders.refuse_in_use(self.address.path)
 
         def asked(client: GitClient, path: str) -> dict[str, bytes]:
-            found = client.get_refs(os.fsencode(path)).refs
+            answer = client.get_refs(os.fsencode(path))
+            found = answer.refs
+            self._head = (answer.symrefs or {}).get(b"HEAD", b"").decode("utf-8", "surrogateescape")  # type: ignore[call-overload]
             named = {name.decode("utf-8", "surrogateescape"): oid for name, oid in found.items() if oid}
             return {name: bytes.fromhex(oid.decode("ascii")) for name, oid in named.items() if is_ref(name)}
 
-        return self._with(asked)
+        found = self._with(asked)
+        if self.address.scheme == "path":
+            self._head = folders.head(self.address.path)
+        return found
 
     def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
         incoming = Incoming(into, self._limits)

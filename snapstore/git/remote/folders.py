@@ -67,6 +67,11 @@ def plain_refs(path: str) -> dict[str, bytes] | None:
         return None  # git may know what to make of it
 
 
+def head(path: str) -> str:
+    """Return the ref that the folder's HEAD stands for, whether that exists or not; empty where it stands for none."""
+    return _stands_for(f"{path}/HEAD") or ""
+
+
 def refuse_in_use(path: str) -> None:
     """Raise Unsafe for a repository that somebody works in, Remote for one that hooks guard.
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, TypeVar
 
 from snapstore.errors import Corrupt, Remote
 from snapstore.git.odb import Objects
 from snapstore.git.program import refuse_planted
 from snapstore.git.remote import folders, process
+from snapstore.git.remote.answers import RESULT, batches, listed_refs, or_empty, push_results
 from snapstore.git.remote.connection import (
-    MOST_REFS,
     MOVED,
     NOT_THIS_ONE,
     Ask,
@@ -25,7 +26,6 @@ from snapstore.git.remote.connection import (
     Connection,
     Moves,
     Progress,
-    is_ref,
 )
 from snapstore.git.remote.failures import failure, refused, told, unpacking
 from snapstore.git.remote.incoming import Incoming, Limits
@@ -39,7 +39,6 @@ PAUSES = (0.2, 0.8)  # seconds before a broken connection is made anew
 _WORKING = 5  # times the usual patience: a server that packs or stores may say nothing for a while
 _AT_WINDOW = 300.0  # seconds that a helper may wait for a person
 _QUESTIONS = 3
-_LONGEST_COMMAND = 1 << 19  # bytes of refs; more would not fit everywhere
 
 # What of a caller's GIT_* variables is about the network. All others could lead git to another repository: run inside a
 # hook they do.
@@ -89,8 +88,6 @@ _PUSH_SETTINGS = ("push.gpgSign=false", "push.followTags=false")
 # One allocation of git's may be no larger: a few bytes can say that they hold a terabyte. (Not documented by git;
 # test_incoming_hostile.py shows that it holds.) git makes no deltas of files over 512 MiB.
 _ALLOCATION = "520m"
-_RESULT = re.compile(rb"([ +*=!-])\t[^\t\n]*:([^\t\n]+)\t([^\n]*)")
-_REASON = re.compile(r"\((.*)\)$")
 
 
 class GitConnection(Connection):
@@ -109,6 +106,7 @@ class GitConnection(Connection):
         self._program = program
         self._is_folder = address.scheme == "path"
         self._questions: Questions | None = None
+        self._is_empty = False
         # An address that knows its password: helpers are neither asked nor told.
         self._helpers = not any(address.secret)
 
@@ -117,6 +115,7 @@ class GitConnection(Connection):
             folders.refuse_missing(self.address.path, push=push)
             if push:
                 folders.refuse_in_use(self.address.path)
+            self._head = folders.head(self.address.path)
             found = folders.plain_refs(self.address.path)
             if found is not None:
                 return found
@@ -124,12 +123,29 @@ class GitConnection(Connection):
         return self._again(self._ls_remote, self.address.scheme not in ("path", "ssh"))
 
     def _ls_remote(self) -> dict[str, bytes]:
-        words = ["ls-remote", "--refs", "--quiet", *self._service("upload-pack"), "--", self._url]
+        words = ["ls-remote", "--symref", "--quiet", *self._service("upload-pack"), "--", self._url]
         done = self._run([], words, {"GIT_DIR": os.devnull}, silence=self._patience)
-        found = _listed(done.output)
+        found, head = listed_refs(done.output)
+        if not self._is_folder:
+            self._head, self._is_empty = head, not found
         if not found and self.address.scheme in ("http", "https"):
             self._refuse_speechless(words)
         return found
+
+    def default_branch(self) -> str:
+        if self._is_empty and not self._head:
+            self._head = self._unborn_head()
+        return super().default_branch()
+
+    def _unborn_head(self) -> str:
+        """Return what HEAD of an empty repository stands for: `ls-remote` does not tell, a clone of nothing does."""
+        with tempfile.TemporaryDirectory(prefix="snapstore-") as folder:
+            words = ["clone", "--bare", "--quiet", "--depth=1", "--no-tags", "--template=", "--", self._url]
+            try:
+                self._run([], [*words, f"{folder}/empty.git"], {}, silence=self._patience)
+            except Remote:
+                return ""
+            return folders.head(f"{folder}/empty.git")
 
     def _refuse_speechless(self, words: Sequence[str]) -> None:
         """Raise Broken where a web server answers, but not as git does.
@@ -182,7 +198,7 @@ class GitConnection(Connection):
 
         def pushed(moves: Moves) -> dict[str, str | None]:
             results: dict[str, str | None] = {}
-            for some in _batches(moves):
+            for some in batches(moves):
                 results |= self._pushed(some, variables, atomic=atomic)
             return results
 
@@ -203,15 +219,15 @@ class GitConnection(Connection):
     def _pushed(self, going: Moves, variables: Mapping[str, str], *, atomic: bool) -> dict[str, str | None]:
         words = ["push", "--porcelain", "--progress", "--no-verify", "--recurse-submodules=no"]
         words += [*(["--atomic"] if atomic else []), *self._service("receive-pack")]
-        words += [f"--force-with-lease={name}:{_digits(old)}" for name, (old, _) in going.items()]
+        words += [f"--force-with-lease={name}:{or_empty(old)}" for name, (old, _) in going.items()]
         words += ["--", self._url]
-        words += [f"{_digits(new)}:{name}" for name, (_, new) in going.items()]
+        words += [f"{or_empty(new)}:{name}" for name, (_, new) in going.items()]
         done = self._run(
             _PUSH_SETTINGS, words, variables, silence=self._patience * _WORKING, progress=self._progress, may_fail=True
         )
-        if done.status and not _RESULT.search(done.output):
+        if done.status and not RESULT.search(done.output):
             raise failure(self.shown, done.said, done.status)
-        results = _results(done.output, going)
+        results = push_results(done.output, going)
         if any(why is not None and why.startswith("unpacker error") for why in results.values()):
             raise unpacking(self.shown, done.said)
         said = told(line.removeprefix("remote: ") for line in done.said if line.startswith("remote: "))
@@ -347,54 +363,3 @@ def refuse_unusable(done: process.Finished, program: str) -> None:
             f"the git program {program} is too old, or does not know an option: {told(done.said[:1])}",
             f"Install git {OLDEST} or later.",
         )
-
-
-def _listed(output: bytes) -> dict[str, bytes]:
-    """Read the answer of `ls-remote`, without what git would not call a ref."""
-    found: dict[str, bytes] = {}
-    for line in output.splitlines():
-        digits, _, name = line.partition(b"\t")
-        if len(digits) == 64:
-            raise Remote("the other side keeps its objects under another hash", "Use a repository made with sha1.")
-        ref = name.decode("utf-8", "surrogateescape")
-        if len(digits) == 40 and is_ref(ref):
-            found[ref] = bytes.fromhex(digits.decode("ascii"))
-    if len(found) > MOST_REFS:
-        raise Remote(f"the other side has more than {MOST_REFS:,} refs", "This is no place for turns; use another.")
-    return found
-
-
-def _digits(oid: bytes | None) -> str:
-    return oid.hex() if oid is not None else ""
-
-
-def _batches(going: Moves) -> Iterator[Moves]:
-    """Refs for one command line after the other. Nearly always it is one."""
-    batch: dict[str, tuple[bytes | None, bytes | None]] = {}
-    size = 0
-    for name, move in going.items():
-        size += 2 * len(os.fsencode(name)) + 120
-        if batch and size > _LONGEST_COMMAND:
-            yield batch
-            batch, size = {}, 0
-        batch[name] = move
-    yield batch
-
-
-def _results(output: bytes, going: Moves) -> dict[str, str | None]:
-    results: dict[str, str | None] = dict.fromkeys(going, "the other side said nothing about it")
-    for flag, name, summary in _RESULT.findall(output):
-        ref = name.decode("utf-8", "surrogateescape")
-        if ref in results:
-            results[ref] = _why(summary.decode("utf-8", "replace")) if flag == b"!" else None
-    return results
-
-
-def _why(summary: str) -> str:
-    found = _REASON.search(summary)
-    reason = found[1] if found is not None else summary
-    if reason in ("stale info", "fetch first", "already exists"):
-        return MOVED
-    if reason == "atomic push failed":
-        return NOT_THIS_ONE
-    return reason[:300]
