@@ -26,8 +26,8 @@ def git_counts(folder: Path, pairs: list[Pair]) -> list[tuple[int, int]]:
     arguments = ("diff", "--no-index", "--no-renames", "--numstat", "-z", "a", "b")
     fields = git_in(folder, *arguments, may_fail=True).split(b"\0")
     found = [(0, 0)] * len(pairs)
-    for counts, name in zip(fields[::3], fields[1::3], strict=False):
-        added, removed, _ = counts.split(b"\t")
+    for row, name in zip(fields[::3], fields[1::3], strict=False):
+        added, removed, _ = row.split(b"\t")
         found[int(name.rpartition(b"/")[2])] = (int(added), int(removed))
     return found
 
@@ -246,5 +246,5 @@ def test_counts_of_a_patch_are_those_of_its_lines() -> None:
         kinds = [line.kind for line in walked]
         binary = any(line.is_binary_remark for line in walked)
         assert counts(lines) == (None if binary else (kinds.count("new"), kinds.count("old"))), (before, after)
-    link = list(patch(b"f", old, (b"120000", b"2" * 20), b"one\n", b"two"))  # out and in again
+    link = list(patch(b"f", new, (b"120000", b"2" * 20), b"one\n", b"two"))  # out and in again
     assert counts(link) == (1, 1)
