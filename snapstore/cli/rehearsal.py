@@ -1,9 +1,8 @@
 """Play a small turn before the warm process serves anybody.
 
 What an interpreter does when it comes by for the first time (compile patterns, look classes up, adapt its own code),
-each forked child would do anew, and copy every page of memory it writes to: a quarter of a short command's time
-(`scripts/bench hook`). So the server does it, once, on a folder of its own beside its socket. No program is started,
-nothing outside that folder is read or written, and where it fails the commands are as right as without, only slower.
+each forked child would do anew, and copy every page of memory it writes to. So the server does it, once, on a folder of
+its own beside its socket. Where it fails the commands are as right as without, only slower.
 """
 
 from __future__ import annotations
