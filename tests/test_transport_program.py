@@ -276,5 +276,6 @@ def test_what_a_program_says_right_before_it_ends_is_heard(tmp_path: Path, monke
             return super().select(timeout)
 
     monkeypatch.setattr(process.selectors, "DefaultSelector", Late)
-    done = process.run(["sh", "-c", f"read go < {gate}; echo words"], dict(os.environ), who="it", silence=20)
+    job = process.Job(["-c", f"read go < {gate}; echo words"], silence=20)
+    done = process.run(job, "sh", dict(os.environ), who="it")
     assert (done.status, done.output) == (0, b"words\n") and Late.looked

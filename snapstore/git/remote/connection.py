@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from snapstore.errors import Remote
 from snapstore.git import missing
@@ -22,6 +23,7 @@ Moves = Mapping[str, tuple[bytes | None, bytes | None]]
 MOVED = "it moved meanwhile"
 NOT_THIS_ONE = "another ref of the same push cannot move"
 MOST_REFS = 1_000_000
+TIMEOUT = 60.0  # seconds
 
 
 class Broken(Remote):
@@ -36,27 +38,26 @@ class NotAtomic(Remote):
     """The server cannot move several refs at once. Nothing was sent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a remote is spoken to, whatever its address."""
+
+    environment: Mapping[str, str]  # the caller's
+    progress: Progress | None = None
+    ask: Ask | None = None  # given only where a person sits at a terminal
+    timeout: float = TIMEOUT
+    limits: Limits | None = None
+
+
 class Connection(ABC):
     """One remote. Close it, or use it in a `with` block."""
 
     # What the program in use cannot do, in one sentence for people; empty where it is git.
     lacks = ""
 
-    def __init__(
-        self,
-        address: Address,
-        progress: Progress | None,
-        environment: Mapping[str, str],
-        ask: Ask | None,
-        timeout: float,
-        limits: Limits | None,
-    ) -> None:
+    def __init__(self, address: Address, options: Options) -> None:
         self.address = address
-        self._progress = progress
-        self._environment = environment
-        self._ask = ask
-        self._timeout = timeout
-        self._limits = limits
+        self._options = options
 
     @property
     def shown(self) -> str:
@@ -76,7 +77,7 @@ class Connection(ABC):
         tips = [oid for oid in haves if into.contains(oid, fresh=False)]
         wanted = list(dict.fromkeys(wants))
         if all(oid in tips for oid in wanted):
-            return Incoming(into, self._limits)
+            return Incoming(into, self._options.limits)
         return self._fetch(wanted, tips, into)
 
     def push(

@@ -73,7 +73,7 @@ class DulwichConnection(Connection):
         return self._with(asked)
 
     def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
-        incoming = Incoming(into, self._limits)
+        incoming = Incoming(into, self._options.limits)
 
         def wants(refs: object, depth: int | None = None) -> list[Any]:
             return [_hex(oid) for oid in wanted]
@@ -140,7 +140,7 @@ class DulwichConnection(Connection):
     def _with(self, work: Callable[[GitClient, str], T]) -> T:
         """Do something with a client, with a time limit on every wait, and a person asked for the password."""
         before = socket.getdefaulttimeout()
-        socket.setdefaulttimeout(self._timeout)
+        socket.setdefaulttimeout(self._options.timeout)
         try:
             # dulwich leaves its connection open when it fails. It is closed here, or it complains as the program ends.
             with warnings.catch_warnings():
@@ -180,14 +180,14 @@ class DulwichConnection(Connection):
             thin_packs=False,
             username=user if password else None,
             password=password or None,
-            ssh_command=self._environment.get("GIT_SSH_COMMAND") or self._environment.get("GIT_SSH"),
+            ssh_command=self._options.environment.get("GIT_SSH_COMMAND") or self._options.environment.get("GIT_SSH"),
         )
 
     def _asked(self) -> bool:
-        if self._ask is None:
+        if self._options.ask is None:
             return False
-        user = self.address.user or self._ask(f"Username for {self.shown}", False)
-        password = user and self._ask(f"Password for {user} at {self.shown}", True)
+        user = self.address.user or self._options.ask(f"Username for {self.shown}", False)
+        password = user and self._options.ask(f"Password for {user} at {self.shown}", True)
         self._who = (user, password) if user and password else None
         return self._who is not None
 
