@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from snapstore.errors import Remote
+from snapstore.errors import Remote, Unsafe
 from snapstore.git import missing
 from snapstore.git.odb import Objects
 from snapstore.git.refs import bad_part
@@ -32,6 +32,17 @@ class Broken(Remote):
     def __init__(self, message: str, hint: str | None = None, *, again: bool = False, **details: object) -> None:
         super().__init__(message, hint, **details)
         self.again = again
+
+
+class NotFollowed(Unsafe):
+    """git's configuration leads an address to where it must not go. Nothing was sent."""
+
+    def __init__(self, who: str, protocol: str) -> None:
+        super().__init__(
+            f"git's configuration leads {who} to another address ({protocol}), which is not followed",
+            "See url.*.insteadOf and url.*.pushInsteadOf there, or use the other address itself.",
+        )
+        self.protocol = protocol
 
 
 class NotAtomic(Remote):

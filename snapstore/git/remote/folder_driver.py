@@ -8,10 +8,13 @@ from snapstore.git.odb import Objects
 from snapstore.git.remote import folders
 from snapstore.git.remote.connection import NOT_THIS_ONE, Moves, Options
 from snapstore.git.remote.git_driver import GitConnection
+from snapstore.git.remote.git_runner import FOLDERS
 from snapstore.git.remote.urls import Address
 
 
 class FolderConnection(GitConnection):
+    fence = FOLDERS
+
     def __init__(self, address: Address, options: Options, program: str) -> None:
         super().__init__(address, options, program)
         self._path = address.path

@@ -1,4 +1,4 @@
-"""Speaks to a server through the git program: `ls-remote`, `fetch` and `push`. The store's own configuration is checked
+"""Speaks to a remote through the git program: `ls-remote`, `fetch` and `push`. The store's own configuration is checked
 before git reads it; `git_runner.py` says what else counts."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from snapstore.git.remote.connection import (
     is_ref,
 )
 from snapstore.git.remote.failures import failure, told, unpacking
-from snapstore.git.remote.git_runner import GitRunner, receive
+from snapstore.git.remote.git_runner import Fence, GitRunner, receive
 from snapstore.git.remote.incoming import Incoming
 from snapstore.git.remote.process import Finished, Job
 from snapstore.git.remote.urls import Address
@@ -68,11 +68,13 @@ _REASON = re.compile(r"\((.*)\)$")
 
 
 class GitConnection(Connection):
-    """A repository on a server."""
+    """A repository that git reaches; `fence` says where it must not go."""
+
+    fence: Fence
 
     def __init__(self, address: Address, options: Options, program: str) -> None:
         super().__init__(address, options)
-        self._git = GitRunner(program, address, options)
+        self._git = GitRunner(program, address, options, self.fence)
         self._retried = address.scheme != "ssh"  # a wrong key would be offered three times
 
     def refs(self, *, push: bool = False) -> dict[str, bytes]:

@@ -7,8 +7,8 @@ one stands in never does. What git would run or follow besides is switched off.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from snapstore.errors import Remote
 from snapstore.git.remote import process
@@ -34,6 +34,7 @@ _SETTINGS = (
     "core.fsmonitor=false",
     "core.alternateRefsCommand=true",
     "protocol.ext.allow=never",
+    "protocol.fd.allow=never",
     "gc.auto=0",
     "maintenance.auto=false",
     "submodule.recurse=false",
@@ -44,13 +45,29 @@ _SETTINGS = (
 _ALLOCATION = "520m"
 
 
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Where git must not go, whatever address the user's configuration puts in the place of the one we give it.
+
+    That costs no process: git itself refuses, and only then somebody looks what the configuration says.
+    """
+
+    settings: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+SERVERS = Fence(settings=("protocol.file.allow=never",))
+FOLDERS = Fence(variables={"GIT_ALLOW_PROTOCOL": "file"})
+
+
 class GitRunner:
     """Runs git for one remote. Close it."""
 
-    def __init__(self, program: str, address: Address, options: Options) -> None:
+    def __init__(self, program: str, address: Address, options: Options, fence: Fence) -> None:
         self._program = program
         self._address = address
         self._options = options
+        self._fence = fence
         self._questions: Questions | None = None
         # An address that knows its password: helpers are neither asked nor told.
         self._helpers = not any(address.secret)
@@ -82,8 +99,9 @@ class GitRunner:
             self._questions = None
 
     def _finished(self, job: Job) -> Finished:
-        settings = [*_SETTINGS, *job.settings, *([] if self._helpers else ["credential.helper="])]
-        variables = environment(self._options.environment, self._questions)
+        helpers = [] if self._helpers else ["credential.helper="]
+        settings = [*_SETTINGS, *self._fence.settings, *job.settings, *helpers]
+        variables = {**environment(self._options.environment, self._questions), **self._fence.variables}
         who = self._address.shown
         job = replace(job, settings=settings)
         done = process.run(job, self._program, variables, who=who, questions=self._questions)

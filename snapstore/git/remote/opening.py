@@ -10,8 +10,8 @@ from snapstore.git.remote import urls
 from snapstore.git.remote.connection import TIMEOUT, Ask, Connection, Options, Progress
 from snapstore.git.remote.dulwich_driver import DulwichConnection
 from snapstore.git.remote.folder_driver import FolderConnection
-from snapstore.git.remote.git_driver import GitConnection
 from snapstore.git.remote.incoming import Limits
+from snapstore.git.remote.server_driver import ServerConnection
 
 
 def open_remote(
@@ -33,7 +33,7 @@ def open_remote(
     program = git_program(options.environment)
     if program is None:
         return DulwichConnection(address, options)
-    kind = FolderConnection if address.scheme == "path" else GitConnection
+    kind = FolderConnection if address.scheme == "path" else ServerConnection
     return kind(address, options, program)
 
 
