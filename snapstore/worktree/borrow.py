@@ -25,9 +25,9 @@ from struct import Struct
 from threading import Thread
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.housekeeping import BORROWED, what_it_says
 from snapstore.git.objects import BLOB, EXECUTABLE, FILE, Entry, object_id
 from snapstore.git.odb import Objects
+from snapstore.git.pack_files import BORROWED, what_it_says
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import new_name, remove_quietly, sync_folder, write_keep
 from snapstore.worktree import gitconfig, usergit
