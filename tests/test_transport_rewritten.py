@@ -109,6 +109,16 @@ def test_without_git_as_well(
     assert not any((tmp_path / "there").rglob("refs/heads/*"))
 
 
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    """Its name goes through a shell."""
+    folder = bare(tmp_path / """it's a "$(touch x)" `touch y`;\\ %41 é""" / "turns.git")
+    history = History(tmp_path / "ours.git", turns=1)
+    with open_remote(str(folder)) as remote:
+        assert push_all(remote, history) == {MAIN: None}
+        assert pull_all(remote, shadow_with(tmp_path / "other.git")) > 20
+    assert all_refs(str(folder)) == {MAIN: history.tip.hex()}
+
+
 @pytest.mark.parametrize("by", ["insteadOf", "pushInsteadOf"])
 @pytest.mark.parametrize("target", ["folder", "https://nowhere.invalid/"])
 def test_a_folder_is_not_left_for_another_place(tmp_path: Path, nobodys_home: Path, by: str, target: str) -> None:

@@ -316,8 +316,6 @@ def unspell_entry(text: str | None) -> Entry | None:
 
 
 def _moves(plan: dict[str, Any]) -> list[FileMove]:
-    from snapstore.worktree.moves import FileMove
-
     return [
         FileMove(os.fsencode(path), unspell_entry(old), unspell_entry(new), *mode)
         for path, old, new, *mode in plan["tree"]
