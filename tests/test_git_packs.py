@@ -505,7 +505,7 @@ def test_many_turns_do_not_leave_many_packs(root: Path) -> None:
         subprocess.run(["git", "verify-pack", str(pack.with_suffix(".idx"))], check=True)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 600), st.randoms(use_true_random=False))
 def test_an_id_is_found_in_an_index_or_not(tmp_path: Path, number: int, dice: random.Random) -> None:
     """Many in one bucket, as in a large pack."""
