@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from snapstore.worktree.journal import Recovery, RefMove
     from snapstore.worktree.never import Never
     from snapstore.worktree.restore import Restore
+    from snapstore.worktree.userrepo import UserRepo
 
     Say = Callable[[str], None]
     Progress = Callable[[int], None]
@@ -273,7 +274,7 @@ class Store:
         """Notes what could not be said aloud; `status` shows it."""
         logbook.note(f"{self.folder}/log", text, self.clock())
 
-    def user_repo(self) -> usergit.UserRepo | None:
+    def user_repo(self) -> UserRepo | None:
         """The user's own git checkout around the root; only ever read."""
         return usergit.find_repo(self.root)
 

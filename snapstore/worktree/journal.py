@@ -24,22 +24,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Sequence
 from hashlib import sha1
+from typing import Any
 
 from snapstore.errors import Corrupt, Interrupted
+from snapstore.git.objects import Entry
 from snapstore.git.packwriter import sync_folder
-from snapstore.git.refs import RefValue, moved_meanwhile, spell, unspell
+from snapstore.git.refs import Refs, RefValue, moved_meanwhile, spell, unspell
 from snapstore.worktree import durable, platform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from snapstore.git.objects import Entry
-    from snapstore.git.refs import Refs
-    from snapstore.worktree.moves import FileMove
-    from snapstore.worktree.restore import Restore
+from snapstore.worktree.moves import FileMove
+from snapstore.worktree.restore import Restore
 
 RefMove = tuple[str, RefValue, RefValue]
 
@@ -325,8 +320,6 @@ def unspell_entry(text: str | None) -> Entry | None:
 
 
 def _moves(plan: dict[str, Any]) -> list[FileMove]:
-    from snapstore.worktree.moves import FileMove
-
     return [
         FileMove(os.fsencode(path), unspell_entry(old), unspell_entry(new), *mode)
         for path, old, new, *mode in plan["tree"]
