@@ -15,8 +15,9 @@ from test_cli import snap, snap_json
 from snapstore import Store
 from snapstore.share.attach import Attached, attach, clone
 from snapstore.share.pull import Pulled, pull
-from snapstore.share.push import Pushed, push
+from snapstore.share.push import push
 from snapstore.share.remotes import Remotes
+from snapstore.share.sending import Pushed
 
 
 def bare(path: Path) -> str:
@@ -115,7 +116,9 @@ def prompts(git_dir: str) -> set[str]:
 
 
 def server_refs(url: str, prefix: str = "refs/heads/") -> dict[str, str]:
-    return {ref: oid for ref, oid in all_refs(url).items() if ref.startswith(prefix)}
+    """The refs of a server; of its branches only lines, not the branch for `git clone` (test_share_clone.py)."""
+    found = {ref: oid for ref, oid in all_refs(url).items() if ref.startswith(prefix)}
+    return {ref: oid for ref, oid in found.items() if prefix != "refs/heads/" or ref.count("/") > 2}
 
 
 def sound(url: str) -> None:

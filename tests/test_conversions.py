@@ -15,7 +15,8 @@ from snapstore.worktree import conversions, gitconfig
 from snapstore.worktree.conversions import CONVERTING, Conversions, read_conversions
 from snapstore.worktree.gitconfig import user_config
 from snapstore.worktree.gitindex import read_index
-from snapstore.worktree.usergit import UserRepo, find_repo
+from snapstore.worktree.usergit import find_repo
+from snapstore.worktree.userrepo import UserRepo
 
 # Every conversion leaves a mark on this: CRLF, $Id$, a filter (rot13), an encoding (latin-1).
 BYTES = b"$Id: old $\r\nabc caf\xe9\r\n"

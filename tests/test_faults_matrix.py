@@ -384,6 +384,12 @@ def test_an_error_of_the_system_is_a_refusal_and_nothing_is_half_recorded_G_27(s
     fail_everywhere(step, calls, [error], [False])
 
 
+@pytest.mark.parametrize("step", ["begin", "end"])
+def test_an_error_of_a_close_never_reports_as_failed_what_was_done_G_23(step: str) -> None:
+    """What is synced is done, whatever the close of its descriptor says."""
+    fail_everywhere(step, ["close"], ["EIO"], [False])
+
+
 @pytest.mark.parametrize("error", ["ENOSPC", "EROFS", "EMFILE"])
 def test_an_error_that_stays_is_a_refusal_and_nothing_is_half_recorded_G_27(error: str) -> None:
     calls = {"ENOSPC": ["write", "pwrite64"], "EROFS": ["rename", "unlink", "mkdir"], "EMFILE": ["openat"]}[error]

@@ -29,7 +29,7 @@ from test_cli import assert_record, snap, snap_json
 
 from snapstore import Session, Store
 from snapstore.errors import Busy, Corrupt, Failed, Unsafe
-from snapstore.git import housekeeping, packing
+from snapstore.git import housekeeping, pack_files, packing
 from snapstore.git import repack as git_repack
 from snapstore.git.objects import BLOB, object_id
 from snapstore.git.program import environment
@@ -492,14 +492,14 @@ def test_packs_that_somebodys_git_takes_away_meanwhile_fail_nothing(
 def test_small_packs_put_together_are_kept_until_the_old_ones_are_gone(
     root: Path, store: Store, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove = housekeeping._remove
+    remove = pack_files.remove
 
     def slowly(path: str) -> None:
         if path.endswith(".idx"):
             plain_git(store.shadow.git_dir, "repack", "-adq")
         remove(path)
 
-    monkeypatch.setattr(housekeeping, "_remove", slowly)
+    monkeypatch.setattr(pack_files, "remove", slowly)
     saved = many_turns(session, root, housekeeping.FOLD_AT + 4)
     for commit, files in saved.items():
         assert_equal(store, commit, files)

@@ -8,6 +8,7 @@ import os
 import random
 import struct
 import subprocess
+import sys
 import time
 import tracemalloc
 import zlib
@@ -504,7 +505,7 @@ def test_many_turns_do_not_leave_many_packs(root: Path) -> None:
         subprocess.run(["git", "verify-pack", str(pack.with_suffix(".idx"))], check=True)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 600), st.randoms(use_true_random=False))
 def test_an_id_is_found_in_an_index_or_not(tmp_path: Path, number: int, dice: random.Random) -> None:
     """Many in one bucket, as in a large pack."""
@@ -566,3 +567,65 @@ def test_a_pack_is_closed_while_an_interrupted_read_still_holds_a_view_of_it(sto
     assert isinstance(view.obj, mmap.mmap)
     store.close()
     assert len(view) > len(noise)
+
+
+@pytest.mark.parametrize("suffix", ["pack", "idx"])
+def test_a_large_pack_cut_short_is_damage_and_kills_nobody(tmp_path: Path, suffix: str) -> None:
+    """Large ones are mapped, and a read past the end of a mapped file is a signal, not an exception. What was cut while
+    nobody had it open is mapped as long as it is: the objects before the cut are read, the others are damage."""
+    git_dir = tmp_path / "x.git"
+    git_in(tmp_path, "init", "--quiet", "--bare", str(git_dir))
+    dice = random.Random(5)
+    objects = Objects(str(git_dir))
+    writer = objects.writer()
+    for _ in range(3000):
+        writer.add(BLOB, dice.randbytes(300))
+    base = objects.finish(writer)
+    objects.close()
+    assert base is not None
+    path = Path(f"{base}.{suffix}")
+    whole = path.read_bytes()
+    assert len(whole) > {"pack": 1 << 18, "idx": 1 << 16}[suffix], "it is read, not mapped: this shows nothing"
+    ids = sorted(Pack(base).ids())
+    code = """if True:
+        import sys
+        from snapstore.errors import Corrupt
+        from snapstore.git.objects import Missing
+        from snapstore.git.odb import Objects
+        whole = damaged = 0
+        objects = Objects(sys.argv[1])
+        for line in sys.stdin:
+            try:
+                objects.verify(bytes.fromhex(line))
+                whole += 1
+            except (Corrupt, Missing):
+                damaged += 1
+        print(whole, damaged)
+    """
+    pages = len(whole) // mmap.PAGESIZE * mmap.PAGESIZE
+    for size in (len(whole) - 1, pages, pages - mmap.PAGESIZE, len(whole) // 2, mmap.PAGESIZE, 13, 0):
+        path.unlink()
+        path.write_bytes(whole[:size])
+        command = [sys.executable, "-c", code, str(git_dir)]
+        feed = "".join(f"{oid.hex()}\n" for oid in ids)
+        done = subprocess.run(command, input=feed, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"cut at {size}: {done.returncode} {done.stderr[-500:]}"
+        read, damaged = map(int, done.stdout.split())
+        assert read + damaged == len(ids)
+        assert damaged >= 1 or size > len(whole) - 20, f"cut at {size} went unnoticed"
+        assert suffix == "idx" or read >= len(ids) * (size - 400) // len(whole) - 1, f"cut at {size}: {read} are left"
+
+
+def test_a_command_refuses_a_large_pack_that_was_cut_short(root: Path, store: Store) -> None:
+    write(root / "large", random.Random(7).randbytes(1 << 20))
+    with store.session("shell").turn("one") as _:
+        write(root / "large", random.Random(8).randbytes(1 << 20))
+    largest = sorted(Path(store.shadow.objects.pack_folder).glob("*.pack"), key=lambda path: path.stat().st_size)
+    store.close()
+    for path in largest[-2:]:
+        path.chmod(0o600)
+        os.truncate(path, path.stat().st_size // 2)
+    command = [sys.executable, "-m", "snapstore", "undo"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 14, (done.returncode, done.stderr)
+    assert "damaged" in done.stderr and (root / "large").read_bytes() == random.Random(8).randbytes(1 << 20)

@@ -13,8 +13,7 @@ import pytest
 from helpers import all_refs, child, git, git_in, killed_at, living_child, plain_environment, turn, write
 
 from snapstore import Conflict, Corrupt, Store, Unsafe
-from snapstore.git.housekeeping import lives
-from snapstore.git.locking import process_started
+from snapstore.git.locking import lives, process_started
 from snapstore.git.refs import Refs, RefValue, bad_part, spell
 from snapstore.timeline.branches import Branches
 

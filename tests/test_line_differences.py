@@ -10,7 +10,7 @@ import pytest
 from helpers import git_in, write
 
 from snapstore.git import edit_script
-from snapstore.git.diff_lines import walk
+from snapstore.git.diff_lines import counts, walk
 from snapstore.git.edit_script import changed_lines
 from snapstore.git.linediff import blocks, count, hunks, lines_of, patch
 from snapstore.git.objects import FILE
@@ -26,8 +26,8 @@ def git_counts(folder: Path, pairs: list[Pair]) -> list[tuple[int, int]]:
     arguments = ("diff", "--no-index", "--no-renames", "--numstat", "-z", "a", "b")
     fields = git_in(folder, *arguments, may_fail=True).split(b"\0")
     found = [(0, 0)] * len(pairs)
-    for counts, name in zip(fields[::3], fields[1::3], strict=False):
-        added, removed, _ = counts.split(b"\t")
+    for row, name in zip(fields[::3], fields[1::3], strict=False):
+        added, removed, _ = row.split(b"\t")
         found[int(name.rpartition(b"/")[2])] = (int(added), int(removed))
     return found
 
@@ -235,3 +235,16 @@ def test_lines_that_look_like_a_patch_s_head_are_content() -> None:
         ("new", b"x"),
         ("note", b"No newline at end of file"),
     ]
+
+
+def test_counts_of_a_patch_are_those_of_its_lines() -> None:
+    old, new = (FILE, bytes(20)), (FILE, b"1" * 20)
+    odd = [(b"-- a\n++ b\nd\n@@ -1 +1 @@\n", b"++ b\n-- c\nd"), (b"", b"diff\n@@\n"), (b"x", b""), (b"\0", b"a\n")]
+    for before, after in (*odd, *generated(5, 200)):
+        lines = list(patch(b"f", old, new, before, after))
+        walked = list(walk(lines))
+        kinds = [line.kind for line in walked]
+        binary = any(line.is_binary_remark for line in walked)
+        assert counts(lines) == (None if binary else (kinds.count("new"), kinds.count("old"))), (before, after)
+    link = list(patch(b"f", new, (b"120000", b"2" * 20), b"one\n", b"two"))  # out and in again
+    assert counts(link) == (1, 1)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from snapstore.worktree import gitconfig, usergit
 from snapstore.worktree.gitconfig import ignore_sources, parse_config, user_config, user_identity
-from snapstore.worktree.usergit import UserRepo, compare, find_repo, observe
+from snapstore.worktree.usergit import compare, find_repo, observe
+from snapstore.worktree.userrepo import UserRepo
 
 Seen = dict[str, object]
 

@@ -12,7 +12,7 @@ from snapstore.cli.context import Context
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
 from snapstore.share.naming import split
 from snapstore.share.pull import Pulled
-from snapstore.share.push import Pushed
+from snapstore.share.sending import Pushed
 
 PATIENCE = 1.0
 LISTED = 12

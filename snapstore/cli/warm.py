@@ -27,9 +27,10 @@ def start_command() -> list[str]:
 
 
 def load() -> None:
-    """Import every command, every agent and what they need."""
+    """Import every command, every agent and what they need, and use them once."""
     # Only here: a hook that asks `is_wanted` loads neither click nor pydantic.
     from snapstore.cli.app import command_modules
+    from snapstore.cli.rehearsal import rehearse
     from snapstore.surface.records import load_all
 
     for name, place in command_modules().items():
@@ -38,5 +39,6 @@ def load() -> None:
     load_all()
     for agent in (*AGENTS, "shell"):
         import_module(f"snapstore.agents.{agent}")
-    for module in ("cli.hook", "agents.turns", "share.looking", "timeline.history", "timeline.step"):
+    for module in ("cli.hook", "agents.turns", "share.looking", "timeline.history", "timeline.kept", "timeline.step"):
         import_module(f"snapstore.{module}")
+    rehearse()

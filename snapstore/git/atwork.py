@@ -10,7 +10,7 @@ import os
 import socket
 import time
 
-from snapstore.git.housekeeping import lives
+from snapstore.git.locking import lives
 
 _FRESH = 600  # seconds that a file which git is writing is younger than
 _TEMPORARY = ("tmp_", ".tmp-")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from dulwich.file import GitFile
-from dulwich.objects import ObjectID
+from dulwich.objects import ZERO_SHA, ObjectID
 from dulwich.reflog import format_reflog_line
 from dulwich.refs import SYMREF, DiskRefsContainer, Ref, write_packed_refs
 
@@ -24,6 +24,7 @@ from snapstore.git.packwriter import remove, sync_folder
 
 COMMITTER = b"snapstore <snapstore@localhost>"
 PACKED = "packed-refs"
+_Stamp = tuple[int, int, int, int, int]
 
 
 class Container(DiskRefsContainer):
@@ -33,6 +34,7 @@ class Container(DiskRefsContainer):
         super().__init__(git_dir, logger=self._append)
         self.git_dir = git_dir
         self._exact: bytes | None = None
+        self._packed: tuple[_Stamp | None, dict[Ref, ObjectID]] | None = None  # as last read
 
     @contextmanager
     def exactly(self, name: bytes) -> Iterator[None]:
@@ -80,14 +82,13 @@ class Container(DiskRefsContainer):
         return text
 
     def get_packed_refs(self) -> dict[Ref, ObjectID]:
-        known = self._packed_refs  # other threads may let go of it meanwhile
-        if known is not None and self._packed_refs_key == self._current_packed_refs_key():
-            return known
+        known = self._packed  # other threads may let go of it meanwhile
+        if known is not None and known[0] == self._stamp():
+            return known[1]
         found: dict[Ref, ObjectID] = {}
         try:
             with open(f"{self.git_dir}/{PACKED}", "rb") as file:
-                st = os.fstat(file.fileno())
-                key = (st.st_ino, st.st_dev, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
+                key = _stamp_of(os.fstat(file.fileno()))
                 lines = file.read().splitlines()
         except FileNotFoundError:
             lines, key = [], None
@@ -96,8 +97,14 @@ class Container(DiskRefsContainer):
                 if not _is_id(line[:40]):
                     raise Corrupt(f"{PACKED} is damaged", ref=PACKED)
                 found[Ref(line[41:])] = ObjectID(line[:40])
-        self._packed_refs, self._peeled_refs, self._packed_refs_key = found, {}, key
+        self._packed = key, found
         return found
+
+    def _stamp(self) -> _Stamp | None:
+        try:
+            return _stamp_of(os.stat(f"{self.git_dir}/{PACKED}"))
+        except FileNotFoundError:
+            return None
 
     def get_peeled(self, name: Ref) -> ObjectID | None:
         return None  # nobody has looked
@@ -111,7 +118,7 @@ class Container(DiskRefsContainer):
         with GitFile(f"{self.git_dir}/{PACKED}", "wb", mask=0o600) as file:
             check()
             self._write(file, {**self.get_packed_refs(), **new_refs})
-        self._invalidate_packed_refs_cache()
+        self._packed = None
         sync_folder(self.git_dir)
 
     def _write(self, file: object, refs: Mapping[Ref, ObjectID | None]) -> None:
@@ -138,7 +145,8 @@ class Container(DiskRefsContainer):
             with _locked(f"{self.git_dir}/{PACKED}"):
                 self._remove_packed_ref(name)
                 remove(path)
-            self._log(name, old_ref, None, committer, timestamp, timezone, message)
+            if message is not None:
+                self._append(name, old_ref or ZERO_SHA, ZERO_SHA, committer, timestamp, timezone, message)
         return True
 
     def _remove_packed_ref(self, name: Ref) -> None:
@@ -152,7 +160,7 @@ class Container(DiskRefsContainer):
             file.flush()
             os.fsync(file.fileno())
         os.rename(temporary, f"{self.git_dir}/{PACKED}")
-        self._invalidate_packed_refs_cache()
+        self._packed = None
         sync_folder(self.git_dir)
 
     def _append(
@@ -196,6 +204,10 @@ def _locked(path: str) -> Iterator[None]:
         yield
     finally:
         file.abort()
+
+
+def _stamp_of(st: os.stat_result) -> _Stamp:
+    return st.st_ino, st.st_dev, st.st_size, st.st_mtime_ns, st.st_ctime_ns
 
 
 def _is_id(text: bytes) -> bool:

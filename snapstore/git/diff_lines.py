@@ -52,3 +52,25 @@ def walk(patch: Iterable[bytes]) -> Iterator[DiffLine]:
                 yield DiffLine(kind, line[1:], None if kind == "new" else old, None if kind == "old" else new)
                 old += kind != "new"
                 new += kind != "old"
+
+
+def counts(patch: Iterable[bytes]) -> tuple[int, int] | None:
+    """Return how many lines the patch of one file adds and removes; None where they are not shown line by line.
+
+    It looks at the first byte of each piece only, as linediff.patch makes them: one changed line to a piece.
+    """
+    added = removed = 0
+    inside = False
+    for piece in patch:
+        first = piece[:1]
+        if not inside:
+            if piece.startswith(_BINARY):
+                return None
+            inside = first == b"@"
+        elif first == b"+":
+            added += 1
+        elif first == b"-":
+            removed += 1
+        elif first == b"d":  # the next file, or the same one out and in again
+            inside = False
+    return added, removed

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
-from typing import TYPE_CHECKING
 
 from snapstore.errors import Failed, Unsafe
-from snapstore.git.locking import process_started
+from snapstore.git.locking import lives
+from snapstore.git.odb import Objects
+from snapstore.git.pack_files import is_linked, remove_packs, what_it_says
+from snapstore.git.packs import Pack
 from snapstore.git.packwriter import KEPT_BY, TEMPORARY
 from snapstore.git.packwriter import remove as _remove
 
-if TYPE_CHECKING:  # the object store itself folds packs
-    from snapstore.git.odb import Objects
-    from snapstore.git.packs import Pack
-
 FOLD_AT = 32
 ABANDONED = 3600  # seconds; no program writes at a pack for so long without touching it
-BORROWED = "borrowed from the user's repository\n"  # what the `.keep` file of such a pack says
 WORK = "snapstore_gc"  # the folder beside the packs in which a gc works, locked while it does
 SPARE = 1 << 22  # bytes on the disk that turns may need meanwhile
 STEPS = (1 << 20, 1 << 25)  # packs up to a size are folded with their like; larger ones are left alone
@@ -39,7 +35,7 @@ def tidy(objects: Objects) -> bool:
     for limit in STEPS:
         small = [pack for pack in packs if below <= _size(pack) < limit and _ours(pack)]
         if len(small) >= FOLD_AT:
-            small = [pack for pack in small if not has_deltas(pack)]
+            small = [pack for pack in small if not pack.has_deltas()]
         if len(small) >= FOLD_AT:
             _fold(objects, small)
             folded = True
@@ -63,18 +59,6 @@ def is_at_work(objects: Objects, folder: str = WORK) -> bool:
     finally:
         os.close(fd)
     return False
-
-
-def is_linked(st: os.stat_result) -> bool:
-    """Whether a file is somebody else's too: it takes no room of its own."""
-    return st.st_nlink > 1
-
-
-def is_kept(base: str) -> bool:
-    """Whether a pack is not to be packed again. What was linked from the user's repository is spared that while it is
-    still theirs too; once they have let go of it, it takes room of ours, with all their history in it."""
-    said = what_it_says(f"{base}.keep")
-    return said is not None and said.decode("utf-8", "replace") != BORROWED
 
 
 def refuse_links(objects: Objects) -> None:
@@ -110,19 +94,9 @@ def _fold(objects: Objects, packs: list[Pack]) -> None:
         writer.abandon()
         raise
     try:
-        remove_packs(objects, packs)
+        remove_packs(objects.pack_folder, packs)
     finally:
         _remove(f"{written}.keep")
-
-
-def remove_packs(objects: Objects, packs: list[Pack]) -> None:
-    """Removes packs whose objects are all in a new pack that is durable and kept. No git takes that one away, for no
-    git has its name on a list, so nobody needs the old ones any more; readers that have one open go on reading."""
-    # A list of somebody's `git multi-pack-index` names the packs that are about to go.
-    _remove(f"{objects.pack_folder}/multi-pack-index")
-    for pack in packs:
-        for suffix in (".idx", ".rev", ".pack", ".keep"):  # without its index a pack does not count, so that goes first
-            _remove(pack.base + suffix)
 
 
 def _size(pack: Pack) -> int:
@@ -138,11 +112,6 @@ def _ours(pack: Pack) -> bool:
         return not is_linked(os.stat(f"{pack.base}.pack")) and not os.path.exists(f"{pack.base}.keep")
     except FileNotFoundError:
         return False
-
-
-def has_deltas(pack: Pack) -> bool:
-    """Their bases are given by distance: such entries cannot be copied one by one."""
-    return any(pack.is_delta(offset) for offset in pack.offsets().values())
 
 
 def _sweep(objects: Objects) -> int:
@@ -162,18 +131,6 @@ def _sweep(objects: Objects) -> int:
     return count
 
 
-def what_it_says(keep: str) -> bytes | None:
-    """What a small file says; None where there is none. Whatever is in its place, nobody waits at it."""
-    try:
-        fd = os.open(keep, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        return os.read(fd, 4096) if stat.S_ISREG(os.fstat(fd).st_mode) else b"somebody's"
-    finally:
-        os.close(fd)
-
-
 def _is_left(keep: str) -> bool:
     """Whether a `.keep` file is one of ours whose process has died. A person's, or what was borrowed, is not. Ours are
     not synced: after a power cut one may be empty, or have its size and hold zeros."""
@@ -182,15 +139,6 @@ def _is_left(keep: str) -> bool:
         return False
     said = said.strip(b"\0")
     return not said or (said.startswith(KEPT_BY) and not lives(said[len(KEPT_BY) :].decode("latin-1").strip()))
-
-
-def lives(process: str) -> bool:
-    """Whether a process is there: by its number as a file says it, and where it says that too, by when it began."""
-    number, _, began = process.partition(" ")
-    if not (number.isascii() and number.isdecimal() and len(number) < 10):
-        return False
-    started = process_started(int(number))
-    return started is not None and began in ("", started)
 
 
 def sweep(objects: Objects, now: float) -> int:

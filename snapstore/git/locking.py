@@ -43,3 +43,12 @@ def process_started(pid: int) -> str | None:
     except PermissionError:
         pass
     return "?" if not os.path.exists("/proc/self/stat") else None
+
+
+def lives(process: str) -> bool:
+    """Whether a process is there: by its number as a file says it, and where it says that too, by when it began."""
+    number, _, began = process.partition(" ")
+    if not (number.isascii() and number.isdecimal() and len(number) < 10):
+        return False
+    started = process_started(int(number))
+    return started is not None and began in ("", started)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from shutil import which
+from subprocess import DEVNULL, run
+from tempfile import mkdtemp
 
 from snapstore.errors import Failed
 from snapstore.git.linediff import LARGEST, is_binary
@@ -58,17 +61,12 @@ def why_not(base: bytes, mine: bytes, theirs: bytes) -> str:
 
 
 def _program() -> str | None:
-    from shutil import which
-
     return which("git")
 
 
 def _merge_file(
     base: bytes, mine: bytes, theirs: bytes, labels: tuple[str, str, str], folder: str | None
 ) -> tuple[int, bytes, bytes]:
-    from subprocess import DEVNULL, run
-    from tempfile import mkdtemp
-
     private = mkdtemp(prefix="snapstore-merge-", dir=folder)
     names = [f"{private}/{name}" for name in ("mine", "base", "theirs")]
     try:

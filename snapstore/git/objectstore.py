@@ -29,7 +29,6 @@ class ObjectStore(DiskObjectStore):
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
-        self._use_midx = False  # somebody's list of packs may be older than the packs
         self.folder = folder
         self.pack_folder = f"{folder}/pack"
         self.seen: tuple[int, int] | None = None  # the pack folder's stamp when it was listed
@@ -43,11 +42,26 @@ class ObjectStore(DiskObjectStore):
     def alternates(self) -> list[BaseObjectStore]:
         return []
 
+    def get_midx(self) -> None:
+        """Somebody's list of packs may be older than the packs."""
+
     def cached(self) -> list[Pack]:
         """The packs as last listed: what is asked for next lies most likely in the first."""
         if self.seen is None:
             self._update_pack_cache()
         return list(self._pack_cache.values())  # type: ignore[arg-type]
+
+    def look(self, lookup: Callable[[dulwich_pack.Pack], T]) -> T:
+        """Ask one pack after the other. `lookup` raises KeyError where the pack lacks what is asked for."""
+        return self._lookup_in_packs(lookup)
+
+    def look_first_in(self, pack: Pack) -> None:
+        """Ask this pack first from now on."""
+        self._mark_pack_used(os.path.basename(pack.base))
+
+    def reload(self) -> None:
+        """List the packs again."""
+        self._update_pack_cache()
 
     def close(self) -> None:
         super().close()
@@ -122,7 +136,7 @@ class ObjectStore(DiskObjectStore):
 
     def get_raw(self, name: bytes) -> tuple[int, bytes]:
         """Kind number and data as they are stored, also of an object that dulwich could not parse."""
-        oid = name if len(name) == 20 else bytes.fromhex(name.decode())
+        oid = _raw(name)
         try:
             return self._lookup_in_packs(lambda pack: pack.get_raw(RawObjectID(oid)))
         except KeyError:
@@ -132,10 +146,10 @@ class ObjectStore(DiskObjectStore):
             return KIND_NUMBERS[opened[0]], b"".join(opened[2])
 
     def contains_loose(self, sha: bytes) -> bool:
-        return os.path.exists(self._get_shafile_path(ObjectID(sha)))
+        return os.path.exists(self.loose_path(_raw(sha)))
 
     def _get_loose_object(self, sha: bytes) -> ShaFile | None:
-        opened = self.open_loose(bytes.fromhex(sha.decode()) if len(sha) == 40 else sha)
+        opened = self.open_loose(_raw(sha))
         return opened and ShaFile.from_raw_string(KIND_NUMBERS[opened[0]], b"".join(opened[2]), ObjectID(sha))
 
     def loose_path(self, oid: bytes) -> str:
@@ -168,6 +182,10 @@ class ObjectStore(DiskObjectStore):
                 raise _damaged(oid)
 
         return kind, int(size), data()
+
+
+def _raw(oid: bytes) -> bytes:
+    return oid if len(oid) == 20 else bytes.fromhex(oid.decode())
 
 
 def _inflate_file(fd: int, oid: bytes) -> Iterator[bytes]:

@@ -16,9 +16,9 @@ from typing import TypeVar
 from dulwich import pack as dulwich_pack
 
 from snapstore.errors import Corrupt
-from snapstore.git.housekeeping import BORROWED, has_deltas, remove_packs, what_it_says
 from snapstore.git.objects import BLOB, CHUNK, KIND_NAMES, Missing, object_id
 from snapstore.git.objectstore import ObjectStore
+from snapstore.git.pack_files import BORROWED, remove_packs, what_it_says
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import GIVEN_UP, PackWriter
 
@@ -78,7 +78,7 @@ class Objects:
 
         def anywhere() -> T:
             try:
-                return self.store._lookup_in_packs(in_pack)
+                return self.store.look(in_pack)
             except KeyError:
                 opened = self.store.open_loose(oid)
                 if opened is None:
@@ -105,7 +105,7 @@ class Objects:
             try:
                 for pack in self.store.cached():
                     if pack.find(oid) is not None:
-                        self.store._mark_pack_used(os.path.basename(pack.base))
+                        self.store.look_first_in(pack)
                         return True
                 # A store mostly has no loose objects: one look at the folder answers for all that would lie in it.
                 first = oid[0]
@@ -169,7 +169,7 @@ class Objects:
             writer.add_pack(pack)
         base = writer.finish(keep=True)
         if given_up:
-            remove_packs(self, given_up)
+            remove_packs(self.pack_folder, given_up)
             self.reload()
         elif base is not None and unchanged:
             store.add(base)
@@ -204,7 +204,7 @@ class Objects:
         """Small packs that the next one takes over."""
         packs = [pack for pack in self.packs() if pack.base in self.store.kept]
         try:
-            return [pack for pack in packs if what_it_says(f"{pack.base}.keep") == GIVEN_UP and not has_deltas(pack)]
+            return [pack for pack in packs if what_it_says(f"{pack.base}.keep") == GIVEN_UP and not pack.has_deltas()]
         except FileNotFoundError:  # somebody has taken one away
             self.reload()
             return []
@@ -214,7 +214,7 @@ class Objects:
 
     def reload(self) -> None:
         """Forget which packs there are: someone has repacked."""
-        self.store._update_pack_cache()
+        self.store.reload()
         self._borrowed = None
 
     def close(self) -> None:

@@ -20,34 +20,18 @@ from hashlib import sha1
 from io import BytesIO
 
 from dulwich import pack as dulwich_pack
-from dulwich.errors import ApplyDeltaError, ChecksumMismatch
 from dulwich.object_format import SHA1
-from dulwich.pack import (
-    OFS_DELTA,
-    REF_DELTA,
-    PackData,
-    PackFileDisappeared,
-    PackIndex2,
-    UnresolvedDeltas,
-    bisect_find_sha,
-)
+from dulwich.pack import OFS_DELTA, REF_DELTA, PackData, PackFileDisappeared
 
 from snapstore.errors import Corrupt
 from snapstore.git.objects import BLOB, CHUNK, KIND_NAMES
+from snapstore.git.pack_index import DAMAGE, Index
 
 OFFSET_DELTA = OFS_DELTA
 __all__ = ["OFFSET_DELTA", "REF_DELTA", "Extents", "Pack", "Vanished", "apply_delta", "delta_sizes"]
 
-_SMALL_INDEX, _SMALL_PACK = 1 << 16, 1 << 18  # bytes: read, not mapped, so that no descriptor stays open
+_SMALL = 1 << 18  # bytes: read, not mapped, so that no descriptor stays open
 _BASES_HELD = 1 << 24  # bytes of resolved deltas at hand, for each pack
-_FEW = 64  # ids
-_TABLES = 1032  # where the ids begin in an index
-
-# What dulwich raises for a pack or an index that is damaged.
-_DAMAGE = (
-    *(ApplyDeltaError, ChecksumMismatch, UnresolvedDeltas, struct.error, zlib.error),
-    *(AssertionError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError),
-)
 
 
 class Vanished(PackFileDisappeared, FileNotFoundError):
@@ -57,68 +41,12 @@ class Vanished(PackFileDisappeared, FileNotFoundError):
         return "a pack was taken away while it was read: somebody packs the store just now"
 
 
-class _Index(PackIndex2):
-    """An index of version 2, checked as it is opened. No descriptor stays open."""
-
-    def __init__(self, path: str) -> None:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            contents = file.read() if size <= _SMALL_INDEX else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-        if contents[:8] != b"\xfftOc\0\0\0\2" or size < _TABLES + 40:
-            raise AssertionError("its index is not a version 2 index")
-        super().__init__(path, SHA1, file=file, contents=contents, size=size)  # type: ignore[arg-type]
-        if size < _TABLES + 40 + 28 * len(self):
-            raise AssertionError("its index is cut short")
-        if self._fan_out_table != sorted(self._fan_out_table):
-            raise AssertionError("its index is out of order")
-
-    def __del__(self) -> None:
-        """Nothing is left open: a mapping goes with its last reference."""
-
-    def _read_fan_out_table(self, start_offset: int) -> list[int]:
-        return list(struct.unpack_from(">256I", self._contents, start_offset))
-
-    def _object_offset(self, sha: bytes) -> int:
-        """Where an object lies. dulwich looks one entry too far, where an index without objects has its checksums."""
-        start, end = self._fan_out_table[sha[0] - 1] if sha[0] else 0, self._fan_out_table[sha[0]]
-        if end - start > _FEW:
-            found = bisect_find_sha(start, end - 1, sha, self._unpack_name)
-        else:  # among few a plain search is quicker
-            names = self._contents[_TABLES + 20 * start : _TABLES + 20 * end]
-            at = names.find(sha)
-            while at >= 0 and at % 20:  # the end of one id and the beginning of the next
-                at = names.find(sha, at + 1)
-            found = start + at // 20 if at >= 0 else None
-        if found is None:
-            raise KeyError(sha)
-        return self._unpack_offset(found)
-
-    def _unpack_offset(self, i: int) -> int:
-        offset = super()._unpack_offset(i)
-        if not 0 < offset < 1 << 62:
-            raise AssertionError("its index leads nowhere")
-        return offset
-
-    def names(self) -> bytes:
-        """All ids, one after the other."""
-        return self._contents[_TABLES : _TABLES + 20 * len(self)]
-
-    def offsets(self) -> tuple[int, ...]:
-        """Where each object lies, in the order of the ids."""
-        found: tuple[int, ...] = struct.unpack_from(f">{len(self)}I", self._contents, _TABLES + 24 * len(self))
-        return tuple(map(self._unpack_offset, range(len(self)))) if max(found, default=0) >> 31 else found
-
-    def checksums(self) -> tuple[int, ...]:
-        """The checksum of each entry as it was packed, in the order of the ids."""
-        return struct.unpack_from(f">{len(self)}I", self._contents, _TABLES + 20 * len(self))
-
-
 class _Data(PackData):
     """The data of a pack. One that is dropped is closed, without a warning: a pack may vanish while it is in use."""
 
     def __init__(self, path: str) -> None:
         with open(path, "rb") as file:
-            small = BytesIO(file.read()) if os.fstat(file.fileno()).st_size <= _SMALL_PACK else None
+            small = BytesIO(file.read()) if os.fstat(file.fileno()).st_size <= _SMALL else None
         super().__init__(path, SHA1, file=small, delta_base_cache_limit=_BASES_HELD)
 
     def close(self) -> None:
@@ -135,15 +63,14 @@ class _Data(PackData):
 class Pack(dulwich_pack.Pack):
     """One pack and its index, opened on first use. Ids are raw; offsets are where in the pack an object lies."""
 
-    _idx: _Index | None
+    _idx: Index | None
 
     def __init__(self, base: str) -> None:
         super().__init__(base, object_format=SHA1)
         self.base = base  # path without suffix
         # No reference to the pack itself: it is closed as soon as nobody holds it.
-        idx_path, data_path = self._idx_path, self._data_path
-        self._idx_load = lambda: _Index(idx_path)
-        self._data_load = lambda: _Data(data_path)
+        self._idx_load = lambda: Index(f"{base}.idx")
+        self._data_load = lambda: _Data(f"{base}.pack")
 
     def __del__(self) -> None:
         self.close()
@@ -158,7 +85,7 @@ class Pack(dulwich_pack.Pack):
         """Skip dulwich's comparison of pack and index: it would refuse the objects before a cut as well."""
 
     @property
-    def table(self) -> _Index:
+    def table(self) -> Index:
         """The index."""
         if self._idx is not None:
             return self._idx
@@ -166,9 +93,9 @@ class Pack(dulwich_pack.Pack):
             found = self.index
         except PackFileDisappeared:
             raise Vanished(self) from None
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self._damaged(error) from None
-        assert isinstance(found, _Index)
+        assert isinstance(found, Index)
         return found
 
     def _contents(self) -> bytes | mmap.mmap:
@@ -176,13 +103,13 @@ class Pack(dulwich_pack.Pack):
             return self.data._buffer()
         except PackFileDisappeared:
             raise Vanished(self) from None
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self._damaged(error) from None
 
     def find(self, oid: bytes) -> int | None:
         """Where in the pack the object lies."""
         try:
-            return self.table._object_offset(oid)
+            return self.table.position(oid)
         except KeyError:
             return None
         except (AssertionError, struct.error) as error:
@@ -223,7 +150,7 @@ class Pack(dulwich_pack.Pack):
             return number, b"".join(chunks)  # type: ignore[arg-type]
         except PackFileDisappeared:
             raise Vanished(self) from None
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise self._damaged(error) from None
 
     def header(self, offset: int) -> tuple[bytes, int]:
@@ -272,7 +199,7 @@ class Pack(dulwich_pack.Pack):
         if number not in KIND_NAMES:
             return None
         try:
-            return self._pieces(os.open(self._data_path, os.O_RDONLY | os.O_CLOEXEC), start, size)
+            return self._pieces(os.open(f"{self.base}.pack", os.O_RDONLY | os.O_CLOEXEC), start, size)
         except FileNotFoundError:
             raise Vanished(self) from None
 
@@ -282,6 +209,10 @@ class Pack(dulwich_pack.Pack):
 
     def is_delta(self, offset: int) -> bool:
         return self.entry(offset)[0] not in KIND_NAMES
+
+    def has_deltas(self) -> bool:
+        """Whether entries cannot be copied one by one: the bases of deltas are given by distance."""
+        return any(self.is_delta(offset) for offset in self.offsets().values())
 
     def offsets(self) -> dict[bytes, int]:
         """Where each object lies, by id."""
@@ -397,5 +328,5 @@ def apply_delta(base: bytes, delta: bytes) -> bytes:
     """What a delta makes of its base."""
     try:
         return b"".join(dulwich_pack.apply_delta(base, delta))
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise Corrupt(f"a delta in the store does not fit its base: {error}") from None

@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from hashlib import sha1
 from itertools import accumulate
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from dulwich.pack import OFS_DELTA
@@ -36,9 +35,7 @@ from snapstore.errors import Failed
 from snapstore.git.deflate import compress, compressor
 from snapstore.git.locking import process_started
 from snapstore.git.objects import BLOB, CHUNK, KIND_NUMBERS, object_id
-
-if TYPE_CHECKING:
-    from snapstore.git.packs import Pack
+from snapstore.git.packs import Pack
 
 # Not git's own `tmp_`: `git gc --prune=now` removes those from under a living writer.
 TEMPORARY = "snapstore_"

@@ -14,7 +14,7 @@ _ALLOWED = re.compile(
     r"^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|bigfilethreshold|ignorecase|precomposeunicode)"
     r"|gc\..*\.reflogexpire(unreachable)?"
     r"|(fsck|gc|pack|repack|maintenance|color|log|diff|user|blame|receive|transfer|fetch|push)\.[a-z.]+"
-    r"|remote\..*\.(url|fetch|push|pushurl|mirror|tagopt|prune)|branch\..*\.(remote|merge))$"
+    r"|remote\..*\.(url|fetch|push|pushurl|mirror|tagopt|prune)|branch\..*\.(remote|merge|description))$"
 )
 _PROGRAMS = re.compile(r"^diff\.(external|.*\.(command|textconv))$|^(gc|maintenance)\..*hook|^color\.pager$")
 

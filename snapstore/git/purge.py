@@ -25,15 +25,14 @@ from snapstore.git.atwork import git_at_work
 from snapstore.git.housekeeping import (
     ABANDONED,
     is_at_work,
-    is_linked,
-    lives,
     must_have_room,
     refuse_links,
-    what_it_says,
 )
+from snapstore.git.locking import lives
 from snapstore.git.missing import between
 from snapstore.git.objects import Missing
 from snapstore.git.odb import Objects
+from snapstore.git.pack_files import is_linked, what_it_says
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import KEPT_BY, new_name, sync_folder
 from snapstore.git.repack import SUFFIXES, Packing, are_there, settle, show

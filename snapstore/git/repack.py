@@ -28,10 +28,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from snapstore.errors import Busy, Failed, Unsafe
-from snapstore.git.housekeeping import WORK, is_kept, is_linked, must_have_room
+from snapstore.git.housekeeping import WORK, must_have_room
 from snapstore.git.locking import try_lock
 from snapstore.git.missing import between
 from snapstore.git.odb import Objects
+from snapstore.git.pack_files import is_kept, is_linked
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import new_name, sync_folder, write_keep
 from snapstore.git.packwriter import remove as _remove

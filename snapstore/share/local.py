@@ -24,11 +24,18 @@ _LATEST = ("latest", "latest-transcripts")  # of a remote: where its notes stand
 class Exchanged:
     """Beside the refs, for one remote: where each of ours is there and how far, and what was there when we looked."""
 
-    __slots__ = ("pushed", "seen")
+    __slots__ = ("protected", "pushed", "seen")
 
-    def __init__(self, *, pushed: dict[str, list[str]] | None = None, seen: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        pushed: dict[str, list[str]] | None = None,
+        seen: list[str] | None = None,
+        protected: dict[str, int] | None = None,
+    ) -> None:
         self.pushed = pushed or {}  # local ref: [ref there, commit]
         self.seen = seen or []
+        self.protected = protected or {}  # a default branch there: the second at which the server refused to move it
 
 
 def document_of(remote: Remote) -> str:

@@ -1,7 +1,8 @@
 """Who shares: this machine, and what each machine says of itself on a server.
 
 `refs/snapstore/machines/<id>` leads to a commit whose tree holds one small document: the machine's name, its person,
-and which refs of the server are its own, with what each is called at home. Only the machine itself adds to it.
+which refs of the server are its own, with what each is called at home, and which default branches it advanced. Only the
+machine itself adds to it.
 """
 
 from __future__ import annotations
@@ -48,10 +49,17 @@ class _Document:
 class Claims:
     """What a machine says of itself: who it is, and its refs on the server with their names at home."""
 
-    __slots__ = ("machine", "refs", "retired")
+    __slots__ = ("default_branches", "machine", "refs", "retired")
 
-    def __init__(self, machine: Machine, refs: Mapping[str, str] | None = None, retired: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        refs: Mapping[str, str] | None = None,
+        retired: Iterable[str] = (),
+        default_branches: Iterable[str] = (),
+    ) -> None:
         self.machine = machine
+        self.default_branches = set(default_branches)  # of the server, which it advanced: they are no lines of its own
         self.refs = dict(refs or {})
         self.retired = set(retired)  # those of them that have another name at home by now, or none
 
@@ -100,7 +108,9 @@ def read_claims(shadow: Shadow, id: str, commit: bytes) -> Claims | None:
     retired = data.get("retired")
     name, person, email = (_text(data, key) for key in ("name", "person", "email"))
     gone = [ref for ref in retired if isinstance(ref, str) and ref in found] if isinstance(retired, list) else []
-    return Claims(Machine(id, safe_name(name), person, email), found, gone)
+    shown = data.get("default_branches")
+    advanced = [ref for ref in shown if isinstance(ref, str)] if isinstance(shown, list) else []
+    return Claims(Machine(id, safe_name(name), person, email), found, gone, advanced)
 
 
 def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: bytes | None, seconds: int) -> bytes:
@@ -114,6 +124,7 @@ def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: byt
         "email": machine.email,
         "refs": dict(sorted(claims.refs.items())),
         "retired": sorted(claims.retired),
+        "default_branches": sorted(claims.default_branches),
     }
     blob = writer.add(BLOB, json.dumps(document, indent=1).encode() + b"\n")
     tree = writer.add(TREE, b"%s %s\0%s" % (FILE, _FILE, blob))

@@ -28,8 +28,8 @@ from snapstore.share.local import (
 )
 from snapstore.share.machine import PREFIX, this_machine
 from snapstore.share.notes import Own, to_take, transcripts_of
-from snapstore.share.push import ATTEMPTS, wait
 from snapstore.share.receiving import found_again, receive
+from snapstore.share.sending import ATTEMPTS, wait
 from snapstore.share.survey import Survey, check_commits, check_project, interesting
 from snapstore.timeline.documents import encode
 from snapstore.timeline.foreign import DOCUMENT, Foreign

@@ -6,7 +6,6 @@ first, so that nothing is claimed that is not there. A race that is lost is look
 
 from __future__ import annotations
 
-import os
 import time
 
 from snapstore.errors import Remote as RemoteError
@@ -15,6 +14,7 @@ from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, Missing
 from snapstore.git.remote.opening import open_remote
 from snapstore.share import parts, secrets
 from snapstore.share.ancestry import Ancestry
+from snapstore.share.default_branch import advance, is_asked
 from snapstore.share.local import (
     check_told,
     document_of,
@@ -29,6 +29,7 @@ from snapstore.share.local import (
 from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
 from snapstore.share.naming import publish, updates
 from snapstore.share.notes import Own, to_send, transcripts_of
+from snapstore.share.sending import ATTEMPTS, Batch, Pushed, PushedRef, send, wait
 from snapstore.share.survey import Survey, check_commits, check_project
 from snapstore.timeline import logbook
 from snapstore.timeline.documents import encode
@@ -47,38 +48,9 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
     Updates = dict[str, tuple[bytes | None, bytes | None]]
 
-ATTEMPTS = 10
 _UNMOVED = 2  # refusals by a server that did not move meanwhile: then that is its last word
-_PAUSE = 0.05  # seconds, growing, with jitter
 _PATIENCE = 30.0  # seconds: where very many push at once, ten attempts are over before one's turn has come
 SAFETY = "refs/snapstore/safety/"
-
-
-class PushedRef:
-    """One ref of the server: its name here (None for what has none), its name there, and where it was and is."""
-
-    __slots__ = ("new", "old", "ref", "there")
-
-    def __init__(self, ref: str | None, there: str, old: bytes | None, new: bytes | None) -> None:
-        self.ref = ref
-        self.there = there
-        self.old = old
-        self.new = new
-
-
-class Pushed:
-    """What went over."""
-
-    __slots__ = ("attempts", "objects", "refs", "remarks", "remote", "turns", "updates")
-
-    def __init__(self, remote: Remote) -> None:
-        self.remote = remote
-        self.attempts = 0
-        self.objects = 0
-        self.turns = 0
-        self.updates: list[PushedRef] = []
-        self.remarks: list[str] = []  # what the look for secrets could not do
-        self.refs: dict[str, str] = {}  # ours: what it is called there
 
 
 def push(
@@ -119,11 +91,6 @@ def push(
         if unmoved >= _UNMOVED or (pushed.attempts >= ATTEMPTS and time.monotonic() - start > _PATIENCE):
             raise error
         wait(pushed.attempts)
-
-
-def wait(attempt: int) -> None:
-    """A while that grows and is never the same for two."""
-    time.sleep(_PAUSE * min(attempt, ATTEMPTS) * (0.5 + os.urandom(1)[0] / 255))
 
 
 def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
@@ -185,9 +152,10 @@ class _Attempt:
         blobs = self._records(own, fresh)
         self._ancestry.save()
         self._refuse_secrets(fresh, blobs, {name: new for name, (_, new) in branches.items() if new is not None})
+        shown = self._default_branch(own, names, refs)
         writer = self._shadow.objects.writer()
         try:
-            words = self._words(writer, names, blobs, refs)
+            words = self._words(writer, names, blobs, refs, shown)
             pack = self._shadow.objects.finish(writer)
         except BaseException:
             writer.abandon()
@@ -201,7 +169,8 @@ class _Attempt:
             told = whose if going.send(files, self._seconds, whose) else {}
             left = {ref: move for ref, move in words.items() if ref not in told}
             objects, about = ([oid for oid, _ in found if oid not in going.there] for found in (new, beside))
-            refused = self._send(branches, left, [*objects, *about], has_parts=bool(going.there))
+            batch = Batch(branches, left, shown, [*objects, *about], has_parts=bool(going.there))
+            refused = send(connection, self._shadow.objects, batch, self._pushed)
             if not refused:
                 self._record(own, names, branches, words, fresh, len(new) + len(beside))
                 going.clear()
@@ -280,8 +249,21 @@ class _Attempt:
             return {}
         return {f"machine {me.name} of {me.person} <{me.email}>": b""}
 
+    def _default_branch(self, own: Mapping[str, bytes], names: Mapping[str, str], refs: Mapping[str, bytes]) -> Updates:
+        """Return the move of the branch that `git clone` checks out, if it is to move."""
+        branch = self._connection.default_branch()
+        refused_at = exchanged(self._store, self._remote).protected.get(branch)
+        if branch == self._pushed.protected or not is_asked(refused_at, self._seconds):
+            return {}
+        return advance(branch, own.get(str(self._shadow.refs.value("HEAD"))), refs, names.values(), self._ancestry)
+
     def _words(
-        self, writer: PackWriter, names: Mapping[str, str], blobs: Mapping[bytes, bytes], refs: Mapping[str, bytes]
+        self,
+        writer: PackWriter,
+        names: Mapping[str, str],
+        blobs: Mapping[bytes, bytes],
+        refs: Mapping[str, bytes],
+        shown: Updates,
     ) -> Updates:
         """The store's id, the records, and whose the refs are: what goes along with branches."""
         found: Updates = {}
@@ -300,7 +282,8 @@ class _Attempt:
                 found[ref] = (theirs, shadow.notes_commit(writer, merged, self._seconds, parents))
         known = self.survey.claims.get(self._me.id)
         claimed = {**(known.refs if known is not None else {}), **{name: ref for ref, name in names.items()}}
-        claims = Claims(self._me, claimed, self._retired(known, names))
+        advanced = {*(known.default_branches if known is not None else ()), *shown}
+        claims = Claims(self._me, claimed, self._retired(known, names), advanced)
         if known is None or _said(known) != _said(claims):
             ref = f"{PREFIX}{self._me.id}"
             former = refs.get(ref)
@@ -318,17 +301,6 @@ class _Attempt:
             pushed = exchanged(self._store, self._remote).pushed.values()
             ours = {ref for ref, commit in pushed if ref in known.refs and ref in there and there[ref].hex() == commit}
         return (known.retired | ours).difference(names.values())
-
-    def _send(self, branches: Updates, words: Updates, objects: list[bytes], *, has_parts: bool) -> dict[str, str]:
-        """Send everything at once, or in an order in which a kill between any two does no harm.
-
-        Whose project it is goes first, or the next push would find something else there. Whose each ref is goes last.
-        """
-        first: Updates = {ref: move for ref, move in words.items() if ref.startswith(STORES)}
-        rest = {ref: move for ref, move in words.items() if ref not in first}
-        steps = [first | branches, rest]
-        results = self._connection.push_in_order(steps, objects, self._shadow.objects, has_parts=has_parts)
-        return {ref: why for ref, why in results.items() if why is not None}
 
     def _record(
         self,
@@ -356,8 +328,9 @@ class _Attempt:
             document = exchanged(store, remote)
             # What has another name here by now, or none, is still there.
             after = {**document.pushed, **{ref: [name, own[ref].hex()] for ref, name in sorted(names.items())}}
-            if remote.name and document.pushed != after:
-                document.pushed = after
+            protected = {pushed.protected: self._seconds} if pushed.protected else document.protected
+            if remote.name and (document.pushed, document.protected) != (after, protected):
+                document.pushed, document.protected = after, protected
                 files[document_of(remote)] = encode(document)
             # A forget that came between has taken away what was pushed: nothing here may lead to it.
             self._shadow.objects.refresh()
@@ -382,7 +355,7 @@ class _Attempt:
 
 
 def _said(claims: Claims) -> tuple[object, ...]:
-    return claims.refs, claims.retired, *_identity(claims.machine)
+    return claims.refs, claims.retired, claims.default_branches, *_identity(claims.machine)
 
 
 def _identity(machine: Machine) -> tuple[str, ...]:

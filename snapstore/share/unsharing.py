@@ -1,8 +1,8 @@
 """What was shared before it was forgotten: which remotes may have it, and how what is ours there is replaced.
 
 The only place where anything on a server is forced, and only refs that this machine pushed, from exactly the value that
-it pushed. What others built on it, what the server keeps for itself and what anybody has fetched is out of reach, and
-said so.
+it pushed, and the branch for `git clone`, whichever machine advanced it. What others built on it, what the server keeps
+for itself and what anybody has fetched is out of reach, and said so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from snapstore.git.objects import EMPTY_TREE
 from snapstore.git.remote.connection import NotAtomic
 from snapstore.git.remote.opening import open_remote
 from snapstore.share import parts
+from snapstore.share.default_branch import Trail, candidates
 from snapstore.share.local import document_of, exchanged, haves, is_untold
 from snapstore.share.machine import PREFIX, read_claims, this_machine
 from snapstore.share.naming import PLACES
@@ -123,10 +124,11 @@ class _Replacing:
                 if records is not None:
                     updates[ref] = (refs[ref], records)
             self._send(connection, refs, updates)
+            handled = self._default_branches(connection, refs, updates)
             # A large push that broke off has left files there.
             self._tell(parts.drop(connection, self._me, refs, self._shadow.objects))
         places = tuple(f"{place}/" for place in PLACES)
-        theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours)
+        theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours and ref not in handled)
         if theirs:
             self._reach.left.append(f"lines of other machines, which are not ours to change: {', '.join(theirs[:8])}")
         self._reach.left += [SERVER, CLONES]
@@ -160,6 +162,62 @@ class _Replacing:
             if there.startswith(mine) and now in self._new:
                 updates[there] = (now, self._became(now))
         return updates
+
+    def _default_branches(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> set[str]:
+        """Replace the branch for `git clone` where it leads to something forgotten; delete it where that fails.
+
+        One by one and after everything else: servers protect it more often than other branches, and it may be the last
+        to hold what was replaced. A branch that holds a person's own commits is named and left to that person.
+        """
+        found = candidates(self._shadow, connection.default_branch(), refs)
+        for branch, tip in found.items():
+            trail = self._trail(connection, tip)
+            if trail.by_hand and (trail.forgotten is not None or not trail.whole):
+                self._reach.left.append(f"{branch}, which leads to it and holds commits that snapstore did not make")
+                self._reach.done = False
+            elif trail.forgotten is not None:
+                self._replace_default(connection, branch, tip, self._became(trail.forgotten), refs, updates)
+            elif not trail.whole:
+                self._reach.left.append(f"{branch}, of which this machine does not know what it leads to")
+                self._reach.done = False
+        return set(found)
+
+    def _trail(self, connection: Connection, tip: bytes) -> Trail:
+        """Return what a branch leads to; the objects are fetched where they are not here, and given up afterwards."""
+        trail = Trail(self._shadow, tip, self._new)
+        if trail.whole:
+            return trail
+        try:
+            with (
+                connection.fetch([tip], haves(self._store), self._shadow.objects) as incoming,
+                self._store.changing(),
+            ):
+                self._packs += incoming.accept()
+        except SnapstoreError:
+            return trail
+        return Trail(self._shadow, tip, self._new)
+
+    def _replace_default(
+        self,
+        connection: Connection,
+        branch: str,
+        old: bytes,
+        new: bytes | None,
+        refs: Mapping[str, bytes],
+        updates: Updates,
+    ) -> None:
+        objects = self._shadow.objects
+        there = [oid for ref, oid in refs.items() if ref not in updates and ref != branch]
+        why = None
+        for value in (new, None) if new is not None else (None,):
+            sent = [oid for oid, _, _, _ in missing.between(objects, [value], there)] if value is not None else []
+            why = connection.push({branch: (old, value)}, sent, objects, atomic=False, forced=[branch])[branch]
+            if why is None:
+                break
+        if why is not None:
+            self._tell({branch: why})
+        elif value is None:
+            self._reach.left.append(f"nothing of {branch}, which was deleted: the next push makes it again")
 
     def _became(self, commit: bytes) -> bytes | None:
         """What a commit is called now; None where it is gone here, and so is to go there."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from snapstore.timeline.store import Store
     from snapstore.worktree.statcache import FileStat
-    from snapstore.worktree.usergit import UserRepo
+    from snapstore.worktree.userrepo import UserRepo
 
 _NO_BLOB = bytes(20)  # an id that no file has
 

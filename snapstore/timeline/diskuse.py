@@ -11,9 +11,9 @@ import os
 
 from snapstore.errors import SnapstoreError
 from snapstore.git import notes
-from snapstore.git.housekeeping import is_linked
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT, FOLDER, GITLINK, TREE
+from snapstore.git.pack_files import is_linked
 from snapstore.git.packs import Extents
 from snapstore.timeline.held import DISK_REF
 from snapstore.timeline.status import folder_size

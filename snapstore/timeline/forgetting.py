@@ -13,7 +13,7 @@ import shutil
 from contextlib import contextmanager, nullcontext, suppress
 
 from snapstore.errors import Busy, Failed, Unknown, Unsafe
-from snapstore.git import packing
+from snapstore.git import descriptions, packing
 from snapstore.git.objects import BLOB, COMMIT, TREE
 from snapstore.git.packwriter import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
@@ -340,6 +340,7 @@ def follow_up(store: Store, what: str) -> None:
         path = f"{git_dir}/{name}"
         is_folder = os.path.isdir(path) and not os.path.islink(path)
         shutil.rmtree(path, ignore_errors=True) if is_folder else _remove(path)
+    descriptions.sweep(git_dir)
     durable.sync_folder(git_dir)  # a reflog that comes back after a power cut would name objects that are gone
     _sweep(store)
     refs = store.shadow.refs

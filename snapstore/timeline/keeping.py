@@ -10,7 +10,7 @@ import os
 import time
 
 from snapstore.errors import Busy, SnapstoreError
-from snapstore.git.housekeeping import is_kept, is_linked
+from snapstore.git.pack_files import is_kept, is_linked
 from snapstore.worktree import durable
 
 TYPE_CHECKING = False

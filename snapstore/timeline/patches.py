@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from snapstore.git.diff_lines import walk
+from snapstore.git.diff_lines import counts
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import FileChange
 
@@ -19,10 +17,6 @@ def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChang
             continue  # on disk only, and gone since
         patch = list(sides.patch())
         lines += patch
-        walked = list(walk(patch))
-        binary = any(line.is_binary_remark for line in walked)
-        kinds = Counter(line.kind for line in walked)
-        large = binary and sides.large
-        counts = None if binary else (kinds["new"], kinds["old"])
-        counted.append(sides.change.compared(counts, large=large, a=sides.old, b=sides.new))
+        found = counts(patch)
+        counted.append(sides.change.compared(found, large=found is None and sides.large, a=sides.old, b=sides.new))
     return counted, lines

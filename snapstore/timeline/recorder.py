@@ -68,6 +68,7 @@ class Recorder:
         self._fresh_branch: str | None = None
         self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # the part that is ours, and the rest
         self._turn: int | None = None
+        self._title = ""  # of the branch, if this is its first turn
         self._now = store.clock()
         self._turns = TurnCache(turns_file(store.state, session))
 
@@ -112,8 +113,16 @@ class Recorder:
             head = {"format": 1, "kind": kind, "session": self.session, "turn": turn, "seq": self._seq}
             self._records[self.cursor] = (head, record)
         if turn is not None:
+            if kind == "turn" and not self._title and self._may_be_first(turn):
+                self._title = subject
             self._turn = turn
         return self.cursor
+
+    def _may_be_first(self, turn: int) -> bool:
+        """Whether a turn may be the first of its branch: edits before it may have begun the branch."""
+        if turn == 1 or self._on is None:
+            return True
+        return self._start is not None and self._store.shadow.commit(self._start).trailers.get("Kind") != "turn"
 
     def amend(self, commit: bytes, record: dict[str, Any]) -> None:
         """Adds to the record that a commit has."""
@@ -184,6 +193,10 @@ class Recorder:
         self._afterwards(lambda: store.shadow.objects.release(pack))
         self._afterwards(self._capture.remember)
         self._afterwards(self._turns.keep)
+        if self._title and branch is not None:
+            from snapstore.timeline import titles
+
+            titles.describe(store, branch, self._title)
         self._afterwards(self._tidy)
         return stats
 

@@ -12,9 +12,10 @@ import re
 
 from snapstore.errors import Corrupt
 from snapstore.git import notes as gitnotes
+from snapstore.git.descriptions import title_of
 from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, FILE
 from snapstore.git.rewrite import Rewrite
-from snapstore.timeline import raw_lines
+from snapstore.timeline import raw_lines, titles
 from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.documents import encode
 from snapstore.timeline.ops import Operations
@@ -215,7 +216,19 @@ class Remapping:
         files |= {f"open/{name}.json": None for name in self._store.documents.sessions_with_open_turns()}
         files |= self._conversations()
         files |= self._operations()
+        files |= titles.without(self._store, self._description())
         return files
+
+    def _description(self) -> Callable[[str], str | None]:
+        """Return what becomes of a branch's description: None for one that is the prompt of a forgotten turn."""
+        dropped = {title_of(prompt) for prompt in self._dropped_prompts()} if self._without is not None else set()
+
+        def change(text: str) -> str | None:
+            if title_of(text) in dropped:
+                return None
+            return self._scrub.message(text) if self._scrub is not None else text
+
+        return change
 
     def _conversations(self) -> dict[str, bytes | None]:
         conversations = Conversations(self._store)

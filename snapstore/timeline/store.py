@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from snapstore.timeline.foreign import Foreign
     from snapstore.timeline.session import Session
     from snapstore.worktree.descent import Known
-    from snapstore.worktree.journal import Recovery
+    from snapstore.worktree.journal import Recovery, RefMove
     from snapstore.worktree.never import Never
     from snapstore.worktree.restore import Restore
+    from snapstore.worktree.userrepo import UserRepo
 
     Say = Callable[[str], None]
     Progress = Callable[[int], None]
@@ -67,7 +68,7 @@ class Store:
         self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
         self.cache = StatCache(self.state)
-        self.journal = Journal(self.state, self.shadow.refs, self.restorer, self._follow_up)
+        self.journal = Journal(self.state, self.shadow.refs, self.restorer, self._follow_up, self._refs_moved)
         self.lock = StoreLock(f"{self.state}/lock", lambda who: self.say(f"waiting for {who}"))
 
     @classmethod
@@ -249,6 +250,13 @@ class Store:
 
         forgetting.follow_up(self, what)
 
+    def _refs_moved(self, moves: list[RefMove]) -> None:
+        """Let branch descriptions follow branches that came or went; a branch that advances costs nothing here."""
+        if any(old is None or new is None for _, old, new in moves):
+            from snapstore.timeline import titles
+
+            titles.follow(self, moves)
+
     @contextmanager
     def changing(self) -> Iterator[None]:
         """The one writer at a time."""
@@ -266,7 +274,7 @@ class Store:
         """Notes what could not be said aloud; `status` shows it."""
         logbook.note(f"{self.folder}/log", text, self.clock())
 
-    def user_repo(self) -> usergit.UserRepo | None:
+    def user_repo(self) -> UserRepo | None:
         """The user's own git checkout around the root; only ever read."""
         return usergit.find_repo(self.root)
 

@@ -12,27 +12,21 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.objects import CHUNK, EXECUTABLE, LINK
+from snapstore.git.objects import CHUNK, EXECUTABLE, LINK, Entry
 from snapstore.git.odb import LARGE
 from snapstore.git.packwriter import sync_open_folder
 from snapstore.worktree import exchange
 from snapstore.worktree.descent import Descent, InTheWay
-from snapstore.worktree.moves import above
+from snapstore.worktree.moves import Contents, FileMove, above
 from snapstore.worktree.platform import READ_FLAGS, SYNC_AT_ONCE, copy_attributes, file_system_sync
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from snapstore.git.objects import Entry
-    from snapstore.worktree.moves import Contents, FileMove
-
-    # One file on its way: path, the state it is in, the state it should be in.
-    Step = tuple[bytes, Entry | None, Entry | None]
-    # Its new content: path, the state it is in, the temporary's folder, name and stat.
-    Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
+# One file on its way: path, the state it is in, the state it should be in.
+Step = tuple[bytes, Entry | None, Entry | None]
+# Its new content: path, the state it is in, the temporary's folder, name and stat.
+Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
 
 _NO_FILE_NOW = (errno.ENOENT, errno.ELOOP, errno.ENXIO)  # it is to come back; or a link or a socket is in its place
 # Not written into a large file of which not all lay on disk, or nobody knows: a disk image of 100 GB may hold 1 GB.

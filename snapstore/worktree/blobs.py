@@ -5,27 +5,23 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from hashlib import sha1
+from typing import Protocol, TypeVar
 
 from snapstore.errors import Failed
 from snapstore.git.objects import BLOB, CHUNK, LINK, Entry, object_id
 from snapstore.git.odb import LARGE
-from snapstore.git.packwriter import SourceChanged
+from snapstore.git.packwriter import PackWriter, SourceChanged
 from snapstore.worktree.platform import READ_FLAGS, file_mode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Protocol, TypeVar
+T = TypeVar("T")
 
-    from snapstore.git.packwriter import PackWriter
 
-    T = TypeVar("T")
+class Held(Protocol):
+    """Knows which blobs need not be stored again (timeline/held.py)."""
 
-    class Held(Protocol):
-        """Knows which blobs need not be stored again (timeline/held.py)."""
-
-        def has(self, path: bytes, oid: bytes, *, large: bool = False) -> bool: ...
+    def has(self, path: bytes, oid: bytes, *, large: bool = False) -> bool: ...
 
 
 TRIES = 3

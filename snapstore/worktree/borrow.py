@@ -21,27 +21,22 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable, Iterable, Mapping
 from struct import Struct
 from threading import Thread
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.housekeeping import BORROWED, what_it_says
 from snapstore.git.objects import BLOB, EXECUTABLE, FILE, Entry, object_id
 from snapstore.git.odb import Objects
+from snapstore.git.pack_files import BORROWED, what_it_says
 from snapstore.git.packs import Pack
 from snapstore.git.packwriter import new_name, remove_quietly, sync_folder, write_keep
-from snapstore.worktree import gitconfig, usergit
-from snapstore.worktree.conversions import read_conversions
+from snapstore.worktree import gitconfig
+from snapstore.worktree.conversions import Conversions, read_conversions
 from snapstore.worktree.gitindex import IndexUnreadable, read_index
 from snapstore.worktree.platform import COARSE_NS, READ_FLAGS, TICK_NS, file_system_sync, is_young
-from snapstore.worktree.statcache import YOUNG
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from snapstore.worktree.conversions import Conversions
-    from snapstore.worktree.statcache import FileStat
+from snapstore.worktree.statcache import YOUNG, FileStat
+from snapstore.worktree.userrepo import UserRepo
 
 _STAT = Struct(">10I")
 _CHECK_WHOLE = 1 << 29  # bytes of a pack that are checked in one go
@@ -55,7 +50,7 @@ class NotBorrowable(Exception):
 class Borrow:
     """What one checkout can lend. Offered to the scan as a hint; `link` brings in what was used."""
 
-    def __init__(self, repo: usergit.UserRepo, root: bytes, home: bytes | None) -> None:
+    def __init__(self, repo: UserRepo, root: bytes, home: bytes | None) -> None:
         if repo.object_format != b"sha1":
             raise NotBorrowable("its object ids are not ours")
         self._repo = repo

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+from collections.abc import Callable, Iterable, Mapping
 
 from snapstore.worktree.gitconfig import DOUBT, read_text, truthy, user_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from snapstore.worktree.usergit import UserRepo
+from snapstore.worktree.userrepo import UserRepo
 
 CONVERTING = frozenset((b"text", b"crlf", b"eol", b"ident", b"filter", b"working-tree-encoding"))
 SYSTEM_ATTRIBUTES = (
@@ -100,8 +97,6 @@ def read_conversions(
     if b"" in patterns or len(patterns) > MANY_RULES:
         found.everything = True
     elif patterns:
-        import re
-
         # Without regard to case, since core.ignoreCase makes git's own matching so.
         found._matches = re.compile(b"|".join(patterns), re.DOTALL | re.IGNORECASE).fullmatch
     return found
@@ -184,15 +179,11 @@ class _Rules:
 
 
 def _inside(folder: bytes) -> bytes:
-    import re
-
     return re.escape(folder) + b"/" if folder else b""
 
 
 def _translate(pattern: bytes) -> bytes | None:
     """A regular expression that matches at least what git's pattern does; None for one for folders only."""
-    import re
-
     if pattern.endswith(b"/"):
         return None
     out = [b"" if b"/" in pattern else b"(?:.*/)?"]

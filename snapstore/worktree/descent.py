@@ -14,6 +14,7 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Mapping
 from hashlib import sha1
 
 from snapstore.errors import Unsafe
@@ -22,10 +23,6 @@ from snapstore.git.odb import LARGE
 from snapstore.worktree.folding import twin_of
 from snapstore.worktree.names import unsafe_parts
 from snapstore.worktree.platform import READ_FLAGS, file_mode, is_young, was_written_lately
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # What can be at a path that is neither a file we could have put there nor nothing: words, which no entry equals.
 FOLDER_THERE = "a folder"

@@ -45,6 +45,17 @@ def remove(path: str) -> None:
     sync_folder(os.path.dirname(path))
 
 
+def close_quietly(fd: int) -> None:
+    """Close a descriptor of which nothing is left to be written: what it holds is synced, or it was only a lock.
+
+    Linux frees the descriptor even where `close` reports an error, so the error says nothing about what was done.
+    """
+    try:
+        os.close(fd)
+    except OSError:
+        pass
+
+
 def sync_data(fd: int) -> None:
     """Syncs what was written over existing bytes of a file. Its times may be lost, its size must not have changed."""
     if hasattr(os, "fdatasync"):

@@ -8,16 +8,14 @@ look is as near as one can get (test_poor_file_systems.py).
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    # Whether what has come out of its place, in a folder by a name, is what was looked at there.
-    Unchanged = Callable[[int, bytes], bool]
-    _Call = Callable[[int, bytes, int, bytes, int], None]
+# Whether what has come out of its place, in a folder by a name, is what was looked at there.
+Unchanged = Callable[[int, bytes], bool]
+_Call = Callable[[int, bytes, int, bytes, int], None]
 
 # By the name of the call: the flags for "swap" and for "only where nothing is".
 _CALLS = {"renameat2": (2, 1), "renameatx_np": (2, 4)}
@@ -148,8 +146,6 @@ def _call() -> tuple[_Call, int, int] | None:
 
 
 def _look_for_call() -> tuple[_Call, int, int] | None:
-    import ctypes  # not at the top: only what writes files needs it
-
     library = ctypes.CDLL(None, use_errno=True)
     for symbol, (swapping, placing) in _CALLS.items():
         function = getattr(library, symbol, None)

@@ -9,11 +9,9 @@ listing to know the spelling.
 from __future__ import annotations
 
 import os
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
 
 
 def twin_of(name: bytes, folder: int | bytes) -> os.stat_result | None:
@@ -67,8 +65,6 @@ def not_listed(paths: Iterable[bytes], folders: Mapping[bytes, Collection[bytes]
 
 def folded(path: bytes) -> str:
     """What two paths have in common that such a file system takes for one."""
-    import unicodedata
-
     return unicodedata.normalize("NFD", os.fsdecode(path).casefold())
 
 

@@ -7,14 +7,10 @@ be hashed.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from snapstore.worktree.gitindex import read_regular
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from snapstore.worktree.usergit import UserRepo
+from snapstore.worktree.userrepo import UserRepo
 
 MANY_FILES = 100
 LARGE = 1 << 28  # packed-refs, configuration

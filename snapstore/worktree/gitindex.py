@@ -16,9 +16,7 @@ from operator import lt
 from struct import Struct, unpack_from
 from struct import error as struct_error
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.worktree.usergit import UserRepo
+from snapstore.worktree.userrepo import UserRepo
 
 TYPE_MASK = 0o170000
 GITLINK = 0o160000

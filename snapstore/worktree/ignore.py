@@ -18,16 +18,13 @@ folder's question only where they can match one of its children.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from snapstore.worktree.glob import translate
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    Search = Callable[[bytes], object]
-    Placed = tuple[bytes, "_Sheet"]
-    Live = tuple[bytes, "_Sheet", tuple["_Rule", ...]]
+Search = Callable[[bytes], object]
+Placed = tuple[bytes, "_Sheet"]
+Live = tuple[bytes, "_Sheet", tuple["_Rule", ...]]
 
 # For roots without rules of their own: folders that a tool makes again by itself and nobody writes in by
 # hand. What is left out here cannot be undone, so a name is in only where it can mean nothing else. `build`,

@@ -24,22 +24,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Sequence
 from hashlib import sha1
+from typing import Any
 
 from snapstore.errors import Corrupt, Interrupted
+from snapstore.git.objects import Entry
 from snapstore.git.packwriter import sync_folder
-from snapstore.git.refs import RefValue, moved_meanwhile, spell, unspell
+from snapstore.git.refs import Refs, RefValue, moved_meanwhile, spell, unspell
 from snapstore.worktree import durable, platform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from snapstore.git.objects import Entry
-    from snapstore.git.refs import Refs
-    from snapstore.worktree.moves import FileMove
-    from snapstore.worktree.restore import Restore
+from snapstore.worktree.moves import FileMove
+from snapstore.worktree.restore import Restore
 
 RefMove = tuple[str, RefValue, RefValue]
 
@@ -59,12 +54,14 @@ class Journal:
         refs: Refs,
         restore: Callable[[str, list[bytes]], Restore],
         follow_up: Callable[[str], None] | None = None,
+        moved: Callable[[list[RefMove]], None] | None = None,
     ) -> None:
         self._state = state
         self._path = f"{state}/journal"
         self._refs = refs
         self._restore = restore  # the writer of the user's files, for a tag of ours and folders to keep
         self._follow_up = follow_up  # does what a change names as its last part, as often as it takes
+        self._moved = moved  # hears of refs that have moved; may be called twice, or not at all where we are killed
 
     def pending(self) -> bool:
         return self._read() is not None
@@ -192,6 +189,8 @@ class Journal:
                 self._refs.log(name, unspell(old), unspell(new))
             except OSError:
                 pass  # a line less in the reflog: a dangling object more in `git fsck`, until gc
+        if self._moved is not None:
+            self._moved([(name, unspell(old), unspell(new)) for name, old, new in plan["refs"]])
 
     def _finish(self, plan: dict[str, Any]) -> None:
         for name, text in plan["files"].items():
@@ -239,7 +238,7 @@ class Journal:
                 os.pwrite(fd, former, at)
                 raise
         finally:
-            os.close(fd)
+            durable.close_quietly(fd)  # the mark counts: an error here would report a finished change as failed
 
     def _open(self) -> int:
         fresh = not os.path.exists(self._path)
@@ -321,8 +320,6 @@ def unspell_entry(text: str | None) -> Entry | None:
 
 
 def _moves(plan: dict[str, Any]) -> list[FileMove]:
-    from snapstore.worktree.moves import FileMove
-
     return [
         FileMove(os.fsencode(path), unspell_entry(old), unspell_entry(new), *mode)
         for path, old, new, *mode in plan["tree"]

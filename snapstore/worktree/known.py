@@ -8,19 +8,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Mapping, Sequence
 
-from snapstore.git.objects import LINK
+from snapstore.git.objects import LINK, Entry
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.platform import is_young
-from snapstore.worktree.statcache import UNLISTED, YOUNG
+from snapstore.worktree.statcache import UNLISTED, YOUNG, FileStat, FolderStat
 from snapstore.worktree.walk import FOLDER_ERRORS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from snapstore.git.objects import Entry
-    from snapstore.worktree.statcache import FileStat, FolderStat
 
 ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
 

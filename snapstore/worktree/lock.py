@@ -6,16 +6,14 @@ import os
 import sys
 import time
 from _thread import RLock, get_ident
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 
 from snapstore.errors import Busy
 from snapstore.git.commits import one_line
 from snapstore.worktree import platform
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
+from snapstore.worktree.durable import close_quietly
 
 _HOLDER = 250  # bytes for the holder's name
 _LONGEST = 1e6  # seconds: more a wait for a thread cannot be told
@@ -67,7 +65,7 @@ class StoreLock:
             return
         self._depth -= 1
         if self._depth == 0:
-            os.close(self._fd)
+            close_quietly(self._fd)
             self._fd, self._thread = -1, 0
         self._threads.release()
 

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha1
+from typing import Protocol
 
 from snapstore.errors import Conflict, Corrupt, Unsafe
 from snapstore.git.objects import BLOB, EXECUTABLE, FILE, LINK, Entry, Missing, object_id
-from snapstore.git.odb import LARGE
+from snapstore.git.odb import LARGE, Objects
 from snapstore.worktree.descent import (
     FILE_IN_THE_WAY,
     FOLDER_THERE,
     LINK_IN_THE_WAY,
     LONGEST_PATH,
     SPECIAL_THERE,
+    Descent,
     State,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-    from typing import Protocol
 
-    from snapstore.git.odb import Objects
-    from snapstore.worktree.descent import Descent
+class Stage(Protocol):
+    """Remembers, durably, whether all temporaries of a move and the files they replace were on disk."""
 
-    class Stage(Protocol):
-        """Remembers, durably, whether all temporaries of a move and the files they replace were on disk."""
+    def is_staged(self) -> bool | None: ...
 
-        def is_staged(self) -> bool | None: ...
-
-        def mark_staged(self, staged: bool) -> None: ...
+    def mark_staged(self, staged: bool) -> None: ...
 
 
 class FileMove:

@@ -7,12 +7,9 @@ the trees as it was last taken, if it ever was, so that nothing that happens to 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 
 from snapstore.worktree.ignore import RuleBook
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class Never:

@@ -9,14 +9,11 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar
-
-    T = TypeVar("T")
-    R = TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 WORTH_IT = 20_000  # files; below that one process is as quick
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import gc
 import os
 import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from snapstore.git.locking import process_started as process_started
 from snapstore.git.locking import try_lock as try_lock
 from snapstore.git.objects import EXECUTABLE, FILE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 # Never through a link, never waiting for a fifo's other end.
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -103,8 +101,6 @@ def file_system_sync(number: int) -> Callable[[int], None] | None:
     descriptor is on disk after it."""
     if number <= SYNC_AT_ONCE:
         return None
-    import ctypes  # not at the top: few commands need it, and it costs as much as half a turn
-
     call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     if call is None:
         return None

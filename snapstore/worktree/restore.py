@@ -12,10 +12,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from snapstore.errors import Interrupted
+from snapstore.git.objects import Entry
+from snapstore.git.odb import Objects
 from snapstore.worktree import exchange
-from snapstore.worktree.beside import Beside, sync_all
+from snapstore.worktree.beside import Beside, Ready, Step, sync_all
 from snapstore.worktree.descent import (
     CHANGING_THERE,
     FILE_IN_THE_WAY,
@@ -24,6 +27,7 @@ from snapstore.worktree.descent import (
     OTHER_CASE_THERE,
     Descent,
     InTheWay,
+    Known,
     State,
     unsafe_path,
 )
@@ -32,6 +36,7 @@ from snapstore.worktree.known import ORDINARY
 from snapstore.worktree.moves import (
     Contents,
     FileMove,
+    Stage,
     above,
     check_moves,
     folders_above,
@@ -40,16 +45,6 @@ from snapstore.worktree.moves import (
     way_up,
     went_away,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from snapstore.git.objects import Entry
-    from snapstore.git.odb import Objects
-    from snapstore.worktree.beside import Ready, Step
-    from snapstore.worktree.descent import Known
-    from snapstore.worktree.moves import Stage
 
 _NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 
-from snapstore.worktree import gitconfig, usergit
+from snapstore.worktree import gitconfig
 from snapstore.worktree.ignore import MACHINE_MADE, RuleBook
 from snapstore.worktree.platform import READ_FLAGS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.worktree.statcache import StatCache
+from snapstore.worktree.statcache import StatCache
+from snapstore.worktree.userrepo import UserRepo
 
 GIT_NAME, OWN_NAME = b".gitignore", b".snapstoreignore"
 _LARGEST = 1 << 24
@@ -19,7 +17,7 @@ _LARGEST = 1 << 24
 class RuleReader:
     """The rules in force at the last scan (`book`), and the way to the present ones."""
 
-    def __init__(self, root: bytes, cache: StatCache, repo: usergit.UserRepo | None, home: bytes | None) -> None:
+    def __init__(self, root: bytes, cache: StatCache, repo: UserRepo | None, home: bytes | None) -> None:
         self._root = root
         self._cache = cache
         self._repo = repo

@@ -12,11 +12,14 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from snapstore.git.objects import Entry
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.blobs import Blobs, LeftOut
 from snapstore.worktree.folding import as_spelled, not_listed
+from snapstore.worktree.ignore import RuleBook
 from snapstore.worktree.known import (
     compare_files,
     compare_folders,
@@ -30,27 +33,22 @@ from snapstore.worktree.known import (
 from snapstore.worktree.names import is_git, unsafe_parts
 from snapstore.worktree.never import Never, never_in
 from snapstore.worktree.parallel import WORTH_IT, in_two
+from snapstore.worktree.rules import RuleReader
 from snapstore.worktree.statcache import YOUNG, FileStat, FolderStat, StatCache, first_seen_in, private_in, scans_in
 from snapstore.worktree.walk import GONE_ERRORS, IGNORE_FILES, Listing, Walk, state_mark
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Protocol
 
-    from snapstore.worktree.ignore import RuleBook
-    from snapstore.worktree.rules import RuleReader
+class Hint(Protocol):
+    """Someone who may know a file's blob without reading it."""
 
-    class Hint(Protocol):
-        """Someone who may know a file's blob without reading it."""
+    expected: int  # files, roughly
 
-        expected: int  # files, roughly
+    def rows(
+        self, files: list[tuple[bytes, os.stat_result]], folders_with_attributes: list[bytes], limit: int
+    ) -> dict[bytes, FileStat]: ...
 
-        def rows(
-            self, files: list[tuple[bytes, os.stat_result]], folders_with_attributes: list[bytes], limit: int
-        ) -> dict[bytes, FileStat]: ...
 
-    Progress = Callable[[int], None]
+Progress = Callable[[int], None]
 
 # What a walk hands over: rows of files whose blobs are known, rows of folders, what was left out, folders with rules,
 # and the other files.

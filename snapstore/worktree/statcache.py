@@ -22,20 +22,15 @@ import os
 import sys
 import time
 from array import array
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from xxhash import xxh3_64_digest
 
-from snapstore.git.objects import EMPTY_TREE
+from snapstore.git.objects import EMPTY_TREE, Entry
 from snapstore.worktree import platform
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import TypeVar
-
-    from snapstore.git.objects import Entry
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 # size, mtime_ns, ctime_ns, inode, mode (of the file system), entry mode, blob id
 FileStat = tuple[int, int, int, int, int, bytes, bytes]

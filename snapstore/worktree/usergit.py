@@ -12,27 +12,10 @@ import stat
 
 from snapstore.worktree.gitconfig import parse_config, read_text, truthy
 from snapstore.worktree.gitindex import IndexUnreadable, entries_digest, read_regular
+from snapstore.worktree.userrepo import UserRepo
 
 MANY_BRANCHES = 1000
 SMALL = 1 << 16  # HEAD, a loose ref, a .git file
-
-
-class UserRepo:
-    """`git_dir` is this checkout's own (HEAD, index); linked worktrees share `common_dir` (refs, objects)."""
-
-    __slots__ = ("common_dir", "git_dir", "object_format", "partial", "reftable", "top")
-
-    def __init__(self, top: bytes, git_dir: bytes, common_dir: bytes) -> None:
-        self.top = top
-        self.git_dir = git_dir
-        self.common_dir = common_dir
-        self.object_format = b"sha1"
-        self.partial = False
-        self.reftable = False
-
-    @property
-    def hash_size(self) -> int:
-        return 32 if self.object_format == b"sha256" else 20
 
 
 def find_repo(folder: bytes) -> UserRepo | None:

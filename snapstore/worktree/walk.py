@@ -6,21 +6,16 @@ import errno
 import os
 import stat
 import time
+from collections.abc import Mapping, Sequence
 
 from snapstore.worktree import blobs as reasons
 from snapstore.worktree.folding import has_twin
+from snapstore.worktree.ignore import RuleBook
 from snapstore.worktree.names import GIT_BEGINNINGS, is_git
+from snapstore.worktree.never import Never
 from snapstore.worktree.platform import is_young
-from snapstore.worktree.statcache import YOUNG
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from snapstore.worktree.ignore import RuleBook
-    from snapstore.worktree.never import Never
-    from snapstore.worktree.rules import RuleReader
-    from snapstore.worktree.statcache import FileStat, FolderStat, StatCache
+from snapstore.worktree.rules import RuleReader
+from snapstore.worktree.statcache import YOUNG, FileStat, FolderStat, StatCache
 
 # Errors that say something of a file or folder; any other (no descriptors, no memory) says that we cannot look.
 GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import IO, BinaryIO
+from collections.abc import Iterable, Mapping
+from typing import BinaryIO
 
 from snapstore.errors import Corrupt, Failed, SnapstoreError, Unknown, Usage
 from snapstore.git import missing
@@ -22,9 +22,10 @@ from snapstore.git.program import environment, refuse_planted
 from snapstore.git.remote import dulwich_driver, process
 from snapstore.git.remote.connection import MOST_REFS, Progress, is_ref
 from snapstore.git.remote.failures import told
-from snapstore.git.remote.git_driver import receive, refuse_unusable
+from snapstore.git.remote.git_runner import receive, refuse_unusable
 from snapstore.git.remote.incoming import Incoming, Limits
 from snapstore.git.remote.opening import git_program
+from snapstore.git.remote.process import Job
 
 MAGIC = {b"# v2 git bundle\n": 2, b"# v3 git bundle\n": 3}
 _LONGEST_LINE = 4096
@@ -140,7 +141,8 @@ def receive_pack(
             return incoming
         refuse_planted(os.path.dirname(into.folder))
         words = ["index-pack", "--stdin", "--fix-thin", "-v"]
-        receive(_runner(program, os.path.dirname(into.folder)), incoming, (), words, file, progress, _SILENCE)
+        job = Job(words, _SILENCE, feed=file, progress=progress)
+        receive(_runner(program, os.path.dirname(into.folder)), incoming, job)
     except BaseException:
         incoming.discard()
         raise
@@ -150,19 +152,8 @@ def receive_pack(
 def _runner(program: str, git_dir: str) -> process.Runner:
     """A way to run git on the store, for `receive`: nothing of it goes over a network."""
 
-    def run(
-        settings: Sequence[str],
-        words: Sequence[str],
-        variables: Mapping[str, str],
-        *,
-        silence: float,
-        feed: bytes | IO[bytes] = b"",
-        progress: Progress | None = None,
-        watch: Callable[[], None] | None = None,
-    ) -> process.Finished:
-        variables = {**environment(git_dir), **variables}
-        command = [program, *words]
-        done = process.run(command, variables, who="git", silence=silence, feed=feed, progress=progress, watch=watch)
+    def run(job: Job) -> process.Finished:
+        done = process.run(job, program, environment(git_dir), who="git")
         refuse_unusable(done, program)
         if done.status:
             raise _undone(told(done.said) or f"git ended with {done.status}")
@@ -186,10 +177,9 @@ def _write_pack(file: BinaryIO, objects: Objects, ids: list[bytes], progress: Pr
     git_dir = os.path.dirname(objects.folder)
     refuse_planted(git_dir)
     feed = "".join(f"{oid.hex()}\n" for oid in ids).encode()
-    words = [program, "pack-objects", "--stdout", "--progress", "-q" if progress is None else "--all-progress"]
-    done = process.run(
-        words, environment(git_dir), who="git", silence=_SILENCE, feed=feed, progress=progress, output=file
-    )
+    words = ["pack-objects", "--stdout", "--progress", "-q" if progress is None else "--all-progress"]
+    job = Job(words, _SILENCE, feed=feed, progress=progress, output=file)
+    done = process.run(job, program, environment(git_dir), who="git")
     refuse_unusable(done, program)
     if done.status:
         full = _DISK.search(told(done.said))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from snapstore.errors import Remote
+from snapstore.errors import Remote, Unsafe
 from snapstore.git import missing
 from snapstore.git.odb import Objects
 from snapstore.git.refs import bad_part
@@ -22,6 +23,9 @@ Moves = Mapping[str, tuple[bytes | None, bytes | None]]
 MOVED = "it moved meanwhile"
 NOT_THIS_ONE = "another ref of the same push cannot move"
 MOST_REFS = 1_000_000
+TIMEOUT = 60.0  # seconds
+HEADS = "refs/heads/"
+_DEFAULT_BRANCH = "refs/heads/main"
 
 
 class Broken(Remote):
@@ -32,8 +36,30 @@ class Broken(Remote):
         self.again = again
 
 
+class NotFollowed(Unsafe):
+    """git's configuration leads an address to where it must not go. Nothing was sent."""
+
+    def __init__(self, who: str, protocol: str) -> None:
+        super().__init__(
+            f"git's configuration leads {who} to another address ({protocol}), which is not followed",
+            "See url.*.insteadOf and url.*.pushInsteadOf there, or use the other address itself.",
+        )
+        self.protocol = protocol
+
+
 class NotAtomic(Remote):
     """The server cannot move several refs at once. Nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a remote is spoken to, whatever its address."""
+
+    environment: Mapping[str, str]  # the caller's
+    progress: Progress | None = None
+    ask: Ask | None = None  # given only where a person sits at a terminal
+    timeout: float = TIMEOUT
+    limits: Limits | None = None
 
 
 class Connection(ABC):
@@ -42,21 +68,10 @@ class Connection(ABC):
     # What the program in use cannot do, in one sentence for people; empty where it is git.
     lacks = ""
 
-    def __init__(
-        self,
-        address: Address,
-        progress: Progress | None,
-        environment: Mapping[str, str],
-        ask: Ask | None,
-        timeout: float,
-        limits: Limits | None,
-    ) -> None:
+    def __init__(self, address: Address, options: Options) -> None:
         self.address = address
-        self._progress = progress
-        self._environment = environment
-        self._ask = ask
-        self._timeout = timeout
-        self._limits = limits
+        self._options = options
+        self._head = ""  # what HEAD stood for when refs were last asked for; empty where nobody said
 
     @property
     def shown(self) -> str:
@@ -67,6 +82,14 @@ class Connection(ABC):
     def refs(self, *, push: bool = False) -> dict[str, bytes]:
         """Return every ref of the repository by its full name. `push`: a push is to follow."""
 
+    def default_branch(self) -> str:
+        """Return the branch that `git clone` checks out, as far as the last `refs` told.
+
+        Few servers name a branch that does not exist yet; most call it main.
+        """
+        is_branch = self._head.startswith(HEADS) and is_ref(self._head)
+        return self._head if is_branch else _DEFAULT_BRANCH
+
     def fetch(self, wants: Collection[bytes], haves: Iterable[bytes], into: Objects) -> Incoming:
         """Fetch what the wanted tips need and the store lacks.
 
@@ -76,7 +99,7 @@ class Connection(ABC):
         tips = [oid for oid in haves if into.contains(oid, fresh=False)]
         wanted = list(dict.fromkeys(wants))
         if all(oid in tips for oid in wanted):
-            return Incoming(into, self._limits)
+            return Incoming(into, self._options.limits)
         return self._fetch(wanted, tips, into)
 
     def push(

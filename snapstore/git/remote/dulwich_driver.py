@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import IO, Any, TypeVar
 
 from dulwich.client import GitClient, HTTPUnauthorized, LocalGitClient, get_transport_and_path
-from dulwich.config import StackedConfig
+from dulwich.config import StackedConfig, apply_instead_of
 from dulwich.errors import ApplyDeltaError, ChecksumMismatch, GitProtocolError, HangupException, NotGitRepository
 from dulwich.object_format import DEFAULT_OBJECT_FORMAT
 from dulwich.object_store import DiskObjectStore, ObjectStoreGraphWalker
@@ -30,9 +30,10 @@ from snapstore.git.commits import one_line
 from snapstore.git.missing import commit_links
 from snapstore.git.objects import COMMIT, KIND_NUMBERS
 from snapstore.git.odb import Objects
-from snapstore.git.remote import folders
-from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE, Broken, Connection, Moves, NotAtomic, is_ref
+from snapstore.git.remote import folders, urls
+from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE, Broken, Connection, Moves, NotAtomic, Options, is_ref
 from snapstore.git.remote.incoming import Incoming
+from snapstore.git.remote.urls import Address
 
 T = TypeVar("T")
 
@@ -59,6 +60,9 @@ class DulwichConnection(Connection):
 
     _who: tuple[str, str] | None = None
 
+    def __init__(self, address: Address, options: Options) -> None:
+        super().__init__(_led_to(address), options)
+
     def refs(self, *, push: bool = False) -> dict[str, bytes]:
         if self.address.scheme == "path":
             folders.refuse_missing(self.address.path, push=push)
@@ -66,14 +70,19 @@ class DulwichConnection(Connection):
                 folders.refuse_in_use(self.address.path)
 
         def asked(client: GitClient, path: str) -> dict[str, bytes]:
-            found = client.get_refs(os.fsencode(path)).refs
+            answer = client.get_refs(os.fsencode(path))
+            found = answer.refs
+            self._head = (answer.symrefs or {}).get(b"HEAD", b"").decode("utf-8", "surrogateescape")  # type: ignore[call-overload]
             named = {name.decode("utf-8", "surrogateescape"): oid for name, oid in found.items() if oid}
             return {name: bytes.fromhex(oid.decode("ascii")) for name, oid in named.items() if is_ref(name)}
 
-        return self._with(asked)
+        found = self._with(asked)
+        if self.address.scheme == "path":
+            self._head = folders.head(self.address.path)
+        return found
 
     def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
-        incoming = Incoming(into, self._limits)
+        incoming = Incoming(into, self._options.limits)
 
         def wants(refs: object, depth: int | None = None) -> list[Any]:
             return [_hex(oid) for oid in wanted]
@@ -140,7 +149,7 @@ class DulwichConnection(Connection):
     def _with(self, work: Callable[[GitClient, str], T]) -> T:
         """Do something with a client, with a time limit on every wait, and a person asked for the password."""
         before = socket.getdefaulttimeout()
-        socket.setdefaulttimeout(self._timeout)
+        socket.setdefaulttimeout(self._options.timeout)
         try:
             # dulwich leaves its connection open when it fails. It is closed here, or it complains as the program ends.
             with warnings.catch_warnings():
@@ -180,14 +189,14 @@ class DulwichConnection(Connection):
             thin_packs=False,
             username=user if password else None,
             password=password or None,
-            ssh_command=self._environment.get("GIT_SSH_COMMAND") or self._environment.get("GIT_SSH"),
+            ssh_command=self._options.environment.get("GIT_SSH_COMMAND") or self._options.environment.get("GIT_SSH"),
         )
 
     def _asked(self) -> bool:
-        if self._ask is None:
+        if self._options.ask is None:
             return False
-        user = self.address.user or self._ask(f"Username for {self.shown}", False)
-        password = user and self._ask(f"Password for {user} at {self.shown}", True)
+        user = self.address.user or self._options.ask(f"Username for {self.shown}", False)
+        password = user and self._options.ask(f"Password for {user} at {self.shown}", True)
         self._who = (user, password) if user and password else None
         return self._who is not None
 
@@ -210,6 +219,18 @@ class DulwichConnection(Connection):
         if isinstance(error, _DAMAGED):
             return Corrupt(f"what came from {self.shown} is damaged: {words}", "Nothing was taken over.")
         return error
+
+
+def _led_to(address: Address) -> Address:
+    """Return the folder that the user's `insteadOf` leads to, else the address: dulwich would follow it unasked.
+
+    Raises Unsafe where it leads to what is no plain address.
+    """
+    if address.scheme == "path":
+        return address
+    led = apply_instead_of(StackedConfig.default(), address.without_secret)
+    found = address if led == address.without_secret else urls.parse(led)
+    return found if found.scheme == "path" else address
 
 
 def write_pack(file: IO[bytes], source: Objects, ids: Sequence[bytes]) -> None:

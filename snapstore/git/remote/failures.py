@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from snapstore.errors import Corrupt, Failed, Remote, SnapstoreError, Unsafe
-from snapstore.git.remote.connection import Broken, NotAtomic
+from snapstore.git.remote.connection import Broken, NotAtomic, NotFollowed
 
 _LONGEST = 500
 _UNTOLD = re.compile(
@@ -21,6 +21,7 @@ _OTHER_HOST = "Check the host name in the address; the certificate is for anothe
 _FILES = "Check the files that http.sslCAInfo, http.sslCert and http.sslKey name, or GIT_SSL_CAINFO and the like."
 _NOTHING = "Nothing was taken over."
 
+_FENCED = re.compile(r"fatal: transport '([^']+)' not allowed$")
 _HOSTILE_TREE = re.compile(r"object [0-9a-f]{40}: (hasDot|hasDotdot|hasDotgit|fullPathname): ", re.I)
 _DAMAGED = re.compile(
     r"fsck error|COLLISION FOUND|pack is corrupted|pack has (bad|junk)|unresolved delta|inflate|unknown object type"
@@ -61,6 +62,9 @@ def failure(who: str, said: Iterable[str], status: int) -> SnapstoreError:
     text = "\n".join(lines)
     ours = [line for line in lines if not line.startswith("remote: ")]
     words = told(lines)
+    fenced = next(filter(None, map(_FENCED.match, ours)), None)
+    if fenced is not None:
+        return NotFollowed(who, fenced[1])
     if "does not support --atomic" in text:
         return NotAtomic(f"{who} cannot move several refs at once")
     if _HOSTILE_TREE.search(text):

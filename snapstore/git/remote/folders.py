@@ -7,6 +7,7 @@ but us sees to it that what a push reported is still there after a power cut (te
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import time
 from collections.abc import Iterable
@@ -31,12 +32,17 @@ _DEAD = 10.0  # seconds; git holds a lock for milliseconds
 
 
 def service(name: str, path: str) -> str:
-    """Return the command that serves a folder: `upload-pack` or `receive-pack`, with nothing of the folder's run."""
+    """Return the command that serves a folder: `upload-pack` or `receive-pack`, with nothing of the folder's run.
+
+    It serves no other folder: the user's `insteadOf` may lead git to one that nobody has looked at.
+    """
     settings = list(_COMMON)
     if name == "receive-pack":
         settings += [*_DURABLE, *_ONE_PACK, f"receive.autogc={'true' if _needs_upkeep(path) else 'false'}"]
     options = " ".join(f"-c {setting}" for setting in settings)
-    return f"export GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1; exec git {options} {name}"
+    other = "echo \"fatal: transport 'folder $1' not allowed\" >&2; exit 1"
+    serve = f'test "$1" = {shlex.quote(path)} || {{ {other}; }}; exec git {options} {name} "$1"'
+    return f"export GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1; serve() {{ {serve}; }}; serve"
 
 
 def refuse_missing(path: str, *, push: bool) -> None:
@@ -65,6 +71,11 @@ def plain_refs(path: str) -> dict[str, bytes] | None:
         return {name: oid for name, oid in Refs(path).list("refs/").items() if is_ref(name)}
     except (SnapstoreError, OSError):
         return None  # git may know what to make of it
+
+
+def head(path: str) -> str:
+    """Return the ref that the folder's HEAD stands for, whether that exists or not; empty where it stands for none."""
+    return _stands_for(f"{path}/HEAD") or ""
 
 
 def refuse_in_use(path: str) -> None:

@@ -7,12 +7,11 @@ import shutil
 from collections.abc import Mapping
 
 from snapstore.git.remote import urls
-from snapstore.git.remote.connection import Ask, Connection, Progress
+from snapstore.git.remote.connection import TIMEOUT, Ask, Connection, Options, Progress
 from snapstore.git.remote.dulwich_driver import DulwichConnection
-from snapstore.git.remote.git_driver import GitConnection
+from snapstore.git.remote.folder_driver import FolderConnection
 from snapstore.git.remote.incoming import Limits
-
-TIMEOUT = 60.0
+from snapstore.git.remote.server_driver import ServerConnection
 
 
 def open_remote(
@@ -30,11 +29,12 @@ def open_remote(
     where a person sits at a terminal.
     """
     address = urls.parse(url)
-    environment = os.environ if environment is None else environment
-    program = git_program(environment)
+    options = Options(os.environ if environment is None else environment, progress, ask, timeout, limits)
+    program = git_program(options.environment)
     if program is None:
-        return DulwichConnection(address, progress, environment, ask, timeout, limits)
-    return GitConnection(address, progress, environment, ask, timeout, limits, program=program)
+        return DulwichConnection(address, options)
+    kind = FolderConnection if address.scheme == "path" else ServerConnection
+    return kind(address, options, program)
 
 
 def git_program(environment: Mapping[str, str] | None = None) -> str | None:

@@ -14,9 +14,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import IO, Protocol
+from typing import IO
 
 from snapstore.errors import Remote
 from snapstore.git.commits import one_line
@@ -41,25 +41,35 @@ class Finished:
     said: list[str]
 
 
-def run(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    who: str,
-    silence: float,
-    feed: bytes | IO[bytes] = b"",
-    progress: Progress | None = None,
-    watch: Callable[[], None] | None = None,
-    questions: Questions | None = None,
-    output: IO[bytes] | None = None,
-) -> Finished:
-    """Run git until it ends, or for as long as it is not silent for `silence` seconds.
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of git: what it is told, what it reads and writes, and how it is watched."""
 
-    `feed` is its input, bytes or an open file; `output` is a file for what it writes. `watch` is called now and then,
-    and may raise to end it.
-    """
-    with _input(feed) as file, _Run(command, environment, file, output, who) as running:
-        return running.follow(silence, progress, watch, questions)
+    words: Sequence[str]
+    silence: float  # seconds without a word after which it is given up
+    settings: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    feed: bytes | IO[bytes] = b""  # its input, bytes or an open file
+    output: IO[bytes] | None = None  # a file for what it writes
+    progress: Progress | None = None
+    watch: Callable[[], None] | None = None  # called now and then; may raise to end it
+    may_fail: bool = False  # status 1 is an answer, not a failure
+
+    def command(self, program: str) -> list[str]:
+        """Return the command line."""
+        return [program, *(word for setting in self.settings for word in ("-c", setting)), *self.words]
+
+
+# Runs a job for somebody, with his environment and refusals in his words.
+Runner = Callable[[Job], Finished]
+
+
+def run(
+    job: Job, program: str, environment: Mapping[str, str], *, who: str, questions: Questions | None = None
+) -> Finished:
+    """Run git until it ends, or for as long as it is not silent."""
+    with _input(job.feed) as file, _Run(job, program, {**environment, **job.variables}, file, who) as running:
+        return running.follow(job, questions)
 
 
 def _input(feed: bytes | IO[bytes]) -> IO[bytes]:
@@ -73,40 +83,17 @@ def _input(feed: bytes | IO[bytes]) -> IO[bytes]:
     return file
 
 
-class Runner(Protocol):
-    """A way to run git: settings, words and variables, and the options of `run`."""
-
-    def __call__(
-        self,
-        settings: Sequence[str],
-        words: Sequence[str],
-        variables: Mapping[str, str],
-        *,
-        silence: float,
-        feed: bytes | IO[bytes] = b"",
-        progress: Progress | None = None,
-        watch: Callable[[], None] | None = None,
-    ) -> Finished: ...
-
-
 class _Run:
-    def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        file: IO[bytes],
-        output: IO[bytes] | None,
-        who: str,
-    ) -> None:
+    def __init__(self, job: Job, program: str, environment: Mapping[str, str], file: IO[bytes], who: str) -> None:
         self._who = who
         self._output = bytearray()
         self._waiting = b""
         self._said: list[str] = []
         try:
             self._process = subprocess.Popen(
-                command,
+                job.command(program),
                 stdin=file,
-                stdout=subprocess.PIPE if output is None else output,
+                stdout=subprocess.PIPE if job.output is None else job.output,
                 stderr=subprocess.PIPE,
                 env=environment,
                 cwd="/",
@@ -145,13 +132,7 @@ class _Run:
         except (ProcessLookupError, PermissionError):
             pass
 
-    def follow(
-        self,
-        silence: float,
-        progress: Progress | None,
-        watch: Callable[[], None] | None,
-        questions: Questions | None,
-    ) -> Finished:
+    def follow(self, job: Job, questions: Questions | None) -> Finished:
         process = self._process
         assert process.stderr is not None
         with selectors.DefaultSelector() as selector:
@@ -161,7 +142,7 @@ class _Run:
                     selector.register(pipe, selectors.EVENT_READ)
             if questions is not None:
                 selector.register(questions.fd, selectors.EVENT_READ)
-            end = time.monotonic() + silence
+            end = time.monotonic() + job.silence
             looked = time.monotonic()
             while True:
                 # First whether it has ended, then what is there to read: it may write its last words in between.
@@ -170,20 +151,20 @@ class _Run:
                 for key, _ in ready:
                     if questions is not None and key.fd == questions.fd:
                         questions.answer()
-                    elif not self._heard(key.fd, key.fd == process.stderr.fileno(), progress):
+                    elif not self._heard(key.fd, key.fd == process.stderr.fileno(), job.progress):
                         selector.unregister(key.fileobj)
                 now = time.monotonic()
                 if ready:
-                    end = now + silence
-                if watch is not None and now - looked > _TICK:
+                    end = now + job.silence
+                if job.watch is not None and now - looked > _TICK:
                     looked = now
-                    watch()
+                    job.watch()
                 open_pipes = len(selector.get_map()) - (questions is not None)
                 if not open_pipes:
                     process.wait(max(0.1, end - now))
                 # A process that git left behind (an ssh that stays for the next call) may hold the pipes open.
                 if not open_pipes or (not ready and ended):
-                    self._line(self._waiting, progress)
+                    self._line(self._waiting, job.progress)
                     return Finished(process.returncode, bytes(self._output), self._said)
                 if now > end:
                     raise Broken(f"{self._who} did not answer in time", "Try again later, or check the network.")

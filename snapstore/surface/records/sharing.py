@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from snapstore.share.bundles import Exported
     from snapstore.share.finding import Finding
     from snapstore.share.pull import Pulled, PulledRef
-    from snapstore.share.push import Pushed, PushedRef
     from snapstore.share.remotes import Remote
+    from snapstore.share.sending import Pushed, PushedRef
 
 
 class RemoteRecord(Record):

@@ -1,0 +1,85 @@
+"""A repository on a server, through the git program; or in a folder, where the user's `insteadOf` leads to one.
+
+Such a folder is spoken to as any other, so that what protects its owner holds (folders.py). git is not allowed to go
+to a folder by itself; where it refuses, we ask what the configuration says. Other addresses are left to git.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from snapstore.git.odb import Objects
+from snapstore.git.remote import urls
+from snapstore.git.remote.connection import Moves, NotFollowed, Options
+from snapstore.git.remote.folder_driver import FolderConnection
+from snapstore.git.remote.git_driver import GitConnection
+from snapstore.git.remote.git_runner import SERVERS
+from snapstore.git.remote.incoming import Incoming
+from snapstore.git.remote.process import Job
+from snapstore.git.remote.urls import Address
+
+
+class ServerConnection(GitConnection):
+    fence = SERVERS
+
+    def __init__(self, address: Address, options: Options, program: str) -> None:
+        super().__init__(address, options, program)
+        self._program = program
+
+    def refs(self, *, push: bool = False) -> dict[str, bytes]:
+        try:
+            return self._again(self._ls_remote)
+        except NotFollowed as refusal:
+            folder = self._folder(refusal)
+            found = folder.refs(push=push)
+            self._head = folder.default_branch()
+            return found
+
+    def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
+        try:
+            return super()._fetch(wanted, tips, into)
+        except NotFollowed as refusal:
+            return self._folder(refusal)._fetch(wanted, tips, into)
+
+    def _push(
+        self, going: Moves, objects: Sequence[bytes], source: Objects, *, atomic: bool, has_parts: bool
+    ) -> dict[str, str | None]:
+        try:
+            return super()._push(going, objects, source, atomic=atomic, has_parts=has_parts)
+        except NotFollowed as refusal:
+            folder = self._folder(refusal, push=True)
+            return folder._push(going, objects, source, atomic=atomic, has_parts=has_parts)
+
+    def _folder(self, refusal: NotFollowed, *, push: bool = False) -> FolderConnection:
+        """Return a connection to the folder that the configuration leads to. Raises the refusal where it is none."""
+        if refusal.protocol != "file":
+            raise refusal
+        url = rewritten(self._url, self._rewrites(), push=push)
+        # A relative path would count from where git runs.
+        address = urls.parse(url if "://" in url else os.path.join("/", url))
+        if address.scheme != "path":
+            raise refusal
+        return FolderConnection(address, self._options, self._program)
+
+    def _rewrites(self) -> list[tuple[str, bool, str]]:
+        """Return the user's rules: a beginning of addresses, whether for pushes only, and what takes its place."""
+        words = ["config", "--null", "--get-regexp", r"^url\..*\.(push)?insteadof$"]
+        found: list[tuple[str, bool, str]] = []
+        done = self._git.run(Job(words, self._git.patience, variables={"GIT_DIR": os.devnull}, may_fail=True))
+        for line in os.fsdecode(done.output).split("\0"):
+            key, _, beginning = line.partition("\n")
+            base, _, kind = key.removeprefix("url.").rpartition(".")
+            if beginning:
+                found.append((beginning, kind == "pushinsteadof", base))
+        return found
+
+
+def rewritten(url: str, rewrites: Sequence[tuple[str, bool, str]], *, push: bool) -> str:
+    """Return the address that git goes to: the longest beginning counts, and for a push those that are for pushes."""
+    for for_push in (True, False) if push else (False,):
+        fit = [rule for rule in rewrites if rule[1] == for_push and url.startswith(rule[0])]
+        if fit:
+            beginning, _, base = max(fit, key=lambda rule: len(rule[0]))
+            return base + url[len(beginning) :]
+    return url

@@ -1,0 +1,97 @@
+"""Send one push: all at once where the server can, else in an order in which a kill between any two does no harm."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE
+from snapstore.share.machine import STORES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.git.odb import Objects
+    from snapstore.git.remote.connection import Connection
+    from snapstore.share.remotes import Remote
+
+    Updates = dict[str, tuple[bytes | None, bytes | None]]
+
+ATTEMPTS = 10
+_PAUSE = 0.05  # seconds, growing, with jitter
+
+
+class PushedRef:
+    """One ref of the server: its name here (None for what has none), its name there, and where it was and is."""
+
+    __slots__ = ("new", "old", "ref", "there")
+
+    def __init__(self, ref: str | None, there: str, old: bytes | None, new: bytes | None) -> None:
+        self.ref = ref
+        self.there = there
+        self.old = old
+        self.new = new
+
+
+class Pushed:
+    """What went over."""
+
+    __slots__ = ("attempts", "objects", "protected", "refs", "remarks", "remote", "turns", "updates")
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.attempts = 0
+        self.objects = 0
+        self.turns = 0
+        self.updates: list[PushedRef] = []
+        self.protected = ""  # the server's default branch, where the server refused to move it
+        self.remarks: list[str] = []  # what the look for secrets could not do, or the server
+        self.refs: dict[str, str] = {}  # ours: what it is called there
+
+
+class Batch:
+    """What one push moves: branches, what is said of them, and the branch for `git clone`; and the objects it takes."""
+
+    __slots__ = ("branches", "has_parts", "objects", "shown", "words")
+
+    def __init__(
+        self, branches: Updates, words: Updates, shown: Updates, objects: list[bytes], *, has_parts: bool
+    ) -> None:
+        self.branches = branches
+        self.words = words
+        self.shown = shown
+        self.objects = objects
+        self.has_parts = has_parts
+
+
+def send(connection: Connection, source: Objects, batch: Batch, pushed: Pushed) -> dict[str, str]:
+    """Send a batch; return the refs that the server did not take, and why.
+
+    Whose project it is goes first, or the next push would find something else there. Whose each ref is goes after the
+    refs. Last goes the branch for `git clone`: everything else is pushed whether or not the server lets that one move.
+    """
+    first: Updates = {ref: move for ref, move in batch.words.items() if ref.startswith(STORES)}
+    rest = {ref: move for ref, move in batch.words.items() if ref not in first}
+    steps = [first | batch.branches, rest]
+
+    def sent(steps: list[Updates]) -> dict[str, str]:
+        results = connection.push_in_order(steps, batch.objects, source, has_parts=batch.has_parts)
+        return {ref: why for ref, why in results.items() if why is not None}
+
+    refused = sent([*steps, batch.shown])
+    branch = next((ref for ref in batch.shown if ref in refused), None)
+    if branch is None:
+        return refused
+    why = refused.pop(branch)
+    if why in (MOVED, NOT_THIS_ONE):
+        return refused  # where nothing else was refused, the next push sees to it
+    refused = sent(steps) if refused else {}
+    if not refused:
+        pushed.protected = branch
+        told = f"{connection.shown} did not let {branch} move ({why})"
+        pushed.remarks.append(f"{told}: a plain `git clone` of it does not check out these turns.")
+    return refused
+
+
+def wait(attempt: int) -> None:
+    """A while that grows and is never the same for two."""
+    time.sleep(_PAUSE * min(attempt, ATTEMPTS) * (0.5 + os.urandom(1)[0] / 255))
