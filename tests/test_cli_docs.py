@@ -24,7 +24,7 @@ from snapstore.errors import SnapstoreError
 from snapstore.worktree.ignore import MACHINE_MADE
 
 PROJECT = Path(__file__).parent.parent
-README = (PROJECT / "README.md").read_text()
+PAGE = (PROJECT / "docs/commands.md").read_text()
 
 
 # Their common options have a table of their own.
@@ -45,6 +45,13 @@ def commands() -> list[tuple[str, click.Command]]:
     return found
 
 
+def section_of(name: str) -> str:
+    """What docs/commands.md says about a command, without its heading."""
+    _, heading, after = PAGE.partition(f"## `{name}`\n\n")
+    assert heading, name
+    return re.split(r"^#+ ", after, maxsplit=1, flags=re.M)[0]
+
+
 def flags_of(decorator: Callable[[Callable[..., int]], Callable[..., int]]) -> set[str]:
     """The flags of the options that a decorator adds."""
     command = click.command()(decorator(lambda: 0))
@@ -59,32 +66,37 @@ def options_in_help(root: Path, *words: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [name for name, command in commands() if not isinstance(command, RawCommand)])
-def test_the_readme_names_every_command_and_every_option(root: Path, name: str) -> None:
+def test_the_page_of_commands_names_every_command_and_every_option(root: Path, name: str) -> None:
     flags = options_in_help(root, *name.split())
     assert "--json" in flags
-    row = next(row for row in README.splitlines() if row.startswith((f"| `{name}`", f"| `{name} ")))
+    section = section_of(name)
     everywhere = {"--help", "-h", *flags_of(common_options), *(flags_of(travel_options) if name in MOVES else ())}
     for flag in flags:
         if flag in everywhere or flag in ("-q", "--quiet"):
-            assert f"`{flag}" in README, flag
+            assert f"`{flag}" in PAGE, flag
         else:
-            assert f"`{flag}" in row, f"{flag} of {name}"
+            assert f"`{flag}" in section, f"{flag} of {name}"
 
 
-def test_the_readme_names_the_options_before_the_command(root: Path) -> None:
+def test_the_page_of_commands_has_those_without_options_and_the_options_before_a_command(root: Path) -> None:
+    for name, command in commands():
+        assert command.help is not None
+        assert section_of(name).startswith(command.help.partition("\n")[0]), name
     for flag in options_in_help(root):
-        assert flag in README
+        assert f"`{flag}" in PAGE
 
 
-def test_the_readme_has_every_exit_status_that_can_happen() -> None:
+def test_the_page_about_json_has_every_exit_status_that_can_happen() -> None:
+    page = (PROJECT / "docs/json.md").read_text()
     for kind in SnapstoreError.__subclasses__():
         if kind.status < 17 and kind.__module__ == "snapstore.errors":
-            assert f"| {kind.status} | `{kind.name}` |" in README
+            assert f"| {kind.status} | `{kind.name}` |" in page
 
 
-def test_the_readme_lists_the_machine_made_folders_as_they_are() -> None:
+def test_the_page_about_storage_lists_the_machine_made_folders_as_they_are() -> None:
+    page = (PROJECT / "docs/storage.md").read_text()
     for name in MACHINE_MADE.decode().split():
-        assert f"`{name}`" in README
+        assert f"`{name}`" in page
 
 
 def test_the_help_is_the_same_by_every_door(root: Path) -> None:
@@ -159,12 +171,13 @@ def test_every_command_explains_itself(root: Path) -> None:
         assert all(agent in listed for agent in INSTALLATIONS), "which agents there are"
 
 
-def test_the_readmes_library_example_runs(root: Path) -> None:
-    code = re.search(r"```python\n(.*?)```", README, re.S)
-    assert code is not None
-    script = code[1].replace("    ...", "    open('login.py', 'w').write('pass\\n')  #")
-    subprocess.run([sys.executable, "-c", script], cwd=root, check=True)
-    node = snap_json(root, "show", "1", "--session", "s1", "--json")
+def test_the_examples_of_the_library_run(root: Path) -> None:
+    first, *others = re.findall(r"```python\n(.*?)```", (PROJECT / "docs/library.md").read_text(), re.S)
+    turn = first.replace("    ...", "    open('login.py', 'a').write('pass\\n')  #")
+    script = "".join([turn, turn, *others])
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("2 [b'login.py'] None\n") and "Add a login function" in done.stdout
+    node = snap_json(root, "show", "#1", "--session", "s1", "--json")
     assert (node["prompt"], node["files"][0]["path"]) == ("Add a login function", "login.py")
 
 

@@ -24,7 +24,7 @@ from snapstore.timeline.documents import Documents
 from snapstore.timeline.settings import BY_NAME, SETTINGS
 
 FILE = config.FILE
-README = (Path(__file__).parent.parent / "README.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs/settings.md").read_text()
 
 
 def file_of(root: Path) -> Path:
@@ -46,7 +46,7 @@ def test_every_setting_is_listed_with_its_value_and_what_it_means(root: Path) ->
     shown = snap(root, "config").stdout
     for setting in SETTINGS:
         assert f"{setting.name} = {setting.spell(setting.default) or '(empty)'}\n" in shown
-        assert f"| `{setting.name}` |" in README
+        assert f"| `{setting.name}` | `{setting.spell(setting.default) or 'empty'}` | {setting.help} |" in PAGE
     document = snap_json(root, "config", "--json")
     ConfigRecord.model_validate(document)
     assert {row["key"]: row["value"] for row in document["settings"]} == {one.name: one.default for one in SETTINGS}

@@ -1,4 +1,4 @@
-"""Months of work, made by a script: the store stays within what the README promises (S1-64, S3-27, G-16)."""
+"""Months of work, made by a script: the store stays within what docs/storage.md promises (S1-64, S3-27, G-16)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from snapstore.timeline.ops import Operations
 from snapstore.timeline.prune import DAY
 from snapstore.timeline.status import folder_size
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs/storage.md").read_text()
 MB = 1_000_000
 
 
@@ -103,7 +103,7 @@ def test_months_of_turns_stay_within_what_is_promised(
     months = Months(root, tmp_path / "home")
     months.live(turns, days)
     store = months.store
-    promise = re.search(r"twice its packed\s+size plus (\d+) MB", README)
+    promise = re.search(r"twice its packed\s+size plus (\d+) MB", PAGE)
     assert promise is not None
     allowed = 2 * packed_size(store, tmp_path / "mirror.git") + int(promise[1]) * MB * unit // (16 << 20)
     assert months.collected > 1

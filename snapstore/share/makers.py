@@ -15,7 +15,7 @@ _END = rb"(?![A-Za-z0-9_-])"
 
 
 class Maker(NamedTuple):
-    """One rule: its name, the text in README, the prefixes, and the pattern."""
+    """One rule: its name, the text in docs/secrets.md, the prefixes, and the pattern."""
 
     name: str
     help: str

@@ -1,4 +1,4 @@
-"""What looks like a secret: names of files, and patterns in their lines. README lists them, and a test holds that.
+"""What looks like a secret: file names, and patterns in lines. docs/secrets.md lists them; a test compares.
 
 A rule is worth having when it is right: one that cries at every second push is answered with `--allow` unread. So a
 token is told by the mark its maker gave it, a mere `password = "…"` only when the value looks made by a machine, and
