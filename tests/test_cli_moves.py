@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from agents import Claude
 from helpers import bit_by_bit, child, on_disk
 from test_cli import PROGRAM, assert_record, snap, snap_json
 from test_cli_display import COLOUR, HARMFUL, HOSTILE
@@ -166,6 +167,38 @@ def test_every_kind_of_move_tells_in_its_own_words(told: Path) -> None:
         "new.txt": "new\n",
         "tests.py": "tests\n",
     }
+
+
+def test_nothing_moves_unless_a_move_is_asked_for(told: Path, tmp_path: Path, git: Callable[..., str]) -> None:
+    """S0-52: no other command, no agent's hook and no pull undoes or redoes anything, here with a turn undone."""
+    git(tmp_path, "init", "-q", "--bare", "hub.git")
+    snap(told, "remote", "add", "origin", str(tmp_path / "hub.git"))
+    turn(told, "Gone back from", gone__txt="gone\n")
+    snap(told, "undo", "-y")
+    (told / "b.py").write_text("mine\n")
+    whole = on_disk(told)
+
+    def cursor() -> object:
+        with Store.open(told) as store:
+            return store.shadow.refs.value("refs/snapstore/cursor/shell")
+
+    there = cursor()
+    commands = (
+        *("status", "log", "show 2", "diff", "tree", "undolist", "sessions", "ops", "recover", "branches"),
+        *("undo --preview", "redo --preview", "goto 1 --preview", "branch rename main first", "compare first first"),
+        *("checkpoint pin 1", "checkpoints", "remote", "push", "pull", f"export {tmp_path}/all.bundle"),
+        *("du", "stats", "check", "gc", "prune", "init", "connect claude", "config", "shell-init bash"),
+        *("completion bash", "daemon status", "help", "version", "git log"),
+    )
+    for command in commands:
+        snap(told, *command.split())
+        assert (on_disk(told), cursor()) == (whole, there), command
+    agent = Claude(told)
+    for source in ("startup", "resume", "clear", "compact"):
+        agent.start(source)
+    agent.whole_turn("Hello", [])
+    agent.end()
+    assert (on_disk(told), cursor()) == (whole, there)
 
 
 def test_files_or_conversation_alone(told: Path) -> None:

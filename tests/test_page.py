@@ -378,7 +378,7 @@ def test_two_branches_are_compared(forked: Story, opened: Open) -> None:
 
 
 def test_no_key_moves_anything(story: Story, opened: Open, root: Path) -> None:
-    """S0-50, S0-51, S0-52, S1-59, C5: not the usual keys for undo and redo, nor arrows outside the dialog of branches.
+    """S0-50, S0-51, S1-59, C5: not the usual keys for undo and redo, nor arrows outside the dialog of branches.
     Who wants a key can have one, which asks. S0-60: what moves are is UNDO, REDO, BRANCH and SET_UNDO_STATE, each of
     which gives a new state and leaves the old one alone."""
     sight = opened()

@@ -564,7 +564,7 @@ def test_branches_are_named_archived_promoted_and_deleted(page: Client, root: Pa
 
 
 def test_undo_state_is_what_the_store_says(root: Path, nobodys_home: Path, server: Serving, told: Store) -> None:
-    """S0-08, S0-09, S0-10, S0-11, S0-53, S0-60: the whole state by the agent's id, branches with turns and raw lines;
+    """S0-08, S0-09, S0-10, S0-11, S0-53: the whole state by the agent's id, branches with turns and raw lines;
     saving agrees with it, or is refused."""
     agent = Talking(root, nobodys_home)
     agent.start()
