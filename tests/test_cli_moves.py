@@ -18,6 +18,7 @@ from agents import Claude
 from helpers import bit_by_bit, child, on_disk
 from test_cli import PROGRAM, assert_record, snap, snap_json
 from test_cli_display import COLOUR, HARMFUL, HOSTILE
+from test_graph import Garden
 
 from snapstore import Store
 from snapstore.cli.paths import shell_word
@@ -138,7 +139,7 @@ def test_the_json_of_a_move(told: Path) -> None:
 
 
 def test_every_kind_of_move_tells_in_its_own_words(told: Path) -> None:
-    """S1-01, S1-12, S0-30, S3-14, S3-15, S3-16, S3-17, G-39."""
+    """S1-01, S1-12, S0-30, S3-14, S3-15, G-39."""
 
     def first(*words: str) -> str:
         return snap(told, *words).stdout.splitlines()[0]
@@ -167,6 +168,26 @@ def test_every_kind_of_move_tells_in_its_own_words(told: Path) -> None:
         "new.txt": "new\n",
         "tests.py": "tests\n",
     }
+
+
+def test_earlier_and_later_by_time_bring_the_files_of_that_time(root: Path) -> None:
+    """S3-16, S3-17: turns of 10:02, 10:04, 10:06 and, beside the second, 10:08; times count from where one stands."""
+    garden = Garden(root)
+    for name in ("1", "2", "3"):
+        garden.turn(name, minutes=2)
+    snap(root, "goto", "2", "-y")
+    garden.turn("beside", minutes=2)
+    for words, text in (
+        ("earlier 3m", "2"),
+        ("earlier 90s", "1"),
+        ("later 4m", "3"),
+        ("later 119s", "3"),
+        ("later 120s", "beside"),
+        ("earlier 2m", "3"),
+        ("earlier 5m", None),
+    ):
+        snap(root, *words.split(), "-y")
+        assert read(root).get("file") == text, words
 
 
 def test_nothing_moves_unless_a_move_is_asked_for(told: Path, tmp_path: Path, git: Callable[..., str]) -> None:
