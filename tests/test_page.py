@@ -581,8 +581,9 @@ def png() -> bytes:
 
 
 def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Path) -> None:
-    """S1-46, S1-54, S4-17, S4-20: the agent starts and ends a turn by its hooks; meanwhile moves are off and
-    say why. Its prompt after an undo makes the banner and the redo bar go, and what was undone is a branch."""
+    """S1-46, S1-54, S4-17, S4-19, S4-20: the agent starts and ends a turn by its hooks; meanwhile moves are off and
+    say why. Its prompt after an undo makes the banner and the redo bar go at once, and what was undone is a branch.
+    They come back when the turn is canceled."""
     story.undo(2)
     sight = opened()
     bar = sight.page.locator("#redo-bar")
@@ -592,7 +593,15 @@ def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Pa
     sight.page.get_by_text("A turn is open: claude is at work.").wait_for()
     restore = sight.button("Restore to here", sight.turn(2))
     assert restore.is_disabled() and "A turn is open" in restore.get_attribute("title")
-    assert sight.button("Undo last turn").is_disabled() and sight.button("Redo All").is_disabled()
+    assert sight.button("Undo last turn").is_disabled()
+    bar.wait_for(state="hidden")
+    assert "undone" not in sight.text(sight.page.locator("#header"))
+    story.session.cancel()
+    sight.page.get_by_text("↩ 2 turns undone").wait_for()
+    sight.page.locator(".states").get_by_text("2 turns undone").wait_for()
+    story.begin("Go on")
+    sight.page.get_by_text("A turn is open: claude is at work.").wait_for()
+    bar.wait_for(state="hidden")
     assert sight.menu(2).get_by_role("menuitem", name="Restore to this point").get_attribute("aria-disabled") == "true"
     sight.page.keyboard.press("Escape")
     (root / "new.txt").write_text("new\n")
