@@ -655,6 +655,9 @@ def test_the_page_follows_a_conversation_into_its_fork(story: Story, opened: Ope
         undone.wait_for()
         sight.page.locator("#redo-bar").wait_for()
         assert rewound.count() == 0
+    sight.page.locator(f"[data-conversation='{fork['id']}']").click()
+    sight.button("Prompt 1", rewound).click()  # the old session is not only the current one now, but chosen
+    rewound.wait_for(state="detached")
     story.id = fork["id"]
     story.turn("Another way", {"new.txt": "new\n"})
     sight.says(rewound, "Rewound from turn 4 of Prompt 1")
