@@ -118,3 +118,15 @@ def test_every_requirement_that_is_cited_is_written_down() -> None:
             for id in REQUIREMENT.findall(path.read_text()):
                 cited.setdefault(id, set()).add(name_of(path))
     assert {id: names for id, names in cited.items() if id not in known} == {}
+
+
+DOCUMENTS = ("CONTRIBUTING.md", "SECURITY.md", "docs/guarantees.md")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_tests_and_modules_that_a_document_names_exist(name: str) -> None:
+    said = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", (PROJECT / name).read_text(), flags=re.S))
+    tests = {path.name for path in (PROJECT / "tests").rglob("test_*.py")}
+    missing = {word for word in said if re.fullmatch(r"test_\w+\.py", word) and word not in tests}
+    places = [word for word in said if re.fullmatch(r"(\./)?(snapstore|scripts|tests)/[\w./-]+", word)]
+    assert missing | {place for place in places if not (PROJECT / place).exists()} == set()
