@@ -14,9 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from agents import Claude
 from helpers import bit_by_bit, child, on_disk
 from test_cli import PROGRAM, assert_record, snap, snap_json
 from test_cli_display import COLOUR, HARMFUL, HOSTILE
+from test_graph import Garden
 
 from snapstore import Store
 from snapstore.cli.paths import shell_word
@@ -137,7 +139,7 @@ def test_the_json_of_a_move(told: Path) -> None:
 
 
 def test_every_kind_of_move_tells_in_its_own_words(told: Path) -> None:
-    """S1-01, S1-12, S0-30, S3-14, S3-15, S3-16, S3-17, G-39."""
+    """S1-01, S1-12, S0-30, S3-14, S3-15, G-39."""
 
     def first(*words: str) -> str:
         return snap(told, *words).stdout.splitlines()[0]
@@ -166,6 +168,58 @@ def test_every_kind_of_move_tells_in_its_own_words(told: Path) -> None:
         "new.txt": "new\n",
         "tests.py": "tests\n",
     }
+
+
+def test_earlier_and_later_by_time_bring_the_files_of_that_time(root: Path) -> None:
+    """S3-16, S3-17: turns of 10:02, 10:04, 10:06 and, beside the second, 10:08; times count from where one stands."""
+    garden = Garden(root)
+    for name in ("1", "2", "3"):
+        garden.turn(name, minutes=2)
+    snap(root, "goto", "2", "-y")
+    garden.turn("beside", minutes=2)
+    for words, text in (
+        ("earlier 3m", "2"),
+        ("earlier 90s", "1"),
+        ("later 4m", "3"),
+        ("later 119s", "3"),
+        ("later 120s", "beside"),
+        ("earlier 2m", "3"),
+        ("earlier 5m", None),
+    ):
+        snap(root, *words.split(), "-y")
+        assert read(root).get("file") == text, words
+
+
+def test_nothing_moves_unless_a_move_is_asked_for(told: Path, tmp_path: Path, git: Callable[..., str]) -> None:
+    """S0-52: no other command, no agent's hook and no pull undoes or redoes anything, here with a turn undone."""
+    git(tmp_path, "init", "-q", "--bare", "hub.git")
+    snap(told, "remote", "add", "origin", str(tmp_path / "hub.git"))
+    turn(told, "Gone back from", gone__txt="gone\n")
+    snap(told, "undo", "-y")
+    (told / "b.py").write_text("mine\n")
+    whole = on_disk(told)
+
+    def cursor() -> object:
+        with Store.open(told) as store:
+            return store.shadow.refs.value("refs/snapstore/cursor/shell")
+
+    there = cursor()
+    commands = (
+        *("status", "log", "show 2", "diff", "tree", "undolist", "sessions", "ops", "recover", "branches"),
+        *("undo --preview", "redo --preview", "goto 1 --preview", "branch rename main first", "compare first first"),
+        *("checkpoint pin 1", "checkpoints", "remote", "push", "pull", f"export {tmp_path}/all.bundle"),
+        *("du", "stats", "check", "gc", "prune", "init", "connect claude", "config", "shell-init bash"),
+        *("completion bash", "daemon status", "help", "version", "git log"),
+    )
+    for command in commands:
+        snap(told, *command.split())
+        assert (on_disk(told), cursor()) == (whole, there), command
+    agent = Claude(told)
+    for source in ("startup", "resume", "clear", "compact"):
+        agent.start(source)
+    agent.whole_turn("Hello", [])
+    agent.end()
+    assert (on_disk(told), cursor()) == (whole, there)
 
 
 def test_files_or_conversation_alone(told: Path) -> None:

@@ -41,7 +41,7 @@ def said_in_log(root: Path) -> str:
 
 
 def test_every_setting_is_listed_with_its_value_and_what_it_means(root: Path) -> None:
-    """S1-64, S3-27: limits and how long things are kept are settings."""
+    """Limits and how long things are kept are among them."""
     snap(root, "init")
     shown = snap(root, "config").stdout
     for setting in SETTINGS:

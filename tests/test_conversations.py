@@ -1,6 +1,6 @@
 """An agent's conversation beside its turns: recorded with them, undone with them, forked from them (S4).
 
-S4-23, the tests that the seed asks for, and where they stand here: undo sets the pending fork, splices no message,
+The life of a fork, and the tests that show it: undo sets the pending fork, splices no message,
 keeps the old line's checkpoints and moves its boundary back (`test_undo_waits_for_a_fork…`); the next prompt goes into
 a fork, uses the note up, starts from the fork's messages and captures the new id (`test_a_fork_goes_on…`); the first
 prompt undone sets none (`test_the_first_prompt_undone…`); no transcript is cut (`test_nothing_that_an_agent_owns…`).
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -30,7 +31,7 @@ from snapstore.timeline.conversation import Conversations
 from snapstore.timeline.session import Session
 from snapstore.timeline.status import read_status
 from snapstore.transcripts import read_conversation
-from snapstore.transcripts.find import claude_slug
+from snapstore.transcripts.find import claude_sessions, claude_slug
 
 
 class Talking(Claude):
@@ -255,8 +256,8 @@ def test_files_alone_leave_the_conversation_where_it_is(agent: Talking, root: Pa
 
 
 def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home: Path) -> None:
-    """S0-24, S1-02, S1-16, S1-19, S1-21, S1-29, S1-52, S2-02, S4-01, S4-03, S4-04, S4-07, S4-08, S4-09, S4-10, S4-11,
-    S4-15, S4-16, S4-17, S4-18, S4-19, S4-26, S4-27, C1, C14, C20."""
+    """S0-24, S1-02, S1-16, S1-19, S1-21, S1-29, S1-52, S2-02, S4-01, S4-03, S4-04, S4-08, S4-09, S4-10, S4-17, S4-27,
+    C1, C14, C20."""
     before = agent.file.read_bytes()
     with Store.open(root) as store:
         session = store.session(agent.session)
@@ -274,7 +275,7 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
         # The agent's id is the key; the other is only a name (C14).
         assert document["alias"].startswith(f"{ID}-rewind-")
         assert Path(forked.path).name == f"{uuid.UUID(new)}.jsonl"
-        # Until it speaks, everything still waits for it (S4-26).
+        # Until it speaks, everything still waits for it.
         found = talk(store, agent.session)
         assert (found["id"], found["pending_fork"], found["revert"]["turn"]) == (ID, True, 3)
     assert agent.file.read_bytes() == before
@@ -299,7 +300,7 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
         last = line(store, agent.session)[-1]
         assert last["trailers"]["Turn"] == "3"
         assert last["record"]["conversation"]["agent_session"] == new
-        # Checkpoints of the old line stay, the new session's own list starts with its first turn (S4-11, S4-13).
+        # Checkpoints of the old line stay, the new session's own list starts with its first turn (S4-13).
         mine = [node for node in line(store, agent.session) if node["record"].get("conversation")]
         assert [node["record"]["conversation"]["agent_session"] for node in mine] == [ID, ID, new]
         assert kinds(store, agent.session) == ["baseline", "turn", "turn", "turn"]
@@ -311,6 +312,60 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
     with Store.open(root) as store:
         assert talk(store, agent.session)["id"] == ID
     assert agent.file.read_bytes().startswith(before)
+
+
+def test_a_fork_is_made_only_where_something_is_undone_and_something_is_left(agent: Talking, root: Path) -> None:
+    """S4-07: `fork` is advised and the note is set for a conversation that holds undone turns beside others. With all
+    of them undone the conversation starts afresh, and nothing is copied."""
+
+    def after(*words: str) -> tuple[bool, bool, bool]:
+        said = snapstore(root, *words, "-y")
+        with Store.open(root) as store:
+            found = talk(store, agent.session)
+        return found["pending_fork"], found["materialized"], "Go on with the agent from here: `snapstore fork`" in said
+
+    assert after("undo", "--files-only") == (False, True, False)
+    assert after("undo") == (True, True, True)
+    assert after("redo") == (False, True, False)
+    pending, materialized, _ = after("undo", "3")
+    assert (pending, materialized) == (False, False)
+    fork = json.loads(snapstore(root, "fork", "--json"))["fork"]
+    assert (fork["fresh"], fork["path"]) == (True, None)
+    assert list(agent.file.parent.glob("*.jsonl")) == [agent.file]
+
+
+def test_what_a_new_session_holds_starts_with_its_first_turn(agent: Talking, root: Path, home: Path) -> None:
+    """S4-11, S4-15, C20: a turn in the fork records the lines said in it, not those the fork was made with; an undo
+    there points at a message of the new session. The tree of turns goes on, with numbers that follow."""
+    with Store.open(root) as store:
+        session = store.session(agent.session)
+        undo(session)
+        forked = Forking(session).run()
+    again = agent.resumed(forked, home)
+    copied = again.file.read_bytes().splitlines(keepends=True)
+    again.whole_turn("Prompt 3, another way", [("other.txt", "3\n")], "Another reply")
+    mine = again.file.read_bytes().splitlines(keepends=True)[len(copied) :]
+    with Store.open(root) as store:
+        nodes = line(store, agent.session)
+        assert [node["trailers"].get("Turn") for node in nodes] == [None, "1", "2", "3"]
+        assert [node["record"]["prompt"] for node in nodes[1:]] == ["Prompt 1", "Prompt 2", "Prompt 3, another way"]
+        assert [text.encode() for text in nodes[-1]["record"]["lines"]] == mine
+        undo(store.session(agent.session))
+        revert = talk(store, agent.session)["revert"]
+        assert (revert["turn"], revert["turns"], revert["message_id"]) == (3, 1, json.loads(mine[0])["uuid"])
+
+
+def test_files_come_back_without_any_help_of_the_agent(agent: Talking, root: Path, home: Path) -> None:
+    """S1-61, S4-16, C10: from trees of our own, also what a shell command wrote, with all of the agent's files gone."""
+    (root / "f1.txt").write_bytes(b"\0by hand\n")
+    agent.prompt("Run")
+    agent.run("make", lambda: ((root / "f1.txt").write_bytes(b"\0made\n"), (root / "f2.txt").unlink()))
+    agent.stop()
+    shutil.rmtree(home / ".claude")
+    snapstore(root, "undo", "-y")
+    assert ((root / "f1.txt").read_bytes(), (root / "f2.txt").read_text()) == (b"\0by hand\n", "2\n")
+    snapstore(root, "redo", "-y")
+    assert (root / "f1.txt").read_bytes() == b"\0made\n" and not (root / "f2.txt").exists()
 
 
 def test_back_on_the_old_line_its_own_session_is_resumed(agent: Talking, root: Path, home: Path) -> None:
@@ -658,7 +713,7 @@ def test_a_target_that_is_none(agent: Talking, root: Path, target: str) -> None:
 
 
 def test_sessions_are_a_tree(agent: Talking, root: Path, home: Path) -> None:
-    """S1-15, S1-19, S1-20, S1-23, S1-28, S1-35: each below its parent, with the turn it was forked after, and an index
+    """S1-15, S1-19, S1-20, S1-23, S1-35: each below its parent, with the turn it was forked after, and an index
     entry of its own, which counts what the fork was made with (S1-16)."""
     with Store.open(root) as store:
         session = store.session(agent.session)
@@ -687,6 +742,20 @@ def test_sessions_are_a_tree(agent: Talking, root: Path, home: Path) -> None:
         assert entry["created"] and entry["modified"]
     text = snapstore(root, "sessions")
     assert "└─" in text and "forked after turn 2" in text and "Third" in text
+
+
+def test_a_fork_has_its_entry_in_the_list_of_sessions_at_once(agent: Talking, root: Path, home: Path) -> None:
+    """S1-28, C17: with all that an index holds, before anybody speaks in it; the agent's own index is left alone."""
+    index = agent.file.parent / "sessions-index.json"
+    index.write_text('{"version": 1, "entries": []}')
+    forked = json.loads(snapstore(root, "fork", "2", "-y", "--json"))["fork"]
+    [found] = json.loads(snapstore(root, "sessions", "--json"))["sessions"]
+    entry = next(entry for entry in found["conversations"] if entry["sessionId"] == forked["id"])
+    assert (entry["messageCount"], entry["firstPrompt"]) == (4, "Prompt 1")
+    assert entry["created"] == entry["modified"] == forked["created"]
+    listed = {one["sessionId"]: one["fullPath"] for one in claude_sessions(str(root), home, {})}
+    assert listed == {ID: str(agent.file), forked["id"]: forked["path"]}
+    assert index.read_text() == '{"version": 1, "entries": []}'
 
 
 def test_nothing_that_an_agent_owns_is_ever_written(agent: Talking, root: Path, home: Path) -> None:

@@ -737,7 +737,7 @@ def quiet(store: Store) -> bool:
 def test_it_runs_by_itself_when_it_pays_and_no_turn_waits(
     root: Path, store: Store, session: Session, eager: None
 ) -> None:
-    """S1-64: in the background, at the end of a turn that found many packs."""
+    """In the background, at the end of a turn that found many packs."""
     till_packs_are_put_together(session, root)
     eventually(lambda: quiet(store))
     eventually(lambda: len(packs(store)) < 10)

@@ -1,5 +1,5 @@
 """What comes in from others is hostile until checked: TESTING's trees, packs that lie, bombs. Refused at the door, with
-nothing left behind and the history here untouched (issue 7; S1-60)."""
+nothing left behind and the history here untouched."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ from snapstore.timeline.branches import Branches
 from snapstore.timeline.graph import Graph
 from snapstore.timeline.history import History
 from snapstore.timeline.nodes import read_node
-from snapstore.timeline.plan import CONVERSATION, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
+from snapstore.timeline.plan import BOTH, CONVERSATION, FILES, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
 from snapstore.timeline.status import read_status
 from snapstore.worktree import platform
 from snapstore.worktree.restore import Restore
@@ -1433,9 +1433,9 @@ def test_a_transcript_is_never_written_S1_09(root: Path, session: Session, tmp_p
     assert (bit_by_bit(tmp_path), marks(root)["session.jsonl"]) == before
 
 
-def test_messages_leave_the_active_path_with_their_turn_S2_02_S2_03_S2_09(root: Path, session: Session) -> None:
-    """S2-02, S2-03, S2-09, C2: a turn is a prompt and all that was answered to it. It leaves the active path whole, its
-    prompt is handed back to be sent again or not, and stays in the store."""
+def test_messages_leave_the_active_path_with_their_turn_S2_02_S2_09(root: Path, session: Session) -> None:
+    """S2-02, S2-09, C2: a turn is a prompt and all that was answered to it. It leaves the active path whole, its prompt
+    is handed back to be sent again or not, and stays in the store."""
     for number, replies in ((1, ["a"]), (2, ["b", "c"]), (3, [])):
         open_turn = session.begin(f"prompt {number}")
         write(root / "file", str(number))
@@ -1450,6 +1450,23 @@ def test_messages_leave_the_active_path_with_their_turn_S2_02_S2_03_S2_09(root: 
         ("prompt 3", True),
     ]
     assert nodes[1].record["replies"] == ["b", "c"]
+
+
+def test_the_prompt_stays_in_the_conversation_where_only_files_are_undone_S2_03(root: Path, session: Session) -> None:
+    """S2-03: whether the prompting message leaves is chosen with the scope of the undo; the files are the same."""
+
+    def undone(scope: str) -> tuple[int, str | None, list[bool]]:
+        moved = session.move(session.plan_undo(scope=scope))
+        assert (root / "file").read_text() == "0"
+        turns = [node for node in History(session).nodes() if node.turn is not None]
+        return moved.messages_removed, moved.plan.prompt, [node.undone for node in turns]
+
+    write(root / "file", "0")
+    open_turn = session.begin("prompt 1")
+    write(root / "file", "1")
+    open_turn.end(replies=["a"])
+    assert undone(FILES) == (0, None, [False])
+    assert undone(BOTH) == (2, "prompt 1", [True])
 
 
 def test_only_that_turns_changes_are_reverted_S2_04_S2_18(root: Path, session: Session) -> None:

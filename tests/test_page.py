@@ -378,7 +378,7 @@ def test_two_branches_are_compared(forked: Story, opened: Open) -> None:
 
 
 def test_no_key_moves_anything(story: Story, opened: Open, root: Path) -> None:
-    """S0-50, S0-51, S0-52, S1-59, C5: not the usual keys for undo and redo, nor arrows outside the dialog of branches.
+    """S0-50, S0-51, S1-59, C5: not the usual keys for undo and redo, nor arrows outside the dialog of branches.
     Who wants a key can have one, which asks. S0-60: what moves are is UNDO, REDO, BRANCH and SET_UNDO_STATE, each of
     which gives a new state and leaves the old one alone."""
     sight = opened()
@@ -582,7 +582,8 @@ def png() -> bytes:
 
 def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Path) -> None:
     """S1-46, S1-54, S4-17, S4-19, S4-20: the agent starts and ends a turn by its hooks; meanwhile moves are off and
-    say why. Its prompt after an undo makes the banner and the redo bar go, and what was undone is a branch."""
+    say why. Its prompt after an undo makes the banner and the redo bar go at once, and what was undone is a branch.
+    They come back when the turn is canceled."""
     story.undo(2)
     sight = opened()
     bar = sight.page.locator("#redo-bar")
@@ -592,7 +593,15 @@ def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Pa
     sight.page.get_by_text("A turn is open: claude is at work.").wait_for()
     restore = sight.button("Restore to here", sight.turn(2))
     assert restore.is_disabled() and "A turn is open" in restore.get_attribute("title")
-    assert sight.button("Undo last turn").is_disabled() and sight.button("Redo All").is_disabled()
+    assert sight.button("Undo last turn").is_disabled()
+    bar.wait_for(state="hidden")
+    assert "undone" not in sight.text(sight.page.locator("#header"))
+    story.session.cancel()
+    sight.page.get_by_text("↩ 2 turns undone").wait_for()
+    sight.page.locator(".states").get_by_text("2 turns undone").wait_for()
+    story.begin("Go on")
+    sight.page.get_by_text("A turn is open: claude is at work.").wait_for()
+    bar.wait_for(state="hidden")
     assert sight.menu(2).get_by_role("menuitem", name="Restore to this point").get_attribute("aria-disabled") == "true"
     sight.page.keyboard.press("Escape")
     (root / "new.txt").write_text("new\n")
@@ -605,7 +614,7 @@ def test_nothing_moves_while_a_turn_is_open(story: Story, opened: Open, root: Pa
 
 
 def test_what_others_do_appears_by_itself(story: Story, opened: Open, root: Path, nobodys_home: Path) -> None:
-    """S2-22, S4-18, G-08, C15: two pages, a command and an agent's hooks at once. What is stale is refused, and
+    """S2-22, G-08, C15: two pages, a command and an agent's hooks at once. What is stale is refused, and
     the page says so; a session of the agent's that appears shows itself."""
     one = opened()
     two = opened(one.context)
@@ -633,9 +642,35 @@ def test_what_others_do_appears_by_itself(story: Story, opened: Open, root: Path
     one.says(one.page.locator("#header h1"), "From the agent")
 
 
+def test_the_page_follows_a_conversation_into_its_fork(story: Story, opened: Open, root: Path) -> None:
+    """S4-18, S4-26: with the first prompt in a fork the header goes to the new session, and moves act on its line.
+    Until then the page keeps showing the old one and what is undone in it, also after a reload."""
+    sight = opened()
+    rewound = sight.page.locator("#header .rewound")
+    undone = sight.page.locator(".states").get_by_text("1 turn undone")
+    fork = json.loads(snapstore(root, "fork", "4", "-y", "--json", "--session", story.name))["fork"]
+    for reload in (False, True):
+        if reload:
+            sight.page.reload()
+        undone.wait_for()
+        sight.page.locator("#redo-bar").wait_for()
+        assert rewound.count() == 0
+    sight.page.locator(f"[data-conversation='{fork['id']}']").click()
+    sight.button("Prompt 1", rewound).click()  # the old session is not only the current one now, but chosen
+    rewound.wait_for(state="detached")
+    story.id = fork["id"]
+    story.turn("Another way", {"new.txt": "new\n"})
+    sight.says(rewound, "Rewound from turn 4 of Prompt 1")
+    sight.turn(5).get_by_text("Another way").wait_for()
+    assert undone.count() == 0
+    sight.button("Undo last turn").click()
+    sight.button("Undo", sight.dialog()).click()
+    assert files_become(root, after(4))
+
+
 def test_rewind_creates_a_branch(story: Story, opened: Open, root: Path) -> None:
     """S1-05, S1-20, S1-23, S1-29, S1-30, S1-31, S1-32, S1-33, S1-34, S1-35, S1-36, S1-37, S1-43, S1-44, S1-52, S1-53,
-    S1-54, S1-57, S1-58, S1-68, S4-10, S4-18: the counter's list or a right-click; a new session that the page goes to,
+    S1-54, S1-57, S1-58, S1-68, S4-10: the counter's list or a right-click; a new session that the page goes to,
     below its parent in the list."""
     sight = opened()
     sight.page.locator("details.counter summary").click()

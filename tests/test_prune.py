@@ -454,11 +454,19 @@ def test_a_remote_has_nothing_to_do_with_it(grove: Grove) -> None:
 
 
 def test_it_happens_by_itself(grove: Grove) -> None:
-    """S1-60, S3-27: with the gc that runs by itself."""
+    """S1-60, S3-27: with the gc that runs by itself, once the archived branch is older than `prune_after_days`."""
     grove.branches.archive("first")
-    grove.days(91)
+    grove.days(89)
+    keeping.keep(grove.store)
+    assert grove.names() == ["first", "main", "second", "third"]
+    grove.days(2)
     keeping.keep(grove.store)
     assert grove.names() == ["main", "second", "third"]
+    grove.branches.archive("second")
+    grove.store.configure(prune_after_days=0)
+    grove.days(1000)
+    keeping.keep(grove.store)
+    assert grove.names() == ["main", "second", "third"], "0 is never"
 
 
 def test_over_its_limit_a_store_lets_go_of_pruned_branches_at_once(grove: Grove) -> None:

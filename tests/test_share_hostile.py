@@ -106,7 +106,7 @@ def test_a_password_for_one_run_is_kept_nowhere(ada: Machine, tmp_path: Path) ->
 
 @pytest.mark.parametrize("what", ["restored", "notes gone"])
 def test_a_server_that_went_back_gets_every_record_again(ada: Machine, hub: str, tmp_path: Path, what: str) -> None:
-    """S1-60: a branch without what was said in its turns is half of it."""
+    """A branch without what was said in its turns is half of it."""
     shutil.copytree(hub, tmp_path / "backup.git")
     ada.turn("Two\n\nat length", poem="2\n")
     ada.push()

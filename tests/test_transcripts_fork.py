@@ -1,6 +1,6 @@
 """Forks of Claude Code conversations: whole for our reader and for the Agent SDK's, the original untouched.
 
-S1-09, S1-16, S1-17, S1-18, S1-21, S1-43, S1-47, S1-52, S1-65, S4-01, S4-02, S4-12, S4-21, S4-27, G-19."""
+S1-09, S1-16, S1-17, S1-21, S1-43, S1-47, S1-52, S1-65, S4-01, S4-02, S4-12, S4-21, S4-27, G-19."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_the_original_stays_whole_and_goes_on(project: Project) -> None:
 
 
 def test_copied_lines_are_the_original_but_for_where_they_belong(project: Project) -> None:
-    """S1-18: every byte of the rest is kept, whatever JSON it is."""
+    """Every byte of the rest is kept, whatever JSON it is."""
     odd = (
         '{ "parentUuid" : null, "uuid":"u-1","type":"user", "big":1e400,"n":1.50,"n":2E3,"s":"\\ud800\\u003c\\/ü",'
         '"sessionId":"old","message":{"role":"user","content":"hi \\ud83d\\ude00"}  }'
@@ -191,6 +191,22 @@ def test_copied_lines_are_the_original_but_for_where_they_belong(project: Projec
         }
         assert copied["forkedFrom"] == {"sessionId": SESSION, "messageUuid": record["uuid"]}
         assert [key for key in copied if key != "forkedFrom"] == list(record)
+
+
+def test_turns_1_to_n_are_copied_line_by_line_to_the_byte(project: Project) -> None:
+    """S1-18: each line differs from the original in the session's id, and in a note on where it comes from."""
+    builder = story(Claude())
+    second = next(record["uuid"] for record in builder.records if "whisper" in str(record["message"]["content"]))
+    project.fork(builder, second)
+    *copies, title = (project.sessions / f"{NEW}.jsonl").read_bytes().splitlines(keepends=True)
+    restored = []
+    for line in copies:
+        origin = {"sessionId": SESSION, "messageUuid": json.loads(line)["uuid"]}
+        note = f',"forkedFrom":{json.dumps(origin, separators=(",", ":"))}'.encode()
+        assert line.count(note) == line.count(NEW.encode()) == 1
+        restored.append(line.replace(note, b"").replace(NEW.encode(), SESSION.encode()))
+    assert restored == builder.data().splitlines(keepends=True)[:10]
+    assert json.loads(title)["type"] == "custom-title"
 
 
 @pytest.mark.parametrize("by", ["uuid", "promptId", "a line of the turn"])
@@ -564,7 +580,7 @@ def test_a_fork_of_a_fork(project: Project) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_fork_from_lines_that_were_kept_elsewhere(shape: Callable[[Claude], None], project: Project) -> None:
-    """S1-18, S1-47: the raw lines of turns 1..N are enough, also when the agent has cleaned up its file."""
+    """S1-47: the raw lines of turns 1..N are enough, also when the agent has cleaned up its file."""
     builder = Claude()
     builder.prompt("read both")
     shape(builder)
@@ -903,7 +919,7 @@ class Wild(Claude):
 
 
 def assert_faithful(written: list[dict[str, Any]], builder: Wild) -> None:
-    """S1-18: copied lines are what they were, no answer is cut in half, and nothing is made up that is on record."""
+    """Copied lines are what they were, no answer is cut in half, and nothing is made up that is on record."""
     originals = {record["uuid"]: record for record in builder.records if "uuid" in record}
     parts: dict[str, set[str]] = {}
     for uuid, record in originals.items():

@@ -108,7 +108,7 @@ def pull_all(remote: Connection, shadow: Shadow) -> int:
 
 
 def test_there_and_back_again(server: Server, tmp_path: Path) -> None:
-    """S1-64: turns go there and come back elsewhere, to the byte; the second time only what is new travels."""
+    """Turns go there and come back elsewhere, to the byte; the second time only what is new travels."""
     git_dir = server.make()
     history = History(tmp_path / "ours.git", turns=6)
     told: list[tuple[str, int, int]] = []

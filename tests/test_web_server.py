@@ -452,7 +452,7 @@ def test_an_event_comes_before_a_poll_would(server: Serving, told: Store, root: 
 def test_pages_are_told_of_forks_and_of_the_agents_new_session(
     root: Path, nobodys_home: Path, server: Serving, told: Store
 ) -> None:
-    """S1-26, S1-29, S4-10, S4-18, C24: a rewind is asked for as a message; session_created brings the new session, and
+    """S1-26, S1-29, S4-10, C24: a rewind is asked for as a message; session_created brings the new session, and
     when the agent speaks in it, session.materialized. The old transcript stays as it is (S4-01)."""
     page = server.client()
     with server.events() as events:
@@ -500,8 +500,7 @@ def test_a_fork_that_cannot_be_made_moves_nothing(page: Client, root: Path, told
 
 
 def test_a_fork_from_the_page_with_a_title(root: Path, nobodys_home: Path, server: Serving, told: Store) -> None:
-    """S1-61: the agent is asked to resume a session of its own, and nothing else of it is relied on: the files come
-    from our trees."""
+    """S1-21: the agent is asked to resume a session of its own, and the files are those of the fork's turn."""
     agent = Talking(root, nobodys_home)
     agent.start()
     agent.whole_turn("Prompt 1", [("f1.txt", "1\n")], "Reply 1")
@@ -564,7 +563,7 @@ def test_branches_are_named_archived_promoted_and_deleted(page: Client, root: Pa
 
 
 def test_undo_state_is_what_the_store_says(root: Path, nobodys_home: Path, server: Serving, told: Store) -> None:
-    """S0-08, S0-09, S0-10, S0-11, S0-53, S0-60: the whole state by the agent's id, branches with turns and raw lines;
+    """S0-08, S0-09, S0-10, S0-11, S0-53: the whole state by the agent's id, branches with turns and raw lines;
     saving agrees with it, or is refused."""
     agent = Talking(root, nobodys_home)
     agent.start()

@@ -4,7 +4,7 @@ import { button, byId, clip, clipMiddle, fill, firstLine, h, icon, plural, turns
 import { copyPrompt, propose } from "./moves.js";
 import { rewindDialog } from "./rewind.js";
 import { select } from "./loading.js";
-import { conversationRecord, nameOf, sessionRecord, standstill, state } from "./state.js";
+import { conversationRecord, nameOf, openTurn, sessionRecord, standstill, state } from "./state.js";
 
 const VIEWS = [
   ["timeline", "Timeline"],
@@ -153,7 +153,7 @@ export class Header {
     if (!line) return null;
     const said = [];
     if (reason) said.push(h("p", { class: "state live", role: "status" }, reason));
-    if (line.undone.length) {
+    if (line.undone.length && !openTurn()) {
       const revert = state.status?.conversation?.revert;
       said.push(
         h(

@@ -2,7 +2,7 @@
 
 import { button, h, turnsText } from "./dom.js";
 import { propose } from "./moves.js";
-import { standstill, state } from "./state.js";
+import { openTurn, standstill, state } from "./state.js";
 
 export class RedoBar {
   constructor(element) {
@@ -10,7 +10,7 @@ export class RedoBar {
   }
 
   draw() {
-    const undone = state.line?.undone || [];
+    const undone = openTurn() ? [] : state.line?.undone || []; // a prompt leaves what is undone behind (S4-19)
     this.element.hidden = !undone.length || state.view !== "timeline";
     if (!undone.length) return;
     const reason = standstill();

@@ -64,11 +64,13 @@ export function conversationRecord() {
 export const nameOf = (conversation) =>
   conversation.title || conversation.firstPrompt || conversation.alias || conversation.sessionId;
 
+/** The turn of this session that an agent is at work on, if any. */
+export const openTurn = () =>
+  (state.status?.open_turns || []).find((turn) => turn.session === state.session && turn.status === "open");
+
 /** Why nothing may move now, or "". */
 export function standstill() {
-  const open = (state.status?.open_turns || []).find(
-    (turn) => turn.session === state.session && turn.status === "open",
-  );
+  const open = openTurn();
   if (open) return `A turn is open: ${open.agent || "the agent"} is at work. Moves wait until it ends.`;
   if (state.status?.recovery) return `A change was cut short: ${state.status.recovery}`;
   return "";

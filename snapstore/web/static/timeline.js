@@ -7,7 +7,7 @@ import { forget, want } from "./loading.js";
 import { copyPrompt, propose } from "./moves.js";
 import { askCheckpoint } from "./checkpoints.js";
 import { cannotFork, rewindDialog } from "./rewind.js";
-import { standstill, state } from "./state.js";
+import { openTurn, standstill, state } from "./state.js";
 import { asRead, fileList, fold, turnBody } from "./turn.js";
 import { VirtualList } from "./virtual.js";
 
@@ -67,9 +67,7 @@ export class Timeline {
       });
       if (at === line.at && line.undone.length) rows.push({ key: "here", undone: line.undone.length, guess: 44 });
     }
-    const open = (state.status?.open_turns || []).find(
-      (turn) => turn.session === state.session && turn.status === "open",
-    );
+    const open = openTurn();
     if (!open && line.last === 0) rows.push({ key: "empty", guess: 120 });
     if (open) rows.push({ key: "open", open, guess: 120 });
     const follow = this.shown === state.session && this.list.atEnd;

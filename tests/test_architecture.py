@@ -1,0 +1,132 @@
+"""The shape of the program: who imports whom, how large packages and modules are, and that every id cited exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parent.parent
+SOURCE = PROJECT / "snapstore"
+MOST_MODULES = 15
+COMMANDS = SOURCE / "cli/commands"  # one module per command, however many commands there are
+MOST_LINES = 400
+DOCSTRING_LINES = range(5, 16)
+REQUIREMENT = re.compile(r"\b(?:(?:S[0-4]|G|P|M)-\d\d|C\d+)\b")
+
+PACKAGES = sorted({path.parent for path in SOURCE.rglob("*.py")})
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+def imports_of_ours(tree: ast.Module) -> Iterator[str]:
+    """Yield what a module imports from snapstore outside of functions."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == "snapstore")
+            elif isinstance(node, ast.ImportFrom) and (node.level or node.module.partition(".")[0] == "snapstore"):
+                yield node.module or "."
+            elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                waiting.append(node)
+
+
+# Imports
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()", "--no-cache"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_imports_go_down_the_layers_and_form_no_cycle() -> None:
+    """The contracts stand in pyproject.toml."""
+    done = lint_imports(PROJECT)
+    assert done.returncode == 0, done.stdout[done.stdout.find("Contracts\n") :] + done.stderr
+
+
+HIDDEN_IMPORTS = (
+    "def function():\n    from house.upper import x\n",
+    "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from house.upper import x\n",
+)
+CONTRACT = """
+[importlinter]
+root_package = house
+
+[importlinter:contract:layers]
+name = layers
+type = layers
+containers = house
+layers =
+    upper
+    lower
+"""
+
+
+@pytest.mark.parametrize("code", HIDDEN_IMPORTS)
+def test_imports_inside_functions_and_for_types_count(tmp_path: Path, code: str) -> None:
+    """The test above relies on that."""
+    (tmp_path / "house").mkdir()
+    for name, text in (("__init__", ""), ("upper", ""), ("lower", code)):
+        (tmp_path / f"house/{name}.py").write_text(text)
+    (tmp_path / ".importlinter").write_text(CONTRACT)
+    done = lint_imports(tmp_path)
+    assert done.returncode == 1 and "house.lower -> house.upper" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("package", [package for package in PACKAGES if package != SOURCE], ids=name_of)
+def test_a_package_alone_loads_nothing_of_ours(package: Path) -> None:
+    """Else importing one module would load its whole package, and every hook would pay for that."""
+    assert list(imports_of_ours(ast.parse((package / "__init__.py").read_text()))) == []
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("package", [package for package in PACKAGES if package != COMMANDS], ids=name_of)
+def test_a_package_has_few_modules(package: Path) -> None:
+    assert len([path for path in package.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES
+
+
+def test_no_module_is_long() -> None:
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
+
+
+# Words
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_a_package_says_what_it_is_for(package: Path) -> None:
+    said = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    assert len(said.splitlines()) in DOCSTRING_LINES
+
+
+def test_every_requirement_that_is_cited_is_written_down() -> None:
+    known = set(REQUIREMENT.findall((PROJECT / "docs/requirements.md").read_text()))
+    cited: dict[str, set[str]] = {}
+    for path in [*SOURCE.rglob("*"), *(PROJECT / "tests").rglob("*.py")]:
+        if path.suffix in (".py", ".js", ".css", ".html"):
+            for id in REQUIREMENT.findall(path.read_text()):
+                cited.setdefault(id, set()).add(name_of(path))
+    assert {id: names for id, names in cited.items() if id not in known} == {}
+
+
+DOCUMENTS = ("CONTRIBUTING.md", "SECURITY.md", "docs/guarantees.md")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_tests_and_modules_that_a_document_names_exist(name: str) -> None:
+    said = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", (PROJECT / name).read_text(), flags=re.S))
+    tests = {path.name for path in (PROJECT / "tests").rglob("test_*.py")}
+    missing = {word for word in said if re.fullmatch(r"test_\w+\.py", word) and word not in tests}
+    places = [word for word in said if re.fullmatch(r"(\./)?(snapstore|scripts|tests)/[\w./-]+", word)]
+    assert missing | {place for place in places if not (PROJECT / place).exists()} == set()
