@@ -20,11 +20,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
 
 from fake_api import FakeApi, call, say
 
-from snapstore.timeline.program import own_command
+from snapstore.base.own_command import own_command
 
 ROUNDS = 9
 FILES = 500

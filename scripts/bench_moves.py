@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Protocol
 
 from snapstore import Session, Store
-from snapstore.git import commits
-from snapstore.git.objects import COMMIT
-from snapstore.git.shadow import SNAPSTORE
+from snapstore.git.objects import commits
+from snapstore.git.objects.ids import COMMIT
+from snapstore.git.repository import SNAPSTORE
 
 FEW, MANY = 10, 10_000  # turns
 REACH = {7000: 15.0, 60000: 30.0}

@@ -44,7 +44,7 @@ class Bench(Protocol):
 
 def page(bench: Bench) -> None:
     """First screen, scrolling and events, each against what was asked for."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
     try:
         from page_helpers import CHROMIUM, Sight, Story, browser, command, many_turns, remember
 

@@ -17,7 +17,8 @@ sys.path.insert(0, str(PROJECT))
 
 from snapstore.cli.app import ALIASES, SECTIONS, application  # noqa: E402
 from snapstore.cli.options import move_options, travel_options  # noqa: E402
-from snapstore.share import rules  # noqa: E402
+from snapstore.share.secrets import rules  # noqa: E402
+from snapstore.store.settings import SETTINGS  # noqa: E402
 from snapstore.surface.records import (  # noqa: E402
     agents,
     branches,
@@ -31,7 +32,6 @@ from snapstore.surface.records import (  # noqa: E402
     sharing,
     status,
 )
-from snapstore.timeline.settings import SETTINGS  # noqa: E402
 
 DOCS = PROJECT / "docs"
 

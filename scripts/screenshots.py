@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests" / "support")]
 
 from page_helpers import Sight, Story, browser, serving, until  # noqa: E402
 
 from snapstore import Store  # noqa: E402
-from snapstore.transcripts.find import claude_slug  # noqa: E402
+from snapstore.transcripts.locate import claude_slug  # noqa: E402
 
 SIZE = {"width": 1280, "height": 860}
 

@@ -12,10 +12,14 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-_PLACES = {"Store": "snapstore.timeline.store", "Session": "snapstore.timeline.session"}
+_PLACES = {"Store": "snapstore.store.handle", "Session": "snapstore.timeline.record.session"}
 _PLACES["Turn"] = _PLACES["Session"]
-_PLACES.update(Plan="snapstore.timeline.plan", Policy="snapstore.timeline.plan", Moved="snapstore.timeline.move")
-_PLACES["TurnSnapshot"] = "snapstore.timeline.snapshots"
+_PLACES.update(
+    Plan="snapstore.timeline.moves.plan",
+    Policy="snapstore.timeline.moves.plan",
+    Moved="snapstore.timeline.moves.execute",
+)
+_PLACES["TurnSnapshot"] = "snapstore.timeline.history.snapshots"
 _ERRORS = [
     "SnapstoreError",
     "Failed",
@@ -37,11 +41,11 @@ __all__ = ["Moved", "Plan", "Policy", "Session", "Store", "Turn", "TurnSnapshot"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.errors import *  # noqa: F403
-    from snapstore.timeline.move import Moved
-    from snapstore.timeline.plan import Plan, Policy
-    from snapstore.timeline.session import Session, Turn
-    from snapstore.timeline.snapshots import TurnSnapshot
-    from snapstore.timeline.store import Store
+    from snapstore.store.handle import Store
+    from snapstore.timeline.history.snapshots import TurnSnapshot
+    from snapstore.timeline.moves.execute import Moved
+    from snapstore.timeline.moves.plan import Plan, Policy
+    from snapstore.timeline.record.session import Session, Turn
 
 
 def __getattr__(name: str) -> object:

@@ -21,11 +21,11 @@ def main() -> int:
 
     status = run()
     if client.may_leave_one(arguments):
-        from snapstore.cli import warm
+        from snapstore.cli import preload
         from snapstore.daemon.server import leave_behind
 
-        if warm.is_wanted():
-            leave_behind(run, warm.load, warm.start_command)
+        if preload.is_wanted():
+            leave_behind(run, preload.load, preload.start_command)
     return status
 
 

@@ -14,14 +14,14 @@ from itertools import islice
 import click
 from click.shell_completion import CompletionItem
 
+from snapstore.base.text import first_line, safe
 from snapstore.cli.context import CommonOptions
 from snapstore.share.remotes import Remotes
-from snapstore.timeline.graph import Graph
-from snapstore.timeline.ops import Operations
-from snapstore.timeline.settings import SETTINGS
-from snapstore.timeline.store import Store
-from snapstore.timeline.text import first_line, safe
-from snapstore.transcripts.reading import AGENTS
+from snapstore.store.handle import Store
+from snapstore.store.settings import SETTINGS
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.operations import Operations
+from snapstore.transcripts.readers.read import AGENTS
 
 _MOST = 100  # turns and operations on offer
 

@@ -6,14 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from snapstore.cli.context import Context
-from snapstore.cli.moved import rows
 from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
-from snapstore.timeline.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
-from snapstore.timeline.session import Session
-from snapstore.timeline.wording import deserves_a_look
+from snapstore.cli.reports.move import rows
+from snapstore.surface.wording import deserves_a_look
+from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
+from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
-    from snapstore.cli.moves import Move
+    from snapstore.cli.move_command import Move
 
 
 def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:

@@ -11,11 +11,11 @@ from snapstore.cli.output import DIM, Output, safe
 from snapstore.cli.paths import shell_word
 from snapstore.cli.progress import Progress
 from snapstore.errors import NoStore, Usage
-from snapstore.timeline.creation import if_moved
-from snapstore.timeline.documents import check_name
-from snapstore.timeline.places import home_folder
-from snapstore.timeline.session import Session
-from snapstore.timeline.store import DEFAULT_SESSION, Store
+from snapstore.store.handle import DEFAULT_SESSION, Store
+from snapstore.store.locations import home_folder
+from snapstore.store.state import check_name
+from snapstore.timeline.record.create_store import if_moved
+from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
     from snapstore.surface.records.base import Record

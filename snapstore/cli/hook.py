@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from snapstore.agents import AGENTS, ANSWERS
-from snapstore.agents.events import Event
+from snapstore.agents.hooks.events import Event
 from snapstore.errors import Corrupt, SnapstoreError, Unknown
 
 _LARGEST = 64 << 20  # bytes of a payload: a tool's answer may be long
@@ -56,7 +56,7 @@ def _answer(agent: str, told: str) -> str:
 def _events(agent: str) -> Iterator[Event]:
     if agent not in (*AGENTS, "shell"):
         raise Unknown(f"no hooks are known for {agent[:80]!r}", f"Known are {', '.join(AGENTS)}.")
-    adapter = import_module(f"snapstore.agents.{agent}")
+    adapter = import_module(f"snapstore.agents.known.{agent}")
     data = sys.stdin.buffer.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise Corrupt(f"a payload of more than {_LARGEST >> 20} MB")
@@ -74,7 +74,7 @@ def _events(agent: str) -> Iterator[Event]:
 
 
 def _handled(event: Event) -> str:
-    from snapstore.agents.turns import handle
+    from snapstore.agents.hooks.turns import handle
 
     _mark(event.agent)
     try:
@@ -86,7 +86,7 @@ def _handled(event: Event) -> str:
 
 def _mark(agent: str) -> None:
     """When the agent's hooks last fired: the age of a file. Only shown, so it is not synced."""
-    from snapstore.timeline.places import home_folder
+    from snapstore.store.locations import home_folder
 
     folder = f"{home_folder()}/fired"
     try:
@@ -99,11 +99,11 @@ def _mark(agent: str) -> None:
 
 def _note(agent: str, error: BaseException) -> None:
     """Where no store could be opened, there is a log for all of them."""
-    from snapstore.timeline import logbook
-    from snapstore.timeline.places import home_folder
+    from snapstore.store import log
+    from snapstore.store.locations import home_folder
 
     text = error.message if isinstance(error, SnapstoreError) else f"{type(error).__name__}: {error}"
     try:
-        logbook.note(f"{home_folder()}/log", f"hook {agent}: {text}", time.time())
+        log.note(f"{home_folder()}/log", f"hook {agent}: {text}", time.time())
     except SnapstoreError:
         pass  # not even a home

@@ -12,20 +12,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from snapstore.base.text import ago as ago
+from snapstore.base.text import date_text as date_text
+from snapstore.base.text import duration_text as duration_text
+from snapstore.base.text import files_text as files_text
+from snapstore.base.text import first_line as first_line
+from snapstore.base.text import path_text as path_text
+from snapstore.base.text import safe as safe
+from snapstore.base.text import safe_lines as safe_lines
+from snapstore.base.text import seconds_of as seconds_of
+from snapstore.base.text import shorten as shorten
+from snapstore.base.text import size_text as size_text
 from snapstore.errors import Failed
-from snapstore.timeline.describing import change_text
-from snapstore.timeline.nodes import FileChange
-from snapstore.timeline.text import ago as ago
-from snapstore.timeline.text import date_text as date_text
-from snapstore.timeline.text import duration_text as duration_text
-from snapstore.timeline.text import files_text as files_text
-from snapstore.timeline.text import first_line as first_line
-from snapstore.timeline.text import path_text as path_text
-from snapstore.timeline.text import safe as safe
-from snapstore.timeline.text import safe_lines as safe_lines
-from snapstore.timeline.text import seconds_of as seconds_of
-from snapstore.timeline.text import shorten as shorten
-from snapstore.timeline.text import size_text as size_text
+from snapstore.surface.describe import change_text
+from snapstore.timeline.history.nodes import FileChange
 
 DIM, RED, GREEN, YELLOW, CYAN, BOLD = "2", "31", "32", "33", "36", "1"
 LISTED = 12  # paths named before "… and N more"

@@ -10,8 +10,8 @@ from click.shell_completion import CompletionItem
 
 from snapstore.cli import completers
 from snapstore.errors import Usage, similar
-from snapstore.timeline.settings import BY_NAME, duration
-from snapstore.timeline.wording import count, count_or_duration
+from snapstore.store.settings import BY_NAME, duration
+from snapstore.surface.wording import count, count_or_duration
 
 
 class AnyPath(click.Path):

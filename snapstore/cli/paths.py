@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.errors import Unsafe, Usage
-from snapstore.git.commits import quote
+from snapstore.git.objects.commits import quote
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-")
 

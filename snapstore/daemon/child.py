@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
 from typing import Any, NoReturn
 
+from snapstore.base import platform
 from snapstore.daemon import client
-from snapstore.worktree import platform
 
 try:
     import resource

@@ -8,8 +8,8 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 
+from snapstore.base import platform
 from snapstore.daemon import client
-from snapstore.worktree import platform
 
 _LEAVING = 5.0  # seconds until a server that was told to leave is gone
 _PAUSE = 0.005  # seconds between two looks whether it is

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from snapstore.daemon import client
+from snapstore.daemon.address import Place, Taken
 from snapstore.daemon.child import Facts, Run, serve, stamp
-from snapstore.daemon.place import Place, Taken
 
 IDLE = 15 * 60.0  # seconds without a request
 _MOST = 32  # children at once; further clients wait for as long as they have patience, then work alone

@@ -13,7 +13,7 @@ from subprocess import DEVNULL, run
 from tempfile import mkdtemp
 
 from snapstore.errors import Failed
-from snapstore.git.linediff import LARGEST, is_binary
+from snapstore.git.diff.patch import LARGEST, is_binary
 from snapstore.git.program import environment
 
 LABELS = ("mine", "before", "theirs")

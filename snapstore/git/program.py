@@ -6,7 +6,7 @@ import os
 import re
 
 from snapstore.errors import Unsafe
-from snapstore.git.repository import read_config
+from snapstore.git.dulwich_repo import read_config
 
 # Any of these in a repository's configuration can make git run a program or follow a path; a store's own
 # configuration holds nothing but this list, so anything else was planted or is a mistake.

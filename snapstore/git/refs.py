@@ -18,10 +18,10 @@ from dulwich.objects import ObjectID
 from dulwich.refs import SYMREF, Ref
 
 from snapstore.errors import Conflict, Corrupt, Unsafe
-from snapstore.git import reflogs
-from snapstore.git.container import COMMITTER, PACKED, Container, make_folder
-from snapstore.git.packwriter import remove, sync_folder
-from snapstore.git.reflogs import files_below
+from snapstore.git import reflog
+from snapstore.git.objects.pack_writer import remove, sync_folder
+from snapstore.git.ref_container import COMMITTER, PACKED, Container, make_folder
+from snapstore.git.reflog import files_below
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ class Refs:
     def _hold(self, oid: bytes) -> None:
         if self.value(_HOLDER) is not None:  # git passes over the reflog of a ref that is not there
             try:
-                self._append(_HOLDER, oid, oid, reflogs.RENAMED)
+                self._append(_HOLDER, oid, oid, reflog.RENAMED)
             except OSError:
                 pass  # a full disk must not keep a change from being taken back
 
@@ -168,13 +168,13 @@ class Refs:
         before, after = (value.hex().encode() if isinstance(value, bytes) else None for value in (old, new))
         self.container._log(os.fsencode(name), before, after, COMMITTER, max(0, int(time.time())), 0, why)
 
-    def logged(self) -> dict[str, reflogs.Rows]:
+    def logged(self) -> dict[str, reflog.Rows]:
         """The reflogs, by ref."""
-        return reflogs.read(self._git_dir)
+        return reflog.read(self._git_dir)
 
     def forget_logged(self, before: int) -> None:
         """Drops the lines of reflogs from before a moment. Call under the store's lock."""
-        reflogs.forget(self._git_dir, before)
+        reflog.forget(self._git_dir, before)
 
     def _path(self, name: str) -> str:
         path = self._paths.get(name)

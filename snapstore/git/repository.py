@@ -1,77 +1,137 @@
-"""dulwich's repository on a store, and the store's git configuration.
-
-The repository reads and writes through our object store and our refs (objectstore.py, container.py), so that what an
-embedding program does with `Store.repo` is guarded in the same way as our own work.
-"""
+"""The shadow repository as a whole: made once, opened for every command."""
 
 from __future__ import annotations
 
 import os
-import re
-from typing import BinaryIO
+from collections.abc import Iterable
 
-import dulwich.worktree  # noqa: F401 - `Repo` would import it only when it is opened
-from dulwich.config import ConfigFile
-from dulwich.repo import Repo
+from snapstore.errors import Corrupt
+from snapstore.git import dulwich_repo
+from snapstore.git.dulwich_repo import Repository
+from snapstore.git.objects import commits, notes
+from snapstore.git.objects.ids import COMMIT
+from snapstore.git.objects.pack_writer import PackWriter, sync_folder
+from snapstore.git.objects.store import Objects
+from snapstore.git.objects.trees import Trees
+from snapstore.git.refs import Refs
 
-from snapstore.git.container import Container
-from snapstore.git.objectstore import ObjectStore
-from snapstore.git.packwriter import sync_folder, write_all
+# A user's .gitmodules is data here, whatever it holds.
+# Files over the threshold are never stored as deltas, so they can always be streamed out again. In bytes: dulwich reads
+# no units.
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+\tlogallrefupdates = false
+\tbigfilethreshold = 16777216
+[fsck]
+\tgitmodulesSymlink = ignore
+\tgitmodulesBlob = ignore
+\tgitmodulesName = ignore
+\tgitmodulesUrl = ignore
+\tgitmodulesPath = ignore
+\tgitmodulesUpdate = ignore
+[gc]
+\tauto = 0
+[gc "refs/notes/*"]
+\treflogexpire = 1.day
+\treflogexpireunreachable = 1.day
+[gc "refs/snapstore/disk"]
+\treflogexpire = 1.day
+\treflogexpireunreachable = 1.day
+"""
 
-_THRESHOLD = re.compile(rb"^(\s*bigfilethreshold\s*=\s*)(\d{1,9})([kmg])(?=\s*$)", re.IGNORECASE | re.MULTILINE)
+# Ordinary git on the shadow must not change a byte either.
+_ATTRIBUTES = "* -text -crlf -ident -filter -working-tree-encoding !eol\n"
 
+_CACHED_COMMITS = 512
 
-class Repository(Repo):
-    """The shadow repository, as `Store.repo` gives it to others.
-
-    How it is read does not depend on the configuration, which anybody may have changed: whatever that says, an undo
-    works, and nothing that was planted there is followed. `check` tells of it.
-    """
-
-    def __init__(self, git_dir: str, objects: ObjectStore, refs: Container) -> None:
-        self._is_open = False
-        super().__init__(controldir=git_dir, commondir=git_dir, bare=True, object_store=objects)
-        self._is_open = True
-        self.refs = refs
-        self.hooks.clear()  # a planted hook would run when an embedding program commits
-
-    def get_config(self) -> ConfigFile:
-        """The store's configuration, without files that it includes."""
-        return read_config(self.controldir()) if self._is_open else ConfigFile()
-
-    def get_named_file(self, path: str | bytes, basedir: str | None = None) -> BinaryIO | None:
-        """A file of the repository; nothing while it is opened, when dulwich asks for planted ones."""
-        return super().get_named_file(path, basedir) if self._is_open else None
-
-
-def read_config(git_dir: str) -> ConfigFile:
-    return ConfigFile.from_path(f"{git_dir}/config", expand_includes=False)
-
-
-def has_units(git_dir: str) -> bool:
-    """Whether the configuration gives a size with a unit, as stores did once: dulwich refuses to open such a one."""
-    try:
-        with open(f"{git_dir}/config", "rb") as file:
-            return _THRESHOLD.search(file.read()) is not None
-    except OSError:
-        return False
+SNAPSTORE = commits.Identity("snapstore", "snapstore@localhost")
 
 
-def write_out_units(git_dir: str) -> None:
-    """Write that size in bytes, and nothing else. By line, for dulwich's writer drops comments and quotes. Call under
-    the store's lock."""
-    path = f"{git_dir}/config"
-    with open(path, "rb") as file:
-        text = file.read()
-    fd = os.open(f"{path}.snapstore", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        write_all(fd, _THRESHOLD.sub(_in_bytes, text))
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.rename(f"{path}.snapstore", path)
-    sync_folder(git_dir)
+class Shadow:
+    """One bare repository: its objects, trees and refs, and all of it as dulwich's `Repo`."""
+
+    def __init__(self, git_dir: str) -> None:
+        if not os.path.isdir(f"{git_dir}/objects") or not os.path.isdir(f"{git_dir}/refs"):
+            raise Corrupt(f"{git_dir} is not a git repository", "Restore it from a clone or a backup.")
+        self.git_dir = git_dir
+        self.objects = Objects(git_dir)
+        self.trees = Trees(self.objects)
+        self.refs = Refs(git_dir)
+        self.repo = Repository(git_dir, self.objects.store, self.refs.container)
+        self._commits: dict[bytes, commits.Commit] = {}
+
+    def commit(self, oid: bytes) -> commits.Commit:
+        found = self._commits.get(oid)
+        if found is None:
+            if len(self._commits) >= _CACHED_COMMITS:
+                del self._commits[next(iter(self._commits))]
+            found = self._commits[oid] = commits.read(self.objects, oid)
+        return found
+
+    def note(self, commit: bytes) -> bytes | None:
+        """The record kept for a commit."""
+        return self._note(notes.REF, commit)
+
+    def transcript(self, commit: bytes) -> bytes | None:
+        """The raw lines kept for a commit."""
+        return self._note(notes.TRANSCRIPTS, commit)
+
+    def _note(self, ref: str, commit: bytes) -> bytes | None:
+        tip = self.refs.read(ref)
+        return tip and notes.read(self.objects, self.trees, self.commit(tip).tree, commit)
+
+    def add_notes(
+        self, writer: PackWriter, ref: str, blobs: Iterable[tuple[bytes, bytes]], seconds: int
+    ) -> tuple[bytes | None, bytes]:
+        """Writes notes, stored already, into a new notes commit; gives where the ref stands and where it should go.
+
+        The commit has no parent: records are never changed, so their history says nothing, and `git log --graph --all`
+        would show it as a second line of commits beside the turns.
+        """
+        old = self.refs.read(ref)
+        tree = notes.put(self.trees, writer, old and self.commit(old).tree, blobs)
+        return old, self.notes_commit(writer, tree, seconds)
+
+    def notes_commit(self, writer: PackWriter, tree: bytes, seconds: int, parents: Iterable[bytes] = ()) -> bytes:
+        data = commits.encode(tree, [*parents], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
+        return writer.add(COMMIT, data)
+
+    def is_of_former_version(self) -> bool:
+        """Whether the store was made by a version whose stores dulwich cannot open."""
+        return dulwich_repo.has_units(self.git_dir)
+
+    def bring_up_to_date(self) -> None:
+        """Make it one that dulwich opens. Call under the store's lock."""
+        # Former versions wrote lines about tags below a header that did not tell of them, which dulwich refuses.
+        self.refs.container.add_packed_refs({})
+        dulwich_repo.write_out_units(self.git_dir)
+
+    def close(self) -> None:
+        self.repo.close()
 
 
-def _in_bytes(line: re.Match[bytes]) -> bytes:
-    return line[1] + str(int(line[2]) << {b"k": 10, b"m": 20, b"g": 30}[line[3].lower()]).encode()
+def create(git_dir: str, head: str) -> None:
+    """Lays out an empty bare repository. No template folder is read: a user's may hold hooks."""
+    for folder in (
+        "",
+        "/objects",
+        "/objects/info",
+        "/objects/pack",
+        "/refs",
+        "/refs/heads",
+        "/refs/tags",
+        "/info",
+    ):
+        os.mkdir(git_dir + folder, 0o700)
+    for name, text in (("config", _CONFIG), ("info/attributes", _ATTRIBUTES), ("HEAD", f"ref: {head}\n")):
+        fd = os.open(f"{git_dir}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(fd, text.encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    for folder in ("/info", "/objects", "/refs", ""):
+        sync_folder(git_dir + folder)

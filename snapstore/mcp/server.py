@@ -21,17 +21,17 @@ from pydantic import Field, ValidationError
 from snapstore import __version__
 from snapstore.daemon.control import running_pid
 from snapstore.errors import Busy, Conflict, Failed, NoStore, SnapstoreError, Unsafe, Usage
+from snapstore.store.conversations import Conversations
+from snapstore.store.handle import Store, failed
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.moves import MoveRecord
 from snapstore.surface.records.nodes import DiffRecord, LogRecord
 from snapstore.surface.records.status import StatusRecord
-from snapstore.timeline.conversation import Conversations
-from snapstore.timeline.history import History
-from snapstore.timeline.nodes import FileChange
-from snapstore.timeline.plan import Policy
-from snapstore.timeline.status import read_status
-from snapstore.timeline.store import Store, failed
+from snapstore.surface.status import read_status
+from snapstore.timeline.history.history import History
+from snapstore.timeline.history.nodes import FileChange
+from snapstore.timeline.moves.plan import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
 
     from snapstore.surface.records.base import Record
-    from snapstore.timeline.plan import Plan
-    from snapstore.timeline.session import Session
+    from snapstore.timeline.moves.plan import Plan
+    from snapstore.timeline.record.session import Session
 
     Below = Callable[[bytes, str], bytes]
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 
-from snapstore.git.notes import REFS as NOTES
+from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.remote import bundles
-from snapstore.share import secrets
-from snapstore.share.local import shared_refs
-from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
-from snapstore.share.naming import Machine
+from snapstore.share.exchange_state import shared_refs
+from snapstore.share.secrets import check
+from snapstore.share.server.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
+from snapstore.share.server.names_there import Machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from snapstore.timeline.store import Store
+    from snapstore.store.handle import Store
 
     Progress = Callable[[str, int, int], None]
 
@@ -43,8 +43,8 @@ def export(store: Store, path: str, *, since: str | None = None, progress: Progr
     refs = shared_refs(store)
     refs |= {ref: tip for ref in NOTES if (tip := shadow.refs.read(ref)) is not None}
     remarks: list[str] = []
-    found = secrets.check_refs(store, refs, known, say=remarks.append)
-    secrets.refuse(found, f"snapstore export {path}", "written")
+    found = check.check_refs(store, refs, known, say=remarks.append)
+    check.refuse(found, f"snapstore export {path}", "written")
     seconds = max(0, int(store.clock()))
     writer = shadow.objects.writer()
     try:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import Unsafe
-from snapstore.git import housekeeping, notes
-from snapstore.git.missing import reached
-from snapstore.git.objects import COMMIT, EMPTY_TREE, Missing
+from snapstore.git.maintenance import fold
+from snapstore.git.objects import notes
+from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, Missing
+from snapstore.git.objects.reachability import reached
 from snapstore.git.remote import bundles
-from snapstore.git.remote.opening import open_remote
-from snapstore.share.ancestry import Ancestry
-from snapstore.share.local import (
+from snapstore.git.remote.open import open_remote
+from snapstore.share.exchange_state import (
     check_told,
     document_of,
     exchanged,
@@ -26,13 +26,14 @@ from snapstore.share.local import (
     shared_refs,
     without_let_go,
 )
-from snapstore.share.machine import PREFIX, this_machine
-from snapstore.share.notes import Own, to_take, transcripts_of
-from snapstore.share.receiving import found_again, receive
+from snapstore.share.record_sync import Own, to_take, transcripts_of
 from snapstore.share.sending import ATTEMPTS, wait
-from snapstore.share.survey import Survey, check_commits, check_project, interesting
-from snapstore.timeline.documents import encode
-from snapstore.timeline.foreign import DOCUMENT, Foreign
+from snapstore.share.server.ancestry import Ancestry
+from snapstore.share.server.machine import PREFIX, this_machine
+from snapstore.share.server.names_here import found_again, receive
+from snapstore.share.server.view import Survey, check_commits, check_project, interesting
+from snapstore.store.owners import DOCUMENT, Foreign
+from snapstore.store.state import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
 
     from snapstore.git.remote.connection import Ask
     from snapstore.git.remote.incoming import Incoming
-    from snapstore.share.naming import Machine
-    from snapstore.share.receiving import Origin, Received
     from snapstore.share.remotes import Remote
-    from snapstore.timeline.store import Store
-    from snapstore.worktree.journal import RefMove
+    from snapstore.share.server.names_here import Origin, Received
+    from snapstore.share.server.names_there import Machine
+    from snapstore.store.handle import Store
+    from snapstore.store.journal import RefMove
 
     Progress = Callable[[str, int, int], None]
 
@@ -158,7 +159,7 @@ def _take_in(
             raise
         for pack in packs:
             objects.release(pack)
-        housekeeping.tidy(objects)  # a machine that only pulls has no turns that do it
+        fold.tidy(objects)  # a machine that only pulls has no turns that do it
         return pulled
 
 

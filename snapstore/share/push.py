@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 
 from snapstore.errors import Remote as RemoteError
-from snapstore.git import missing, notes
-from snapstore.git.objects import BLOB, COMMIT, EMPTY_TREE, Missing
-from snapstore.git.remote.opening import open_remote
-from snapstore.share import parts, secrets
-from snapstore.share.ancestry import Ancestry
-from snapstore.share.default_branch import advance, is_asked
-from snapstore.share.local import (
+from snapstore.git.objects import notes, reachability
+from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, Missing
+from snapstore.git.remote.open import open_remote
+from snapstore.share import chunked_push
+from snapstore.share.exchange_state import (
     check_told,
     document_of,
     exchanged,
@@ -26,24 +24,27 @@ from snapstore.share.local import (
     notes_ref,
     own_refs,
 )
-from snapstore.share.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
-from snapstore.share.naming import publish, updates
-from snapstore.share.notes import Own, to_send, transcripts_of
+from snapstore.share.record_sync import Own, to_send, transcripts_of
+from snapstore.share.secrets import check
 from snapstore.share.sending import ATTEMPTS, Batch, Pushed, PushedRef, send, wait
-from snapstore.share.survey import Survey, check_commits, check_project
-from snapstore.timeline import logbook
-from snapstore.timeline.documents import encode
+from snapstore.share.server.ancestry import Ancestry
+from snapstore.share.server.default_branch import advance, is_asked
+from snapstore.share.server.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
+from snapstore.share.server.names_there import publish, updates
+from snapstore.share.server.view import Survey, check_commits, check_project
+from snapstore.store import log
+from snapstore.store.state import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from snapstore.git.packwriter import PackWriter
+    from snapstore.git.objects.pack_writer import PackWriter
     from snapstore.git.remote.connection import Ask, Connection
-    from snapstore.share.naming import Machine
     from snapstore.share.remotes import Remote
-    from snapstore.timeline.store import Store
-    from snapstore.worktree.journal import RefMove
+    from snapstore.share.server.names_there import Machine
+    from snapstore.store.handle import Store
+    from snapstore.store.journal import RefMove
 
     Progress = Callable[[str, int, int], None]
     Updates = dict[str, tuple[bytes | None, bytes | None]]
@@ -75,7 +76,7 @@ def push(
             try:
                 refused = attempt.run()
                 if not refused:
-                    logbook.settle(f"{store.folder}/log", f"push-{remote.name}")
+                    log.settle(f"{store.folder}/log", f"push-{remote.name}")
                     return pushed
                 error: RemoteError | Missing = _refused(connection.shown, refused)
             except (RemoteError, Missing) as found:
@@ -146,8 +147,8 @@ class _Attempt:
         if self._with_safety:
             branches |= self._safety(refs)
         tips = [new for _, new in branches.values() if new is not None]
-        known = parts.others(refs)
-        new = [(oid, kind) for oid, kind, _, _ in missing.between(self._shadow.objects, tips, known)]
+        known = chunked_push.others(refs)
+        new = [(oid, kind) for oid, kind, _, _ in reachability.between(self._shadow.objects, tips, known)]
         fresh = [oid for oid, kind in new if kind == COMMIT]
         blobs = self._records(own, fresh)
         self._ancestry.save()
@@ -162,8 +163,8 @@ class _Attempt:
             raise
         try:
             ends = [oid for _, oid in words.values() if oid is not None]
-            beside = [item[:2] for item in missing.between(self._shadow.objects, ends, [*known, *tips])]
-            going = parts.Parts(self._shadow, connection, self._me.id, refs)
+            beside = [item[:2] for item in reachability.between(self._shadow.objects, ends, [*known, *tips])]
+            going = chunked_push.Parts(self._shadow, connection, self._me.id, refs)
             files = [oid for oid, kind in (*new, *beside) if kind == BLOB]
             whose = {ref: move for ref, move in words.items() if ref.startswith(STORES)}
             told = whose if going.send(files, self._seconds, whose) else {}
@@ -183,7 +184,7 @@ class _Attempt:
         store = self._store
         wanted = {ref: oid for ref, oid in refs.items() if ref in notes.REFS or ref.startswith(PREFIX)}
         # What is stored and no ref leads to may lack parts, or be removed by a gc at any moment.
-        held = missing.reached(self._shadow.objects, haves(store), wanted.values()) | self._brought
+        held = reachability.reached(self._shadow.objects, haves(store), wanted.values()) | self._brought
         lacking = [oid for oid in wanted.values() if oid not in held]
         if not lacking:
             return False
@@ -238,8 +239,8 @@ class _Attempt:
         records = [(oid, blob) for oid, blob in (*blobs.items(), *lines.items()) if blob not in self._cleared]
         names = {**refs, **self._new_words_of_ourselves()}
         if commits or records or names:
-            found = secrets.check(self._store, commits, records, names=names, say=self._pushed.remarks.append)
-            secrets.refuse(found)
+            found = check.check(self._store, commits, records, names=names, say=self._pushed.remarks.append)
+            check.refuse(found)
             self._cleared.update(commits, (blob for _, blob in records))
 
     def _new_words_of_ourselves(self) -> dict[str, bytes]:

@@ -9,14 +9,14 @@ import os
 
 from snapstore.errors import Unknown, Unsafe, Usage, did_you_mean, similar
 from snapstore.git.remote.urls import is_token, shown
-from snapstore.timeline import logbook
-from snapstore.timeline.documents import check_name, encode
+from snapstore.store import log
+from snapstore.store.state import check_name, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from snapstore.timeline.store import Store
+    from snapstore.store.handle import Store
 
 DEFAULT = "origin"
 DOCUMENT = "remotes.json"
@@ -124,7 +124,7 @@ class Remotes:
 
     def _hush(self, name: str) -> None:
         """That a push by itself did not get there is of no interest any more: there will be none."""
-        logbook.settle(f"{self._store.folder}/log", f"push-{name}")
+        log.settle(f"{self._store.folder}/log", f"push-{name}")
 
     def _follow(self) -> None:
         """The setting that every turn looks at follows what the remotes say."""

@@ -6,11 +6,11 @@ import os
 import time
 
 from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE
-from snapstore.share.machine import STORES
+from snapstore.share.server.machine import STORES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.git.odb import Objects
+    from snapstore.git.objects.store import Objects
     from snapstore.git.remote.connection import Connection
     from snapstore.share.remotes import Remote
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 _ROOM = "snapstore.transcripts"
 _PLACES = {
-    "find_transcript": f"{_ROOM}.find",
+    "find_transcript": f"{_ROOM}.locate",
     "Follower": f"{_ROOM}.follow",
-    **dict.fromkeys(("AGENTS", "iter_turns", "last_turns", "read_conversation"), f"{_ROOM}.reading"),
-    **dict.fromkeys(("Branch", "Conversation", "ConversationTurn", "Message", "ToolCall"), f"{_ROOM}.shape"),
+    **dict.fromkeys(("AGENTS", "iter_turns", "last_turns", "read_conversation"), f"{_ROOM}.readers.read"),
+    **dict.fromkeys(("Branch", "Conversation", "ConversationTurn", "Message", "ToolCall"), f"{_ROOM}.model"),
 }
 
 __all__ = [
@@ -28,10 +28,10 @@ __all__ = [
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.transcripts.find import find_transcript
     from snapstore.transcripts.follow import Follower
-    from snapstore.transcripts.reading import AGENTS, iter_turns, last_turns, read_conversation
-    from snapstore.transcripts.shape import Branch, Conversation, ConversationTurn, Message, ToolCall
+    from snapstore.transcripts.locate import find_transcript
+    from snapstore.transcripts.model import Branch, Conversation, ConversationTurn, Message, ToolCall
+    from snapstore.transcripts.readers.read import AGENTS, iter_turns, last_turns, read_conversation
 
 
 def __getattr__(name: str) -> object:

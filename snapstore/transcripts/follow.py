@@ -6,8 +6,8 @@ import os
 
 from snapstore.errors import Usage
 from snapstore.transcripts.lines import Source, opened
-from snapstore.transcripts.reading import described, feed_lines, filled, new_outline
-from snapstore.transcripts.shape import Conversation, ConversationTurn
+from snapstore.transcripts.model import Conversation, ConversationTurn
+from snapstore.transcripts.readers.read import described, feed_lines, filled, new_outline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

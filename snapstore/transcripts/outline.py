@@ -7,8 +7,8 @@ the second reads one turn at a time. Both see a line through the same small func
 from __future__ import annotations
 
 from snapstore.transcripts.lines import clean
-from snapstore.transcripts.shape import ConversationTurn, Message, ToolCall
-from snapstore.transcripts.tools import classify
+from snapstore.transcripts.model import ConversationTurn, Message, ToolCall
+from snapstore.transcripts.tool_calls import classify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

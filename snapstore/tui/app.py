@@ -20,20 +20,20 @@ from textual.drivers import linux_driver
 from textual.geometry import Size
 from textual.widget import Widget
 
-from snapstore.timeline.store import Store, failed
-from snapstore.timeline.text import safe
-from snapstore.timeline.watching import Folders
-from snapstore.tui.bars import StatusBar, TitleBar
-from snapstore.tui.diffview import DiffView
-from snapstore.tui.driver import LastingDriver
-from snapstore.tui.looking import LookingApp
-from snapstore.tui.moves import spoken, trouble
-from snapstore.tui.pasting import PasteParser
-from snapstore.tui.plain import PlainSigns
-from snapstore.tui.preview import Preview
+from snapstore.base.text import safe
+from snapstore.store.changes import Folders
+from snapstore.store.handle import Store, failed
+from snapstore.tui.move_steps import spoken, trouble
 from snapstore.tui.snapshot import Snapshot
-from snapstore.tui.themes import DARK, LIGHT, PLAIN, THEMES
-from snapstore.tui.treeview import TreeView
+from snapstore.tui.terminal.ascii import PlainSigns
+from snapstore.tui.terminal.driver import LastingDriver
+from snapstore.tui.terminal.paste import PasteParser
+from snapstore.tui.terminal.themes import DARK, LIGHT, PLAIN, THEMES
+from snapstore.tui.view_keys import LookingApp
+from snapstore.tui.widgets.bars import StatusBar, TitleBar
+from snapstore.tui.widgets.diff import DiffView
+from snapstore.tui.widgets.preview import Preview
+from snapstore.tui.widgets.tree import TreeView
 
 W = TypeVar("W", bound=Widget)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.timeline.drawing import Row
+from snapstore.surface.tree_layout import Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,19 +10,19 @@ from bisect import bisect_left, bisect_right
 from textual.widgets import Input
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.commits import quote
-from snapstore.timeline.nodes import parent_tree
-from snapstore.tui.linescreen import LineScreen
+from snapstore.git.objects.commits import quote
+from snapstore.timeline.history.nodes import parent_tree
+from snapstore.tui.screens.line import LineScreen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
-    from snapstore.git.shadow import Shadow
-    from snapstore.timeline.store import Store
+    from snapstore.git.repository import Shadow
+    from snapstore.store.handle import Store
+    from snapstore.tui.search_index import Words
     from snapstore.tui.snapshot import Snapshot
-    from snapstore.tui.words import Words
 
 _AT_ONCE = 250  # nodes read before what was found is shown
 _LONGEST = 20_000  # characters of a prompt that are looked through

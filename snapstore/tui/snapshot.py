@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from snapstore.timeline.drawing import folded, lanes, listed, onward
-from snapstore.timeline.graph import Graph
-from snapstore.timeline.painting import CURRENT, NEWEST, NEXT
-from snapstore.tui.words import Words
+from snapstore.surface.tree_layout import folded, lanes, listed, onward
+from snapstore.surface.tree_rows import CURRENT, NEWEST, NEXT
+from snapstore.timeline.history.graph import Graph
+from snapstore.tui.search_index import Words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from snapstore.timeline.drawing import Row
-    from snapstore.timeline.graph import GraphNode
-    from snapstore.timeline.store import Store
+    from snapstore.store.handle import Store
+    from snapstore.surface.tree_layout import Row
+    from snapstore.timeline.history.graph import GraphNode
 
 
 UNSAID = ("baseline", "edits")  # kinds of nodes that nobody asked for: their subjects are made up

@@ -12,11 +12,11 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
-from snapstore.git.notes import REF as NOTES
-from snapstore.timeline.conversation import Conversations
-from snapstore.timeline.ops import Operations
-from snapstore.timeline.store import Store
-from snapstore.timeline.watching import Folders, stamp
+from snapstore.git.objects.notes import REF as NOTES
+from snapstore.store.changes import Folders, stamp
+from snapstore.store.conversations import Conversations
+from snapstore.store.handle import Store
+from snapstore.timeline.history.operations import Operations
 from snapstore.web.project import Project
 
 LOOK_EVERY = 0.04  # seconds

@@ -10,16 +10,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from snapstore.agents.closing import close_interrupted
+from snapstore.agents.hooks.interrupted import close_interrupted
+from snapstore.base.paths import unsafe_parts
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
+from snapstore.store.conversations import Conversations
+from snapstore.store.handle import Store
 from snapstore.surface.records.base import Record, document
-from snapstore.timeline.conversation import Conversations
-from snapstore.timeline.lineage import Spoken
-from snapstore.timeline.session import Session
-from snapstore.timeline.store import Store
+from snapstore.timeline.history.agent_sessions import Spoken
+from snapstore.timeline.record.session import Session
 from snapstore.web.answers import Document
 from snapstore.web.graphs import Graphs
-from snapstore.worktree.names import unsafe_parts
 
 
 class Project:

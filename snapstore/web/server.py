@@ -19,12 +19,12 @@ from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from snapstore.errors import SnapstoreError, Unknown, Usage
-from snapstore.timeline.store import failed
-from snapstore.web import branching, differences, moving, reading, seeds
+from snapstore.store.handle import failed
 from snapstore.web.answers import refusal
 from snapstore.web.events import Channel
 from snapstore.web.guard import Guard
 from snapstore.web.project import Project
+from snapstore.web.routes import branches, compat, diff, moves, read
 
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 ADDRESS = "127.0.0.1"
@@ -122,7 +122,7 @@ def application(project: Project, channel: Channel) -> FastAPI:
     app.add_exception_handler(OSError, _refuse)
     app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(HTTPException, _no_such)
-    for room in (reading, differences, moving, branching, seeds):
+    for room in (read, diff, moves, branches, compat):
         app.include_router(room.routes(project))
 
     @app.get("/api/events", include_in_schema=False)

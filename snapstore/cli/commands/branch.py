@@ -6,16 +6,16 @@ import sys
 
 import click
 
-from snapstore.cli.changed import tell
 from snapstore.cli.commands.branches import kept, rows
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import BOLD, LISTED, Output
 from snapstore.cli.param_types import AGE, BRANCH
+from snapstore.cli.reports.change import tell
 from snapstore.errors import Usage
-from snapstore.timeline.branch import Branch
-from snapstore.timeline.branches import Branches
-from snapstore.timeline.session import Session
+from snapstore.timeline.history.branch import Branch
+from snapstore.timeline.moves.branches import Branches
+from snapstore.timeline.record.session import Session
 
 
 @click.group(cls=CommandGroup)

@@ -8,7 +8,7 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import DIM, GREEN, YELLOW, safe
 from snapstore.errors import Corrupt
-from snapstore.timeline.check import Check
+from snapstore.timeline.maintenance.check import Check
 
 HINT = "What does not need the damaged parts still works."
 

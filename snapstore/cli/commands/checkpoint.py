@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from snapstore.cli.changed import tell
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.param_types import CHECKPOINT, TARGET
+from snapstore.cli.reports.change import tell
 from snapstore.errors import Usage
-from snapstore.timeline.addresses import resolve
-from snapstore.timeline.branches import Branches
-from snapstore.timeline.graph import Graph
+from snapstore.timeline.history.addresses import resolve
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.moves.branches import Branches
 
 
 @click.command()

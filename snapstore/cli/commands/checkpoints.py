@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
+from snapstore.base.text import cells, clip
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, ago, first_line, safe
-from snapstore.timeline.branch import Leaf
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.graph import Graph
-from snapstore.timeline.text import cells, clip
+from snapstore.store.state import timestamp
+from snapstore.timeline.history.branch import Leaf
+from snapstore.timeline.history.graph import Graph
 
 LEAST_PROMPT = 12  # columns; with fewer it is left out
 

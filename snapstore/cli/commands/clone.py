@@ -8,10 +8,10 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, files_text, path_text
 from snapstore.cli.param_types import FOLDER
-from snapstore.cli.sharing import Transfer, asking, tell_pull
-from snapstore.share import attach
-from snapstore.share.attach import Attached
-from snapstore.timeline import places
+from snapstore.cli.reports.transfer import Transfer, asking, tell_pull
+from snapstore.share import clone as attach
+from snapstore.share.clone import Attached
+from snapstore.store import locations
 
 
 @click.command()
@@ -25,7 +25,7 @@ def clone(context: Context, *, url: str, directory: str | None) -> int:
     It has the files of the newest turn, and its store all that was pushed there. Without DIR the folder is called as
     the repository is.
     """
-    home = places.home_folder()
+    home = locations.home_folder()
     folder = directory if directory is not None else attach.folder_of(url)
     with Transfer(context) as progress:
         done = attach.clone(home, url, folder, say=context.say, progress=progress, ask=asking(context))
@@ -38,7 +38,7 @@ def told(context: Context, done: Attached) -> None:
     if context.json:
         from snapstore.surface.records.sharing import AttachRecord
 
-        context.document(AttachRecord.of(done, places.store_folder(places.home_folder(), done.root)))
+        context.document(AttachRecord.of(done, locations.store_folder(locations.home_folder(), done.root)))
         return
     if context.quiet:
         return

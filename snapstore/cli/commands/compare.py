@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from snapstore.base.text import cells, clip
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import (
@@ -21,14 +22,13 @@ from snapstore.cli.output import (
     safe,
 )
 from snapstore.cli.param_types import TARGET
-from snapstore.cli.patches import print_patch
+from snapstore.cli.reports.patch import print_patch
 from snapstore.errors import Usage
-from snapstore.timeline.compare import Comparison, Side
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.history import History
-from snapstore.timeline.nodes import FileChange
-from snapstore.timeline.patches import patched
-from snapstore.timeline.text import cells, clip
+from snapstore.store.state import timestamp
+from snapstore.timeline.history.compare import Comparison, Side
+from snapstore.timeline.history.history import History
+from snapstore.timeline.history.nodes import FileChange
+from snapstore.timeline.history.patches import patched
 
 NARROW = 72  # columns under which the sides stand one below the other
 TURNS = 8  # named on each side

@@ -13,10 +13,10 @@ from snapstore.cli.options import CommandGroup, common_options, level_options, q
 from snapstore.cli.output import BOLD, DIM, YELLOW, path_text, safe
 from snapstore.cli.param_types import SETTING
 from snapstore.errors import Usage
-from snapstore.timeline import config as settings_file
-from snapstore.timeline.config import Problem
-from snapstore.timeline.settings import BY_NAME, SETTINGS, Setting
-from snapstore.timeline.store import Store
+from snapstore.store import config as settings_file
+from snapstore.store.config import Problem
+from snapstore.store.handle import Store
+from snapstore.store.settings import BY_NAME, SETTINGS, Setting
 
 if TYPE_CHECKING:
     from snapstore.surface.records.config import SettingRecord

@@ -8,19 +8,20 @@ from collections.abc import Sequence
 
 import click
 
-from snapstore.agents import AGENTS, connecting
-from snapstore.agents.connecting import SCOPES, Connected, Connection, Here, Plan
-from snapstore.agents.differences import unified
-from snapstore.agents.installations import INSTALLATIONS, running_program
+from snapstore.agents import AGENTS
+from snapstore.agents.install import connect as connecting
+from snapstore.agents.install.connect import SCOPES, Connected, Connection, Here, Plan
+from snapstore.agents.install.locations import INSTALLATIONS, running_program
+from snapstore.agents.install.patch import unified
 from snapstore.cli.context import Context
 from snapstore.cli.options import Callback, common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, YELLOW, ago, path_text, safe
 from snapstore.cli.param_types import FOLDER, SuggestingChoice
-from snapstore.cli.patches import print_patch
 from snapstore.cli.paths import shell_word
+from snapstore.cli.reports.patch import print_patch
 from snapstore.errors import Usage
-from snapstore.timeline import places
-from snapstore.timeline.documents import timestamp
+from snapstore.store import locations
+from snapstore.store.state import timestamp
 
 WHICH = f"{', '.join(AGENTS[:-1])} or {AGENTS[-1]}"
 dry_run_option = click.option(
@@ -94,7 +95,7 @@ def connect(
 
 
 def here() -> Here:
-    return Here(places.home_folder(), os.getcwd(), os.environ)
+    return Here(locations.home_folder(), os.getcwd(), os.environ)
 
 
 def one_scope(*, user: bool, project: bool, plugin: str | None) -> Sequence[str]:

@@ -11,9 +11,9 @@ from snapstore.cli import main
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import DIM, duration_text, path_text
-from snapstore.cli.warm import load
+from snapstore.cli.preload import load
 from snapstore.daemon import control
-from snapstore.daemon.place import Place, Taken
+from snapstore.daemon.address import Place, Taken
 from snapstore.daemon.server import IDLE, Server
 from snapstore.errors import Busy
 

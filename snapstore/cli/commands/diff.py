@@ -10,11 +10,11 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import PathsCommand, common_options
 from snapstore.cli.output import DIM
 from snapstore.cli.param_types import FILE, TARGET
-from snapstore.cli.patches import print_patch
 from snapstore.cli.paths import below
+from snapstore.cli.reports.patch import print_patch
 from snapstore.errors import Unknown
-from snapstore.timeline.history import DiffSide, History
-from snapstore.timeline.patches import patched
+from snapstore.timeline.history.history import DiffSide, History
+from snapstore.timeline.history.patches import patched
 
 
 @click.command(cls=PathsCommand)

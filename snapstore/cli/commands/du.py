@@ -7,7 +7,7 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, path_text, safe, size_text
-from snapstore.timeline.diskuse import DiskUse
+from snapstore.store.disk_usage import DiskUse
 
 _ROWS = 10
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.moves import move_in_time
+from snapstore.cli.move_command import move_in_time
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import STEP, Step
 

@@ -8,9 +8,9 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, path_text, size_text
 from snapstore.cli.param_types import FILE
-from snapstore.cli.sharing import Transfer, tell_remarks
-from snapstore.share import secrets
+from snapstore.cli.reports.transfer import Transfer, tell_remarks
 from snapstore.share.bundles import export as write
+from snapstore.share.secrets import check
 
 
 @click.command()
@@ -34,7 +34,7 @@ def export(context: Context, *, file: str, since: str | None, allow: tuple[str, 
     """
     with context.store() as store:
         if allow:
-            secrets.allow(store, allow)
+            check.allow(store, allow)
         with Transfer(context) as progress:
             done = write(store, file, since=since, progress=progress)
         if context.json:

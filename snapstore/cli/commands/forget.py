@@ -14,13 +14,13 @@ from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, Output, path_
 from snapstore.cli.param_types import TARGET_OR_FILE
 from snapstore.cli.paths import below
 from snapstore.errors import Unknown, Unsafe, Usage
-from snapstore.share import unsharing
-from snapstore.share.unsharing import Reach
-from snapstore.timeline.conversation import Conversations
-from snapstore.timeline.forgettable import files_of, turn_of
-from snapstore.timeline.forgetting import Forgetting
-from snapstore.timeline.forgotten import Forgotten
-from snapstore.timeline.session import Session
+from snapstore.share import replace_forgotten
+from snapstore.share.replace_forgotten import Reach
+from snapstore.store.conversations import Conversations
+from snapstore.timeline.forget.forget import Forgetting
+from snapstore.timeline.forget.report import Forgotten
+from snapstore.timeline.forget.selection import files_of, turn_of
+from snapstore.timeline.record.session import Session
 
 
 @click.command()
@@ -53,13 +53,16 @@ def forget(
                 run = _meant(session, Forgetting(store, progress), target, copies=copies, recapture=recapture)
                 planned = run(True)
         except Unknown:
-            if target is not None and not (remotes and unsharing.is_due(store)):
+            if target is not None and not (remotes and replace_forgotten.is_due(store)):
                 raise
-            done, reached = Forgotten(), unsharing.survey(store) if dry_run else unsharing.replace(store)
+            done, reached = (
+                Forgotten(),
+                replace_forgotten.survey(store) if dry_run else replace_forgotten.replace(store),
+            )
             done.dry_run = dry_run
             _answer(context, session, done, reached)
             return 1 if any(one.error for one in reached) else 0
-        reached = unsharing.survey(store)
+        reached = replace_forgotten.survey(store)
         if dry_run:
             _answer(context, session, planned, reached)
             return 0
@@ -70,7 +73,7 @@ def forget(
             store.progress = progress
             done = run(False)
             if remotes:
-                reached = unsharing.replace(store)
+                reached = replace_forgotten.replace(store)
         _answer(context, session, done, reached)
     return 1 if any(one.error for one in reached) else 0
 

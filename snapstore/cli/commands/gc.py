@@ -11,9 +11,9 @@ from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import size_text
 from snapstore.cli.param_types import DURATION
 from snapstore.errors import Usage
-from snapstore.timeline.gc import Collected, collect
-from snapstore.timeline.keeping import keep
-from snapstore.timeline.settings import spell_duration
+from snapstore.store.settings import spell_duration
+from snapstore.timeline.maintenance.auto import keep
+from snapstore.timeline.maintenance.gc import Collected, collect
 
 
 @click.command()

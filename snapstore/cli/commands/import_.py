@@ -7,21 +7,21 @@ import time
 
 import click
 
-from snapstore.agents.importing import Import, TurnToImport, importable, locate, prepare
+from snapstore.agents.import_session import Import, TurnToImport, importable, locate, prepare
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, ago, files_text, first_line, path_text, safe, shorten
 from snapstore.cli.param_types import FILE, TRANSCRIPT_AGENT
 from snapstore.cli.paths import shell_word
-from snapstore.cli.sharing import Transfer, tell_pull
+from snapstore.cli.reports.transfer import Transfer, tell_pull
 from snapstore.errors import Usage
 from snapstore.git.remote.bundles import is_bundle
 from snapstore.share.pull import pull
 from snapstore.share.remotes import Remote
-from snapstore.timeline import places
-from snapstore.timeline.documents import check_name
-from snapstore.timeline.importing import refuse_known
-from snapstore.timeline.store import Store
+from snapstore.store import locations
+from snapstore.store.handle import Store
+from snapstore.store.state import check_name
+from snapstore.timeline.record.import_turns import refuse_known
 
 _PROMPT = 50  # columns
 _NAMED = 4  # unknown things of a turn before "… and N more"
@@ -48,10 +48,10 @@ def import_(context: Context, *, transcript: str | None, agent: str | None, dry_
         raise Usage("which conversation?", "Give a transcript or a session's id; `snapstore import --list` shows them.")
     if is_bundle(transcript):
         return _bundle(context, transcript, dry_run=dry_run)
-    home = places.home_folder()
-    known = places.find(home, ".")
+    home = locations.home_folder()
+    known = locations.find(home, ".")
     path, whose, session_id = locate(transcript, agent, os.getcwd())
-    with prepare(path, whose, session_id, known or places.natural_root("."), home) as found:
+    with prepare(path, whose, session_id, known or locations.natural_root("."), home) as found:
         name = check_name(context.session) if context.session else found.session_name()
         for warning in found.warnings:
             context.say(warning)
@@ -96,7 +96,7 @@ def _bundle(context: Context, file: str, *, dry_run: bool) -> int:
 
 def _list(context: Context) -> int:
     """`6f1c2a34-…  2h ago  Add a login form`, and where it is recorded already."""
-    root = places.find(places.home_folder(), ".")
+    root = locations.find(locations.home_folder(), ".")
     if root is None:
         found = importable(None, os.getcwd())
     else:

@@ -12,13 +12,13 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, files_text, path_text, safe, size_text
 from snapstore.cli.param_types import FOLDER, MAX_BRANCHES, MAX_FILE_SIZE
-from snapstore.cli.sharing import Transfer, asking
-from snapstore.share import attach
-from snapstore.timeline import places
-from snapstore.timeline.creation import adopt_store, create_store
-from snapstore.timeline.documents import check_name
-from snapstore.timeline.settings import BY_NAME
-from snapstore.timeline.store import DEFAULT_SESSION, Store
+from snapstore.cli.reports.transfer import Transfer, asking
+from snapstore.share import clone
+from snapstore.store import locations
+from snapstore.store.handle import DEFAULT_SESSION, Store
+from snapstore.store.settings import BY_NAME
+from snapstore.store.state import check_name
+from snapstore.timeline.record.create_store import adopt_store, create_store
 
 
 @click.command()
@@ -63,14 +63,14 @@ def init(
     Makes its store, outside the folder, and takes the first snapshot. Without DIR it is the top of the git checkout
     you are in, or the current folder.
     """
-    home = places.home_folder()
-    found = None if directory is not None else places.find(home, ".")
+    home = locations.home_folder()
+    found = None if directory is not None else locations.find(home, ".")
     if directory is not None:
         root = os.fsencode(os.path.realpath(directory))
-        if os.path.isdir(places.store_folder(home, root)):
+        if os.path.isdir(locations.store_folder(home, root)):
             found = root
     else:
-        root = found if found is not None and not adopt else places.natural_root(".")
+        root = found if found is not None and not adopt else locations.natural_root(".")
     session = check_name(context.session or DEFAULT_SESSION)
     limits = {"max_file_size": max_file_size, "max_branches": max_branches}
     asked: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
@@ -79,7 +79,7 @@ def init(
         return _attach(context, home, root, former, anyway=anyway, **asked)
     if adopt:
         if not anyway:
-            places.refuse_root(home, root)
+            locations.refuse_root(home, root)
         adopted = adopt_store(home, root, former, anyway=anyway)
     elif found is None:
         with context.progress("Taking the first snapshot") as progress:
@@ -96,7 +96,7 @@ def init(
 def _attach(context: Context, home: str, root: bytes, url: str, *, anyway: bool, **settings: Any) -> int:
     """Joins a project that is shared already."""
     with Transfer(context) as progress:
-        done = attach.attach(
+        done = clone.attach(
             home, root, url, anyway=anyway, say=context.say, progress=progress, ask=asking(context), **settings
         )
     told(context, done)

@@ -10,8 +10,8 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, rows_option
 from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, file_rows, files_text, first_line, safe, shorten
-from snapstore.timeline.history import History
-from snapstore.timeline.nodes import Node
+from snapstore.timeline.history.history import History
+from snapstore.timeline.history.nodes import Node
 
 _AT_ONCE = 50  # rows
 

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.moves import Move, carry_out, travelling
+from snapstore.cli.move_command import Move, carry_out, travelling
 from snapstore.cli.options import CommandGroup, MoveCommand, common_options, level_options, move_options, rows_option
 from snapstore.cli.output import BOLD, DIM, Output, ago, safe, shorten
 from snapstore.cli.param_types import OPERATION
-from snapstore.timeline.ops import Operation, Operations
+from snapstore.timeline.history.operations import Operation, Operations
 
 
 @click.group(cls=CommandGroup, default="list")

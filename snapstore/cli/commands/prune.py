@@ -8,10 +8,10 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import DIM, duration_text, safe, size_text
 from snapstore.cli.param_types import BRANCH, DURATION
-from snapstore.timeline import keeping
-from snapstore.timeline.keeping import Pruned
-from snapstore.timeline.prune import DAY, Prunable, must_be_known
-from snapstore.timeline.settings import spell_duration
+from snapstore.store.settings import spell_duration
+from snapstore.timeline.maintenance import auto
+from snapstore.timeline.maintenance.auto import Pruned
+from snapstore.timeline.maintenance.prune import DAY, Prunable, must_be_known
 
 
 @click.command()
@@ -40,7 +40,7 @@ def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str
     """
     with context.store() as store:
         must_be_known(store, keep)
-        done = keeping.prune(store, older=older, keep=keep, safety=safety, dry_run=dry_run)
+        done = auto.prune(store, older=older, keep=keep, safety=safety, dry_run=dry_run)
         limit = store.header.prune_after_days * DAY if older is None else older
         grace, now = store.header.gc_grace, store.clock()
     undo = f"snapstore ops undo {done.operations[-1].number}" if done.operations else None

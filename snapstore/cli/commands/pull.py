@@ -7,7 +7,7 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.param_types import REMOTE
-from snapstore.cli.sharing import Transfer, asking, tell_pull
+from snapstore.cli.reports.transfer import Transfer, asking, tell_pull
 from snapstore.share import pull as pulling
 from snapstore.share.remotes import Remotes
 

@@ -8,12 +8,12 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import safe
 from snapstore.cli.param_types import REMOTE
-from snapstore.cli.sharing import Transfer, asking, tell_push
+from snapstore.cli.reports.transfer import Transfer, asking, tell_push
 from snapstore.errors import Usage
 from snapstore.share import push as pushing
-from snapstore.share import secrets
-from snapstore.share.autopush import run
+from snapstore.share.auto_push import run
 from snapstore.share.remotes import Remotes
+from snapstore.share.secrets import check
 
 
 @click.command()
@@ -57,7 +57,7 @@ def push(
         if auto or no_auto:
             target = remotes.make_automatic(target.name, auto)
         if allow:
-            secrets.allow(store, allow)
+            check.allow(store, allow)
         with Transfer(context) as progress:
             pushed = pushing.push(store, target, progress=progress, ask=asking(context), with_safety=with_safety)
         if context.json:

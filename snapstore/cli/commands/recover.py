@@ -14,8 +14,8 @@ from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
 from snapstore.errors import Usage
 from snapstore.git.refs import unspell
-from snapstore.timeline.store import Store
-from snapstore.worktree.journal import Recovery, unspell_entry
+from snapstore.store.handle import Store
+from snapstore.store.journal import Recovery, unspell_entry
 
 
 @click.command()

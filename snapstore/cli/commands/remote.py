@@ -9,8 +9,8 @@ from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import BOLD, DIM, path_text, safe
 from snapstore.cli.param_types import REMOTE
 from snapstore.git.remote.urls import parse
-from snapstore.share.machine import known_name
 from snapstore.share.remotes import Remote, Remotes
+from snapstore.share.server.machine import known_name
 
 
 @click.group(cls=CommandGroup, default="list")

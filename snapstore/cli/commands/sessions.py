@@ -7,7 +7,7 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, Output, ago, first_line, safe, shorten
-from snapstore.timeline.lineage import SessionLine, about, drawn, read_sessions
+from snapstore.timeline.history.agent_sessions import SessionLine, about, drawn, read_sessions
 
 
 @click.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from snapstore.agents.shells import SCRIPTS, prepare
+from snapstore.agents.install.shell_rc import SCRIPTS, prepare
 from snapstore.cli.commands.completion import SHELLS
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options

@@ -8,12 +8,12 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, Output, file_rows, files_text, path_text, safe, safe_lines
 from snapstore.cli.param_types import TARGET
-from snapstore.cli.patches import print_patch
-from snapstore.timeline.describing import FOUND_BY, calls, git_moves, listed, when, who
-from snapstore.timeline.history import History
-from snapstore.timeline.nodes import Node
-from snapstore.timeline.patches import patched
-from snapstore.timeline.unrecorded import beside
+from snapstore.cli.reports.patch import print_patch
+from snapstore.surface.describe import FOUND_BY, calls, git_moves, listed, when, who
+from snapstore.timeline.history.history import History
+from snapstore.timeline.history.nodes import Node
+from snapstore.timeline.history.patches import patched
+from snapstore.timeline.moves.caveats import beside
 
 
 @click.command()

@@ -7,7 +7,7 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, safe, size_text
-from snapstore.timeline.stats import Stats, read_stats
+from snapstore.surface.stats import Stats, read_stats
 
 
 @click.command()

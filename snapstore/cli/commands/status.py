@@ -26,10 +26,10 @@ from snapstore.cli.output import (
 )
 from snapstore.daemon.control import running_pid
 from snapstore.errors import NoStore
-from snapstore.timeline import logbook
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.places import home_folder
-from snapstore.timeline.status import ConversationStatus, Status, read_status
+from snapstore.store import log
+from snapstore.store.locations import home_folder
+from snapstore.store.state import timestamp
+from snapstore.surface.status import ConversationStatus, Status, read_status
 
 
 @click.command()
@@ -56,7 +56,7 @@ def status(context: Context) -> int:
 
 def _with_reason(error: NoStore) -> NoStore:
     """An agent's hook may have tried to make the store: then its log says what stood in the way."""
-    noted = [line for line in logbook.last(f"{home_folder()}/log") if f" in {os.getcwd()}: " in line]
+    noted = [line for line in log.last(f"{home_folder()}/log") if f" in {os.getcwd()}: " in line]
     if noted:
         error.hint = f"A hook could not make one: {noted[-1]}\n`snapstore init` says what can be done about it."
         error.details["hook_errors"] = noted

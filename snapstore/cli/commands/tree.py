@@ -10,18 +10,18 @@ from snapstore.cli.commands.tui import show_tree
 from snapstore.cli.context import Context
 from snapstore.cli.options import ascii_option, common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, GREEN, YELLOW, Output
-from snapstore.timeline import painting
-from snapstore.timeline.drawing import Glyphs, Row, can_draw, listed, rows
-from snapstore.timeline.graph import Graph
+from snapstore.surface import tree_rows
+from snapstore.surface.tree_layout import Glyphs, Row, can_draw, listed, rows
+from snapstore.timeline.history.graph import Graph
 
 _STYLES = {
-    painting.LANE: (DIM,),
-    painting.HERE: (CYAN, BOLD),
-    painting.LABEL: (BOLD,),
-    painting.BRANCH: (GREEN,),
-    painting.CHECKPOINT: (YELLOW,),
-    painting.AGE: (DIM,),
-    painting.QUIET: (DIM,),
+    tree_rows.LANE: (DIM,),
+    tree_rows.HERE: (CYAN, BOLD),
+    tree_rows.LABEL: (BOLD,),
+    tree_rows.BRANCH: (GREEN,),
+    tree_rows.CHECKPOINT: (YELLOW,),
+    tree_rows.AGE: (DIM,),
+    tree_rows.QUIET: (DIM,),
 }
 
 
@@ -41,7 +41,7 @@ def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
     with session.store as store:
         graph = Graph(store, session.name)
         if context.json:
-            from snapstore.surface.treedocument import tree_document
+            from snapstore.surface.tree_document import tree_document
 
             shown_nodes = None if all else listed(graph)
             context.out.raw(tree_document(graph, store.clock(), shown_nodes))
@@ -52,7 +52,7 @@ def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
         shown = drawn if all or not out.terminal else drawn[: _fitting(out, graph, drawn)]
         width = out.size()[0] if out.terminal else 0
         turn = store.open_turn(session.name)
-        painter = painting.Painter(graph, Glyphs(ascii=ascii), store.clock(), width, open=turn is not None)
+        painter = tree_rows.Painter(graph, Glyphs(ascii=ascii), store.clock(), width, open=turn is not None)
         for row in shown:
             out.line("".join(out.paint(text, *_STYLES.get(role, ())) for text, role in painter.parts(row)))
         if len(graph.nodes) == 1:

@@ -13,7 +13,7 @@ from snapstore.cli.errors import silence
 from snapstore.cli.options import ascii_option, common_options
 from snapstore.cli.param_types import SuggestingChoice
 from snapstore.errors import Usage
-from snapstore.timeline.drawing import can_draw
+from snapstore.surface.tree_layout import can_draw
 
 _PATIENCE = "5"  # seconds: a person at a screen is told soon that the store is in use
 LOOKS = ("auto", "dark", "light")

@@ -12,11 +12,11 @@ import click
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, agent_option, common_options, level_options, quiet_option
 from snapstore.cli.param_types import FILE
-from snapstore.cli.summary import summary
+from snapstore.cli.reports.summary import summary
 from snapstore.errors import Usage
-from snapstore.timeline.documents import OpenTurn
-from snapstore.timeline.history import History
-from snapstore.timeline.session import Session
+from snapstore.store.state import OpenTurn
+from snapstore.timeline.history.history import History
+from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
     from snapstore.surface.records.status import OpenTurnRecord

@@ -6,14 +6,14 @@ import sys
 
 import click
 
+from snapstore.base.text import clip
 from snapstore.cli.context import Context
 from snapstore.cli.options import ascii_option, common_options
 from snapstore.cli.output import BOLD, CYAN, DIM
-from snapstore.timeline.drawing import Glyphs, can_draw
-from snapstore.timeline.graph import Graph
-from snapstore.timeline.painting import NARROW
-from snapstore.timeline.text import clip
-from snapstore.timeline.undolist import ends, table
+from snapstore.surface.tree_layout import Glyphs, can_draw
+from snapstore.surface.tree_rows import NARROW
+from snapstore.surface.undo_list import ends, table
+from snapstore.timeline.history.graph import Graph
 
 
 @click.command()

@@ -14,17 +14,17 @@ from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 from snapstore.errors import Corrupt, Failed, SnapstoreError, Unknown, Usage
-from snapstore.git import missing
-from snapstore.git.objects import COMMIT
-from snapstore.git.odb import Objects
-from snapstore.git.packwriter import remove_quietly, sync_folder
+from snapstore.git.objects import reachability
+from snapstore.git.objects.ids import COMMIT
+from snapstore.git.objects.pack_writer import remove_quietly, sync_folder
+from snapstore.git.objects.store import Objects
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.remote import dulwich_driver, process
 from snapstore.git.remote.connection import MOST_REFS, Progress, is_ref
 from snapstore.git.remote.failures import told
 from snapstore.git.remote.git_runner import receive, refuse_unusable
 from snapstore.git.remote.incoming import Incoming, Limits
-from snapstore.git.remote.opening import git_program
+from snapstore.git.remote.open import git_program
 from snapstore.git.remote.process import Job
 
 MAGIC = {b"# v2 git bundle\n": 2, b"# v3 git bundle\n": 3}
@@ -68,7 +68,7 @@ def write(
     if not refs:
         raise Usage("there is nothing to put into a bundle")
     needed = [oid for oid in dict.fromkeys(known) if objects.contains(oid) and objects.header(oid)[0] == COMMIT]
-    ids = [item[0] for item in missing.between(objects, refs.values(), needed)]
+    ids = [item[0] for item in reachability.between(objects, refs.values(), needed)]
     lines = [f"-{oid.hex()} \n" for oid in needed] + [f"{oid.hex()} {name}\n" for name, oid in refs.items()]
     head = "".join(lines).encode("utf-8", "surrogateescape")
     target = os.path.abspath(path)
@@ -113,10 +113,10 @@ def read(
     with _opened(path) as file:
         header = _header(file)
         haves = list(haves)
-        held = missing.reached(into, haves, header.prerequisites)
+        held = reachability.reached(into, haves, header.prerequisites)
         # What is stored and no ref leads to may lack parts. Where it does not, it is stored again: a gc of somebody's
         # may be about to remove it.
-        held |= missing.whole(into, (oid for oid in header.prerequisites if oid not in held), haves)
+        held |= reachability.whole(into, (oid for oid in header.prerequisites if oid not in held), haves)
         lacking = [oid for oid in header.prerequisites if oid not in held]
         if lacking:
             raise Unknown(

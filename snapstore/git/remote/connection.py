@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from snapstore.errors import Remote, Unsafe
-from snapstore.git import missing
-from snapstore.git.odb import Objects
+from snapstore.git.objects import reachability
+from snapstore.git.objects.store import Objects
 from snapstore.git.refs import bad_part
 from snapstore.git.remote.incoming import Incoming, Limits
 from snapstore.git.remote.urls import Address
@@ -114,7 +114,7 @@ class Connection(ABC):
     ) -> dict[str, str | None]:
         """Move refs there from the value seen to a new one; give for each None, or why it stayed.
 
-        `objects` are those that the other side lacks (see git/missing.py). A ref only advances, unless it is named in
+        `objects` are those that the other side lacks (objects/reachability.py). A ref only advances, unless it is in
         `forced`. With `atomic` all move or none; raises NotAtomic where the server cannot.
         `has_parts`: files that history needs are below refs of the server that history does not lead to.
         """
@@ -174,6 +174,6 @@ def _unfit(name: str, old: bytes | None, new: bytes | None, source: Objects, for
         return "not a ref name"
     if old is None or new is None or old == new or forced:
         return None
-    if not source.contains(old) or not missing.is_ancestor(source, old, new):
+    if not source.contains(old) or not reachability.is_ancestor(source, old, new):
         return "it would not simply advance"
     return None

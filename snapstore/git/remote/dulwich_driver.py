@@ -26,10 +26,10 @@ from dulwich.objects import ZERO_SHA
 from dulwich.pack import UnpackedObject, write_pack_data
 
 from snapstore.errors import Corrupt, Remote
-from snapstore.git.commits import one_line
-from snapstore.git.missing import commit_links
-from snapstore.git.objects import COMMIT, KIND_NUMBERS
-from snapstore.git.odb import Objects
+from snapstore.git.objects.commits import one_line
+from snapstore.git.objects.ids import COMMIT, KIND_NUMBERS
+from snapstore.git.objects.reachability import commit_links
+from snapstore.git.objects.store import Objects
 from snapstore.git.remote import folders, urls
 from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE, Broken, Connection, Moves, NotAtomic, Options, is_ref
 from snapstore.git.remote.incoming import Incoming

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from snapstore.git.odb import Objects
+from snapstore.git.objects.store import Objects
 from snapstore.git.remote import folders
 from snapstore.git.remote.connection import NOT_THIS_ONE, Moves, Options
 from snapstore.git.remote.git_driver import GitConnection

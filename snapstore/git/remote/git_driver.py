@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from snapstore.errors import Corrupt, Remote
-from snapstore.git.odb import Objects
+from snapstore.git.objects.store import Objects
 from snapstore.git.program import refuse_planted
 from snapstore.git.remote import folders
 from snapstore.git.remote.answers import RESULT, batches, listed_refs, or_empty, push_results

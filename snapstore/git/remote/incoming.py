@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from snapstore.errors import Corrupt, Remote
-from snapstore.git.checks import check_link, check_object, links_in
-from snapstore.git.missing import between
-from snapstore.git.objects import BLOB, TREE, Missing
-from snapstore.git.odb import Objects, store_again
-from snapstore.git.packs import Pack
-from snapstore.git.packwriter import cannot_write, new_name, remove_quietly, sync_folder, write_keep
+from snapstore.git.objects.ids import BLOB, TREE, Missing
+from snapstore.git.objects.pack import Pack
+from snapstore.git.objects.pack_writer import cannot_write, new_name, remove_quietly, sync_folder, write_keep
+from snapstore.git.objects.reachability import between
+from snapstore.git.objects.store import Objects, store_again
+from snapstore.git.objects.validate import check_link, check_object, links_in
 
 FOLDER = "snapstore_incoming_"
 SMALL = 1 << 20  # bytes of objects

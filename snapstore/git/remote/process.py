@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import IO
 
 from snapstore.errors import Remote
-from snapstore.git.commits import one_line
+from snapstore.git.objects.commits import one_line
 from snapstore.git.remote.connection import Broken, Progress
 from snapstore.git.remote.questions import Questions
 

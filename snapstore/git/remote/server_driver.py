@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from snapstore.git.odb import Objects
+from snapstore.git.objects.store import Objects
 from snapstore.git.remote import urls
 from snapstore.git.remote.connection import Moves, NotFollowed, Options
 from snapstore.git.remote.folder_driver import FolderConnection

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import Field
 
 from snapstore.agents.capabilities import capability
+from snapstore.store.owners import told
+from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Change, PathRecord, Record, Text, patch_fields, path_texts
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.foreign import told
-from snapstore.timeline.nodes import path_json
+from snapstore.timeline.history.nodes import path_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Self
 
     from snapstore.agents.capabilities import Capability
-    from snapstore.agents.connecting import Connected, Connection, Plan
-    from snapstore.agents.importing import Import, KeptConversation, TurnToImport
-    from snapstore.agents.placing import Change as FileChange
-    from snapstore.timeline.lineage import Conversation, SessionLine
+    from snapstore.agents.import_session import Import, KeptConversation, TurnToImport
+    from snapstore.agents.install.connect import Connected, Connection, Plan
+    from snapstore.agents.install.safe_files import Change as FileChange
+    from snapstore.timeline.history.agent_sessions import Conversation, SessionLine
 
 
 class UnknownRecord(Record):

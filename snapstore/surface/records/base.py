@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
-from snapstore.timeline.nodes import path_json
+from snapstore.timeline.history.nodes import path_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import Field
 
+from snapstore.store.owners import told
+from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Change, PathRecord, Record, Text, patch_fields
 from snapstore.surface.records.moves import ref_rows
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.foreign import told
-from snapstore.timeline.graph import Graph
-from snapstore.timeline.nodes import path_json
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.nodes import path_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from snapstore.timeline.branch import Branch, Leaf
-    from snapstore.timeline.compare import Comparison, Side
-    from snapstore.timeline.graph import GraphNode
-    from snapstore.timeline.nodes import FileChange
-    from snapstore.timeline.ops import Operation
-    from snapstore.timeline.session import Session
-    from snapstore.timeline.undolist import End
+    from snapstore.surface.undo_list import End
+    from snapstore.timeline.history.branch import Branch, Leaf
+    from snapstore.timeline.history.compare import Comparison, Side
+    from snapstore.timeline.history.graph import GraphNode
+    from snapstore.timeline.history.nodes import FileChange
+    from snapstore.timeline.history.operations import Operation
+    from snapstore.timeline.record.session import Session
 
 State = Literal["current", "listed", "archived"]
 Outcome = Literal["only a", "only b", "same", "different"]

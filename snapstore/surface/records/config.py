@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
+from snapstore.store.settings import SETTINGS
 from snapstore.surface.records.base import Record, Text
-from snapstore.timeline.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from snapstore.timeline.config import Problem
-    from snapstore.timeline.settings import Setting
+    from snapstore.store.config import Problem
+    from snapstore.store.settings import Setting
 
 _FIELDS: dict[str, Any] = {
     setting.name: (

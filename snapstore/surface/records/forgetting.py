@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from snapstore.share.unsharing import Reach
-    from snapstore.timeline.forgotten import Forgotten
+    from snapstore.share.replace_forgotten import Reach
+    from snapstore.timeline.forget.report import Forgotten
 
 
 class ReachRecord(Record):

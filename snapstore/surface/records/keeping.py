@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from snapstore.store.settings import DAY
+from snapstore.store.state import timestamp
 from snapstore.surface.records.base import PathRecord, Record, Text
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.nodes import path_json
-from snapstore.timeline.settings import DAY
+from snapstore.timeline.history.nodes import path_json
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from snapstore.timeline.diskuse import DiskUse, Holder
-    from snapstore.timeline.gc import Collected
-    from snapstore.timeline.keeping import Pruned
-    from snapstore.timeline.prune import Prunable
-    from snapstore.timeline.stats import Health, Stats
+    from snapstore.store.disk_usage import DiskUse, Holder
+    from snapstore.surface.stats import Health, Stats
+    from snapstore.timeline.maintenance.auto import Pruned
+    from snapstore.timeline.maintenance.gc import Collected
+    from snapstore.timeline.maintenance.prune import Prunable
 
 
 class GcRecord(Record):

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pydantic import Field
 
 from snapstore.git.refs import spell
+from snapstore.store.journal import spell_entry
 from snapstore.surface.records.base import PathRecord, Record, Text, path_texts, paths_b64
 from snapstore.surface.records.nodes import NodeRecord
-from snapstore.timeline.nodes import path_json
-from snapstore.timeline.plan import CONVERSATION, KEPT, REMOVE, SKIPPED, WRITE, state_text
-from snapstore.worktree.journal import spell_entry
+from snapstore.timeline.history.nodes import path_json
+from snapstore.timeline.moves.plan import CONVERSATION, KEPT, REMOVE, SKIPPED, WRITE, state_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Self
 
-    from snapstore.agents.forking import Forked
-    from snapstore.timeline.move import Moved
-    from snapstore.timeline.ops import Operation
-    from snapstore.timeline.plan import PathMove
-    from snapstore.worktree.journal import Recovery
+    from snapstore.agents.fork import Forked
+    from snapstore.store.journal import Recovery
+    from snapstore.timeline.history.operations import Operation
+    from snapstore.timeline.moves.execute import Moved
+    from snapstore.timeline.moves.plan import PathMove
 
 Way = Literal["merge", "markers", "force", "skip"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import Field
 
+from snapstore.surface.describe import listed
 from snapstore.surface.records.base import (
     Change,
     FoundBy,
@@ -17,16 +18,15 @@ from snapstore.surface.records.base import (
     Text,
     patch_fields,
 )
-from snapstore.timeline.describing import listed
-from snapstore.timeline.nodes import path_json
+from snapstore.timeline.history.nodes import path_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
     from snapstore.surface.records.base import PatchFields
-    from snapstore.timeline.history import DiffSide, History
-    from snapstore.timeline.nodes import FileChange, Node
+    from snapstore.timeline.history.history import DiffSide, History
+    from snapstore.timeline.history.nodes import FileChange, Node
 
 
 class RenameRecord(PathRecord):

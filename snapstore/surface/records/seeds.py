@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Record, Text
 from snapstore.surface.records.moves import MoveRecord
 from snapstore.surface.records.web import Commit, Count, Request
-from snapstore.timeline.branches import Branches
-from snapstore.timeline.documents import timestamp
-from snapstore.timeline.graph import Graph
-from snapstore.timeline.nodes import read_node
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.nodes import read_node
+from snapstore.timeline.moves.branches import Branches
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from snapstore.timeline.branch import Branch
-    from snapstore.timeline.move import Moved
-    from snapstore.timeline.nodes import Node
-    from snapstore.timeline.session import Session
+    from snapstore.timeline.history.branch import Branch
+    from snapstore.timeline.history.nodes import Node
+    from snapstore.timeline.moves.execute import Moved
+    from snapstore.timeline.record.session import Session
 
 _CALL = {"file_path": "filePath", "old_string": "oldString", "new_string": "newString", "content": "content"}
 

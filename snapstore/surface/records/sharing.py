@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from snapstore.share.attach import Attached
     from snapstore.share.bundles import Exported
-    from snapstore.share.finding import Finding
+    from snapstore.share.clone import Attached
     from snapstore.share.pull import Pulled, PulledRef
     from snapstore.share.remotes import Remote
+    from snapstore.share.secrets.finding import Finding
     from snapstore.share.sending import Pushed, PushedRef
 
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Record, Text, path_texts, paths_b64
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.nodes import LeftOutRecord, NodeRecord
-from snapstore.timeline.documents import timestamp
 
 if TYPE_CHECKING:
     from typing import Self
 
     from snapstore.errors import SnapstoreError
-    from snapstore.timeline.check import Problem, Report
-    from snapstore.timeline.documents import OpenTurn
-    from snapstore.timeline.status import ConversationStatus, Reverted, Status
-    from snapstore.timeline.store import Store
+    from snapstore.store.handle import Store
+    from snapstore.store.state import OpenTurn
+    from snapstore.surface.status import ConversationStatus, Reverted, Status
+    from snapstore.timeline.maintenance.check import Problem, Report
 
 
 class OpenTurnRecord(Record):

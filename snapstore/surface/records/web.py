@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from snapstore.agents.capabilities import capability
-from snapstore.git.diff_lines import Kind as DiffKind
-from snapstore.git.diff_lines import walk
+from snapstore.git.diff.patch_lines import Kind as DiffKind
+from snapstore.git.diff.patch_lines import walk
+from snapstore.surface.describe import listed
 from snapstore.surface.records.agents import CapabilityRecord, SessionRecord
 from snapstore.surface.records.base import PathRecord, Record, Text, patch_fields
 from snapstore.surface.records.branches import TreeRecord
 from snapstore.surface.records.keeping import UseRecord
 from snapstore.surface.records.nodes import FileRecord, NodeRecord, RenameRecord, agent_ids
-from snapstore.timeline.describing import listed
-from snapstore.timeline.nodes import path_json
+from snapstore.timeline.history.nodes import path_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from snapstore.timeline.branch import Branch
-    from snapstore.timeline.graph import Graph, GraphNode
-    from snapstore.timeline.lineage import SessionLine
-    from snapstore.timeline.nodes import FileChange, Node
-    from snapstore.timeline.search import Hit
-    from snapstore.timeline.stats import Stats
-    from snapstore.timeline.store import Store
-    from snapstore.timeline.threeway import ThreeWay
+    from snapstore.store.handle import Store
+    from snapstore.surface.stats import Stats
+    from snapstore.timeline.history.agent_sessions import SessionLine
+    from snapstore.timeline.history.branch import Branch
+    from snapstore.timeline.history.graph import Graph, GraphNode
+    from snapstore.timeline.history.nodes import FileChange, Node
+    from snapstore.timeline.history.search import Hit
+    from snapstore.timeline.moves.three_way import ThreeWay
 
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$", description="the cursor's commit as last seen")]
 Address = Annotated[Text, Field(description="`5`, `#12`, a branch, a checkpoint, `name:5`, `@` or a commit")]

@@ -1,0 +1,265 @@
+"""A conversation that goes on from where its session stands, in a session of the agent's that ends there.
+
+No file that an agent owns is written (S1-09, S4-01): for Claude Code a new one is made, with an id of its own, and the
+agent resumes that; the others are given their own command.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+from snapstore.agents.capabilities import AT_TURN, NONE, WHOLE, capability
+from snapstore.agents.hooks.turn_record import read_record
+from snapstore.errors import Busy, SnapstoreError, Unknown
+from snapstore.store.conversations import AgentSession, Conversations, last_turn
+from snapstore.timeline.history import raw_lines
+from snapstore.timeline.history.graph import Graph
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.store.conversations import ConversationState
+    from snapstore.timeline.history.graph import GraphNode
+    from snapstore.timeline.record.session import Session
+
+
+class Forked:
+    """The way on: the command to run, and what is to be known about it."""
+
+    __slots__ = ("agent", "command", "fresh", "known", "notices", "parent", "path", "turn")
+
+    def __init__(self, agent: str, turn: int, parent: str) -> None:
+        self.agent = agent
+        self.turn = turn
+        self.parent = parent
+        self.command: list[str] = []
+        self.known: AgentSession | None = None  # where the new session's id is known already
+        self.path: str | None = None  # the file that was made for it
+        self.fresh = False
+        self.notices: list[str] = []
+
+
+class Forking:
+    """One fork of one session's conversation, at its cursor."""
+
+    def __init__(self, session: Session, *, title: str | None = None, compacted: bool = False) -> None:
+        self._session = session
+        self._store = session.store
+        self._conversations = Conversations(session.store)
+        self._graph = Graph(session.store, session.name)
+        self._title = title
+        self._compacted = compacted  # whether a fork from before a compaction is wanted
+
+    def run(self) -> Forked:
+        with self._store.changing():
+            if self._store.open_turn(self._session.name) is not None:
+                raise Busy(
+                    f"a turn is open in session {self._session.name}",  # S1-46
+                    "Let the agent finish, or close the turn first: `snapstore turn end`.",
+                )
+            state = self._state()
+            last = last_turn(self._graph, self._graph.cursor)
+            able = capability(state.agent)
+            forked = Forked(state.agent, (last.turn or 0) if last else 0, state.id)
+            if able.forks == NONE:
+                raise Unknown(able.notice, "The files are where you moved them; only the conversation is the agent's.")
+            if able.notice and last is not None:
+                forked.notices.append(able.notice)
+            if last is None:
+                self._start_afresh(forked, state)
+            elif able.forks == AT_TURN:
+                self._at_turn(forked, state, last)
+            else:
+                forked.command = (able.fork or able.resume).format(state.id).split()
+                if able.forks == WHOLE:
+                    self._await(forked, state, last)
+            return forked
+
+    def _state(self) -> ConversationState:
+        state = self._conversations.state(self._session.name)
+        if state is None:
+            raise Unknown(
+                f"session {self._session.name} belongs to no agent's conversation",
+                "`snapstore sessions` lists those that do; `snapstore connect` makes agents tell of theirs.",
+                session=self._session.name,
+            )
+        return state
+
+    # The three ways.
+
+    def _start_afresh(self, forked: Forked, state: ConversationState) -> None:
+        """The very first prompt is undone: nothing is to be kept (S4-06)."""
+        able = capability(state.agent)
+        forked.fresh = True
+        if able.forks == AT_TURN:
+            known = self._new(state, None, str(uuid.uuid4()))
+            forked.known = known
+            forked.command = able.fresh.format(known.id).split()
+            self._write(state, self._conversations.known_as(known))
+        else:
+            forked.command = able.fresh.split()
+            self._await(forked, state, None)
+
+    def _await(self, forked: Forked, state: ConversationState, last: GraphNode | None) -> None:
+        """The agent will name the new session itself: its next one is it."""
+        state.awaiting = {
+            "turn": forked.turn,
+            "commit": last.oid.hex() if last is not None else None,
+            "at": self._conversations.now(),
+            "title": self._title,
+        }
+        self._write(state, {})
+
+    def _at_turn(self, forked: Forked, state: ConversationState, last: GraphNode) -> None:
+        forked.parent = self._agent_session(last) or state.id
+        prepared = self._prepared(last) if self._title is None else None
+        if prepared is None:
+            prepared = self._made(forked, state, last)
+        forked.known, forked.path = prepared, prepared.transcript
+        forked.command = capability(state.agent).resume.format(prepared.id).split()
+
+    def _prepared(self, last: GraphNode) -> AgentSession | None:
+        """A fork made for this very turn that nobody has spoken with yet: one is enough."""
+        for known in self._conversations.agent_sessions():
+            mine = known.session == self._session.name and known.fork_commit == last.oid.hex()
+            unused = known.alias is not None and known.process is None
+            if mine and unused and os.path.isfile(known.transcript):
+                return known
+        return None
+
+    def _made(self, forked: Forked, state: ConversationState, last: GraphNode) -> AgentSession:
+        from snapstore.transcripts.fork.fork import rewind_alias
+
+        known = self._new(state, last, str(uuid.uuid4()))
+        known.parent = forked.parent
+        known.alias = rewind_alias(forked.parent, known.created, self._aliases())
+        known.transcript, known.title = self._from_transcript(forked, known, last) or self._from_records(known, last)
+        try:
+            self._write(state, self._conversations.known_as(known))
+        except BaseException:
+            os.unlink(known.transcript)  # ours, made just now, and nobody knows of it
+            raise
+        return known
+
+    def _from_transcript(self, forked: Forked, known: AgentSession, last: GraphNode) -> tuple[str, str] | None:
+        """A file made from the agent's own, and its title. None where that does not hold the turn (G-19)."""
+        from snapstore.transcripts.fork.fork import fork_conversation
+
+        about = self._record(last).get("conversation")
+        about = about if isinstance(about, dict) else {}
+        up_to = about.get("message_id") or about.get("prompt_id")
+        source = self._transcript(forked.parent)
+        if source is None or not isinstance(up_to, str):
+            forked.notices.append("Its transcript is not there: the fork is made from what was recorded of each turn.")
+            return None
+        try:
+            fork = fork_conversation(source, up_to=up_to, new_id=known.id, title=self._title)
+        except Unknown:
+            forked.notices.append("The transcript no longer holds that turn: the fork is made from what was recorded.")
+            return None
+        if fork.compacted and not self._compacted:
+            raise Unknown(
+                f"turn {last.turn} lies before a compaction: the agent no longer has the conversation up to it",
+                "The files can go there. To fork from the lines that were kept all the same, add --compacted.",
+            )
+        forked.notices += fork.notices
+        return fork.write(), fork.title
+
+    def _from_records(self, known: AgentSession, last: GraphNode) -> tuple[str, str]:
+        from snapstore.transcripts.fork.fork import branch_title, fork_lines, write_fork
+        from snapstore.transcripts.locate import claude_folder
+
+        folder = claude_folder(os.fsdecode(self._store.root))
+        turns = [node for node in self._graph.upwards(last.oid) if node.kind == "turn"][::-1]
+        title = self._title or branch_title(turns[0].subject[:80])
+        lines = fork_lines(self._recorded(turns), new_id=known.id, title=title, parent=known.parent)
+        return write_fork(folder, known.id, lines), title
+
+    # What it is made of.
+
+    def _new(self, state: ConversationState, last: GraphNode | None, id: str) -> AgentSession:
+        now = self._conversations.now()
+        return AgentSession(
+            id=id,
+            agent=state.agent,
+            session=state.session,
+            created=now,
+            parent=state.id,
+            fork_turn=(last.turn or 0) if last is not None else 0,
+            fork_commit=last.oid.hex() if last is not None else None,
+            forked_at=now,
+            title=self._title,
+            cwd=os.fsdecode(self._store.root),
+        )
+
+    def _write(self, state: ConversationState, files: dict[str, bytes | None]) -> None:
+        files |= self._conversations.written(state)
+        self._store.journal.carry_out([], files, what=f"fork of the conversation in session {state.session}")
+
+    def _record(self, node: GraphNode) -> dict[str, Any]:
+        return read_record(self._store.shadow.note(node.oid))
+
+    def _agent_session(self, node: GraphNode) -> str:
+        about = self._record(node).get("conversation")
+        found = about.get("agent_session") if isinstance(about, dict) else None
+        return found if isinstance(found, str) else ""
+
+    def _transcript(self, id: str) -> str | None:
+        from snapstore.agents.hooks.turn_record import transcript_of
+
+        known = self._conversations.agent_session(id)
+        if known is None:
+            return None
+        path = transcript_of(known.agent, {"session": id, "transcript": known.transcript, "cwd": known.cwd})
+        return path if path is not None and os.path.isfile(path) else None
+
+    def _recorded(self, turns: list[GraphNode]) -> list[bytes]:
+        """The raw lines of turns, as their records keep them."""
+        lines: list[bytes] = []
+        for node in turns:
+            kept = raw_lines.with_lines(self._store.shadow, node.oid, self._record(node)).get(raw_lines.LINES, [])
+            lines += [line.encode("utf-8", "surrogateescape") for line in kept if isinstance(line, str)]
+        if not lines:
+            raise Unknown(
+                f"nothing is known of the conversation up to turn {turns[-1].turn}",
+                "Its transcript is gone, and no lines were recorded. Start the agent afresh; the files are in place.",
+            )
+        return lines
+
+    def _aliases(self) -> set[str]:
+        return {known.alias for known in self._conversations.agent_sessions() if known.alias}
+
+
+def way_on(session: Session) -> tuple[list[str], bool, str]:
+    """After a move: what a person should know about the agent's conversation, whether it can be forked, and the command
+    that resumes a session of the agent's which left off right here: then no fork is needed (S1-22, S4-27)."""
+    conversations = Conversations(session.store)
+    try:
+        state = conversations.state(session.name)
+        known = conversations.agent_session(state.id) if state is not None else None
+    except SnapstoreError:  # the move is done; a damaged document of the conversation is for `fork` to name
+        return [], False, ""
+    if state is None or (state.materialized and not state.pending_fork):
+        return [], False, ""
+    able = capability(state.agent)
+    if able.forks == NONE:
+        return [able.notice], False, ""  # G-13
+    running = known is not None and conversations.is_running(known)
+    told = f"{able.name} is still running and remembers what was undone: leave it first."  # G-06
+    left_off = _left_off_here(session, conversations, state)
+    return [told] if running else [], True, able.resume.format(left_off) if left_off else ""
+
+
+def _left_off_here(session: Session, conversations: Conversations, state: ConversationState) -> str:
+    """The agent's session, other than the one spoken with last, that knows the turns up to here and none after."""
+    if not state.left:
+        return ""
+    graph = Graph(session.store, session.name)
+    last = last_turn(graph, graph.cursor)
+    for id, at in state.left.items():
+        known = conversations.agent_session(id) if last is not None and at == last.oid.hex() else None
+        if known is not None and known.agent == state.agent and os.path.isfile(known.transcript):
+            return id
+    return ""

@@ -1,0 +1,39 @@
+"""Reading payloads: fields that may be missing, of another type, or hostile."""
+
+from __future__ import annotations
+
+from snapstore.agents.hooks.events import AFTER, BEFORE, SHELL, Event
+from snapstore.agents.hooks.tool_effects import effect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Payload = dict[str, Any]
+
+
+def text(payload: Any, *names: str) -> str:
+    """The first of these fields that is text."""
+    fields = payload if isinstance(payload, dict) else {}
+    return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
+
+
+def first(payload: Payload, name: str) -> str:
+    """The first text of a list."""
+    values = payload.get(name)
+    return next((value for value in values if isinstance(value, str)), "") if isinstance(values, list) else ""
+
+
+def tool_events(kind: str, name: str, input: Any, common: dict[str, Any]) -> list[Event]:
+    """What a call of a tool means, before (BEFORE) or after it (AFTER). A program is told of before it runs: what it
+    changes is then not taken for another's. Told of twice does no harm."""
+    found = effect(name, input)
+    events = []
+    if found.paths:
+        events.append(Event(kind, paths=found.paths, **common))
+    if found.scans:
+        events.append(Event(SHELL, **common))
+    return events
+
+
+__all__ = ["AFTER", "BEFORE", "first", "text", "tool_events"]

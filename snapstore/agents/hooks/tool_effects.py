@@ -1,0 +1,77 @@
+"""What a call of a tool may do to files, as far as its name and arguments tell."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Tools that change no file of a project. What is not known here may change any: the turn scans.
+_HARMLESS = {
+    *(
+        "read",
+        "read_file",
+        "read_many_files",
+        "readfile",
+        "notebookread",
+        "view",
+        "view_image",
+        "ls",
+        "list",
+        "list_dir",
+    ),
+    *("list_directory", "list_files", "list_code_definition_names", "glob", "grep", "grep_search", "file_search"),
+    *("search_files", "search_file_content", "codebase_search", "codesearch", "semantic_search", "lsp", "read_lints"),
+    *("webfetch", "web_fetch", "websearch", "web_search", "google_web_search", "fetch", "fetch_webpage"),
+    *("todowrite", "todoread", "todo_write", "write_todos", "update_plan", "update_todo", "think", "report_intent"),
+    *("askuserquestion", "ask_user", "ask_followup_question", "question", "attempt_completion", "plan_mode_respond"),
+    *("enterplanmode", "exitplanmode", "plan_exit", "skill", "toolsearch", "listmcpresources", "readmcpresource"),
+    *("bashoutput", "taskoutput", "taskstop", "killshell", "killbash", "read_bash", "stop_bash"),
+    # A helper's own calls are told on their own.
+    *("task", "agent", "taskcreate", "taskupdate", "tasklist", "taskget", "sendmessage", "spawn_agent", "wait"),
+}
+_REMOVALS = {"delete_file", "delete", "remove_file", "deletefile"}
+_HEADINGS = tuple(f"*** {word}: " for word in ("Add File", "Update File", "Delete File", "Move to"))
+
+
+class Effect:
+    """`paths` are the files it names; `scans` says whether it may change others as well."""
+
+    __slots__ = ("paths", "scans")
+
+    def __init__(self, paths: list[str], scans: bool) -> None:
+        self.paths = paths
+        self.scans = scans
+
+
+def effect(name: str, input: Any) -> Effect:
+    kind = name.lower()
+    if kind in _HARMLESS:
+        return Effect([], False)
+    from snapstore.transcripts.model import EDIT, SHELL, WRITE
+    from snapstore.transcripts.tool_calls import classify
+
+    calls = classify(None, name, input)
+    paths = list(dict.fromkeys(call.file_path for call in calls if call.file_path))
+    if not paths:
+        return Effect([], True)  # a shell, or a tool or its arguments that are not known
+    if "patch" in kind or calls[0].type == SHELL:
+        text = next((value for value in _texts(input) if "*** Begin Patch" in value), "")
+        return Effect(list(dict.fromkeys([*paths, *_patched(text)])), not text)
+    sure = kind in _REMOVALS or all(call.type in (EDIT, WRITE) and call.file_path for call in calls)
+    return Effect(paths if sure else [], not sure)
+
+
+def _patched(text: str) -> list[str]:
+    """The files that a patch names, where a file goes to as well. Agents forgive indented headings; a line of text that
+    looks like one names a file too many, which does no harm."""
+    rows = (row.strip() for row in text.split("\n"))
+    return [row.partition(": ")[2].strip() for row in rows if row.startswith(_HEADINGS)]
+
+
+def _texts(input: Any) -> list[str]:
+    if isinstance(input, str):
+        return [input]
+    values = list(input.values()) if isinstance(input, dict) else []
+    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
+    return [text for text in texts if isinstance(text, str)]

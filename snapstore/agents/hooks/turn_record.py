@@ -1,0 +1,160 @@
+"""What is to be remembered of a turn's conversation, read from the agent's transcript when the turn is over.
+
+The transcript may lag behind the hooks, be switched off, or be a file of another making: then the record is smaller,
+never wrong. What it says beyond the hooks is a second witness of what the turn touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from snapstore.agents.hooks.tool_effects import effect
+from snapstore.errors import SnapstoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from snapstore.store.state import OpenTurn
+    from snapstore.transcripts.model import ConversationTurn
+
+_LONGEST_PART = 1 << 16  # characters of what a tool was given or answered
+_LARGEST_LINES = 32 << 20  # bytes of raw lines kept for a turn
+_LARGEST_CALLS = 8 << 20  # characters of tool calls; of further ones only what they did to which file
+_CALL = ("id", "name", "type", "file_path", "is_error")
+_LOOK_BACK = 3  # turns: a hook may be late
+
+
+class Remembered:
+    """The fields for the turn's record, and what the calls in it say about files."""
+
+    __slots__ = ("complete", "interrupted", "paths", "record", "scans")
+
+    def __init__(self) -> None:
+        self.record: dict[str, Any] = {}
+        self.complete = False
+        self.interrupted = False  # whether the transcript says that the user cut it off
+        self.paths: list[str] = []
+        self.scans = False
+
+
+def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "", after: str = "") -> Remembered:
+    """What the transcript holds of the turn that began with a prompt, after the one whose first message is `after`.
+    Never fails: a hook must not."""
+    found = Remembered()
+    turn = None
+    try:
+        turn = _find(agent, origin, prompt, after)
+    except (SnapstoreError, OSError, ValueError, RecursionError, MemoryError) as error:
+        found.record["transcript_error"] = str(error)[:500]
+    about: dict[str, Any] = {"agent_session": origin.get("session", ""), "prompt_id": origin.get("prompt_id", "")}
+    if turn is not None:
+        found.record |= conversation_fields(turn)
+        about |= {"message_id": turn.messages[0].id if turn.messages else None, "compacted": turn.compacted_before}
+        if turn.prompt and not prompt:
+            found.record["prompt"] = turn.prompt
+        for call in turn.tool_calls:
+            if not call.is_error:
+                touched = effect(call.name, call.input)
+                found.paths += touched.paths
+                # What a helper did is not in this file.
+                found.scans |= touched.scans or call.name.lower() in ("agent", "task")
+        found.interrupted = turn.interrupted
+        found.complete = turn.replies[-1:] == [reply] if reply else bool(turn.replies)
+    if reply and reply not in found.record.get("replies", []):
+        found.record["replies"] = [*found.record.get("replies", []), reply]
+    found.record["conversation"] = {**about, "complete": found.complete}
+    return found
+
+
+def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:
+    """A turn of a transcript as the fields of a record (S0-07, S0-10, S0-11)."""
+    lines: list[str] = []
+    size = 0
+    for line in turn.lines:
+        size += len(line)
+        if size <= _LARGEST_LINES:
+            lines.append(line.decode("utf-8", "surrogateescape"))
+    fields: dict[str, Any] = {
+        "replies": turn.replies,
+        "thinking": turn.thinking,
+        "tool_calls": _bounded(call.fields() for call in turn.tool_calls),
+        "lines": lines,
+    }
+    if len(lines) < len(turn.lines):
+        fields["lines_left_out"] = len(turn.lines) - len(lines)
+    return fields
+
+
+def _bounded(calls: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Calls without what is too long for a record, or there twice: the raw lines have it all."""
+    kept = []
+    room = _LARGEST_CALLS
+    for call in calls:
+        call.pop("outcome", None)
+        result = call.get("result")
+        if isinstance(result, str) and len(result) > _LONGEST_PART:
+            call["result"] = result[:_LONGEST_PART] + "…"
+        if "input" in call and len(json.dumps(call["input"])) > _LONGEST_PART:
+            del call["input"]
+        room -= len(str(call)) if room > 0 else 0
+        kept.append(call if room > 0 else {name: call[name] for name in _CALL if name in call})
+    return kept
+
+
+def _find(agent: str, origin: dict[str, str], prompt: str, after: str) -> ConversationTurn | None:
+    from snapstore.transcripts.readers.read import AGENTS, last_turns
+
+    if agent not in AGENTS:
+        return None
+    path = transcript_of(agent, origin)
+    if path is None:
+        return None
+    found = last_turns(path, agent, _LOOK_BACK, origin.get("session"))
+    old = [at for at, turn in enumerate(found, 1) if after and turn.messages and turn.messages[0].id == after]
+    turns = found[old[-1] :] if old else found
+    wanted = origin.get("prompt_id")
+    if wanted:
+        for turn in reversed(turns):
+            ids = {turn.prompt_id, *(message.id for message in turn.messages[:1])}
+            if wanted in ids:
+                return turn
+    said = prompt.strip()
+    for turn in reversed(turns):
+        if said and (turn.prompt or "").strip() == said:
+            return turn
+    return turns[-1] if turns and not said and not wanted else None
+
+
+def transcript_of(agent: str, origin: dict[str, str]) -> str | None:
+    """The conversation's file: the one that the agent names, if it is that session's, else where the agent keeps
+    them. A payload could name any file of the user's: its text must not end up in records."""
+    from snapstore.transcripts.locate import find_transcript
+
+    named, session = origin.get("transcript", ""), origin.get("session", "")
+    own = session[:8] in os.path.basename(named) + os.path.basename(os.path.dirname(named))
+    if named and session and own and not os.path.islink(named):
+        return named
+    try:
+        return find_transcript(agent, session, origin.get("cwd") or None)
+    except SnapstoreError:
+        return None
+
+
+def read_record(note: bytes | None) -> dict[str, Any]:
+    try:
+        record = json.loads(note) if note is not None else {}
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def is_incomplete(record: dict[str, Any]) -> bool:
+    about = record.get("conversation")
+    return isinstance(about, dict) and about.get("complete") is False
+
+
+def origin_of(turn: OpenTurn) -> dict[str, str]:
+    return {name: value for name, value in turn.origin.items() if isinstance(value, str)}

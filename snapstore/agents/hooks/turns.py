@@ -1,0 +1,366 @@
+"""From events to turns: the same for every agent.
+
+Events come twice, late, in parallel, from several agents at once, or not at all, so nothing is done because an event
+says so but because of where the session stands. A turn that was never stopped is closed by whatever comes next.
+"""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.agents.hooks.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
+from snapstore.agents.hooks.paths import OUTSIDE, full_paths, sort_paths
+from snapstore.agents.known.shell import PERSON, exit_status, persons_session
+from snapstore.errors import NoStore, SnapstoreError, Unsafe
+from snapstore.store.handle import Store
+from snapstore.store.state import check_name, readable
+from snapstore.timeline.history import raw_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.store.conversations import AgentSession, ConversationState
+    from snapstore.store.state import OpenTurn
+    from snapstore.timeline.record.session import Session
+
+_SAME = 10.0  # seconds within which the same prompt, untouched, is the same event told twice
+_LONGEST_PROMPT = 1 << 20
+_TELL_AFTERWARDS = ("cursor", PERSON)  # the others tell of every tool before it runs
+_OPENED = ("startup", "new", "")  # a start of a conversation that had no turns yet
+
+
+def handle(event: Event) -> str:
+    """Takes one event into the store of its folder. Gives what a live agent could be told about it, mostly nothing."""
+    if not event.session_id or not os.path.isabs(event.cwd):
+        raise Unsafe("the payload names no session or no folder", "See what the agent sends: snapstore hook --debug.")
+    check_name(event.session_id, "agent session")
+    opens = event.kind in (PROMPT, BEFORE, AFTER, SHELL)
+    try:
+        store = Store.open(event.cwd, create=opens and event.agent != PERSON, session=event.short_name)
+    except NoStore:
+        return ""
+    with store:
+        try:
+            return Hook(store, event).take()
+        except SnapstoreError as error:
+            store.log(f"hook {event.agent} {event.kind}: {error.message}")
+            return ""
+        except Exception as error:
+            store.log(f"hook {event.agent} {event.kind}: {type(error).__name__}: {error}")
+            raise
+
+
+class Hook:
+    """One event, in one store."""
+
+    def __init__(self, store: Store, event: Event) -> None:
+        from snapstore.store.conversations import Conversations
+
+        self._store = store
+        self._event = event
+        self._conversations = Conversations(store)
+
+    def take(self) -> str:
+        kind = self._event.kind
+        if kind in (BEFORE, AFTER, SHELL):
+            self._touch()
+        elif kind == PROMPT:
+            return self._prompt()
+        elif kind == STOP:
+            self._stop()
+        elif kind in (START, END):
+            self._border()
+        return ""
+
+    # A turn's begin.
+
+    def _prompt(self) -> str:
+        with self._store.changing():
+            session, known = self._session()
+            turn = self._store.open_turn(session.name)
+            if self._is_told_twice(turn):
+                self._add_prompt(session, turn)
+                return ""
+            state = self._conversations.state(session.name)
+            if self._is_over(state):
+                return ""
+            if self._event.goes_on:
+                self._go_on(session, known, state)
+                return ""
+            undone = state is not None and state.pending_fork and state.id == self._event.session_id
+            self._complete(session, state.at if state is not None else "")
+            self._begin(session, known)
+            if state is not None and self._event.prompt_id and state.stopped_prompt == self._event.prompt_id:
+                self._end(session, "done")  # its stop came first
+        return self._about_undo(session) if undone else ""
+
+    def _go_on(self, session: Session, known: AgentSession | None, state: ConversationState | None) -> None:
+        """A prompt that the agent gave itself: the turn before goes on, or another one of the same name."""
+        if self._store.open_turn(session.name) is not None:
+            session.note(also=self._event.prompt_id)
+            return
+        if state is not None and state.at:
+            self._event.prompt = str(self._record(state.at).get("prompt") or self._event.prompt)
+        self._begin(session, known)
+
+    def _begin(self, session: Session, known: AgentSession | None) -> None:
+        event = self._event
+        left = self._store.open_turn(session.name)
+        if left is not None:
+            self._end(session, self._left_status(left))
+        self._end_abandoned(session)
+        session.begin(
+            event.prompt[:_LONGEST_PROMPT],
+            agent=event.agent,
+            known=known,
+            origin={
+                "session": event.session_id,
+                "prompt_id": event.prompt_id,
+                "transcript": event.transcript,
+                "cwd": event.cwd,
+                "tells": "afterwards" if event.agent in _TELL_AFTERWARDS else "before",
+            },
+        )
+
+    def _end_abandoned(self, mine: Session) -> None:
+        """Turns of other sessions whose agent was killed: nobody else would close them, and as long as they are open
+        the files that they named are theirs."""
+        for turn in self._store.open_turns(besides=mine.name):
+            if turn.owner is None and self._is_gone(turn.origin.get("session", "")):
+                try:
+                    self._end(self._store.session(turn.session), self._left_status(turn))
+                except SnapstoreError as error:
+                    self._store.log(f"a turn of session {turn.session} stays open: {error.message}")
+
+    def _is_gone(self, id: str) -> bool:
+        return bool(id) and self._conversations.is_gone(id)
+
+    def _left_status(self, left: OpenTurn) -> str:
+        """How a turn that is still open ended: a shell that shows its prompt again is done with the command before,
+        and an agent that answered has only kept it open for its helpers."""
+        return "done" if left.origin.get("answered") or self._event.agent == PERSON else "interrupted"
+
+    def _is_told_twice(self, turn: OpenTurn | None) -> bool:
+        """Two settings files may name our hook, and Copilot runs Claude's."""
+        event = self._event
+        if turn is None or turn.origin.get("session") != event.session_id:
+            return False
+        if event.prompt_id and turn.origin.get("prompt_id"):
+            return turn.origin["prompt_id"] == event.prompt_id
+        fresh = self._store.clock() - turn.started_at < _SAME
+        same = turn.prompt == readable(event.prompt[:_LONGEST_PROMPT])
+        return same and fresh and not turn.named and not turn.shell
+
+    def _add_prompt(self, session: Session, turn: OpenTurn | None) -> None:
+        """What is said while the agent is at work goes on with the same prompt, by its id: it was asked for as well."""
+        more = readable(self._event.prompt).strip()
+        if turn is None or not more or self._event.goes_on or f"\n\n{more}\n\n" in f"\n\n{turn.prompt.strip()}\n\n":
+            return
+        session.note(f"{turn.prompt.rstrip()}\n\n{more}"[:_LONGEST_PROMPT])
+
+    def _is_over(self, state: ConversationState | None) -> bool:
+        """Whether the event's prompt is that of the last turn, which has ended."""
+        event = self._event
+        mine = state is not None and state.id == event.session_id
+        return mine and state is not None and bool(event.prompt_id) and state.ended_prompt == event.prompt_id
+
+    # In a turn.
+
+    def _touch(self) -> None:
+        event = self._event
+        turn = self._own_turn()
+        if turn is not None and self._is_known(turn):
+            return  # the common case, without the lock
+        with self._store.changing():
+            turn = self._own_turn()
+            session = self._store.session(turn.session) if turn is not None else self._opened()
+            if session is not None:
+                inside, outside = sort_paths(session, event.paths, event.base)
+                session.touch(inside, after=event.kind == AFTER, shell=event.kind == SHELL, left_out=outside)
+
+    def _own_turn(self) -> OpenTurn | None:
+        """The open turn of this very session of the agent: one that was forked from it may have another open."""
+        name = self._conversations.session_of(self._event.session_id)
+        turn = self._store.open_turn(name) if name is not None else None
+        mine = turn is not None and turn.origin.get("session", self._event.session_id) == self._event.session_id
+        return turn if mine else None
+
+    def _opened(self) -> Session | None:
+        """A turn for a tool whose prompt was not told. None for late news of a turn that is over: what it left behind
+        is in it."""
+        event = self._event
+        if event.kind == AFTER and event.agent not in _TELL_AFTERWARDS:
+            return None
+        session, known = self._session()
+        if event.kind == AFTER and self._is_over(self._conversations.state(session.name)):
+            return None
+        self._begin(session, known)
+        return session
+
+    def _is_known(self, turn: OpenTurn) -> bool:
+        if self._event.kind == SHELL:
+            return turn.shell
+        named = _told(turn)
+        root = os.fsdecode(self._store.root)
+        full = full_paths(self._event.paths, self._event.base)
+        return all(os.path.relpath(path, root) in named or path in named for path in full)
+
+    # A turn's end.
+
+    def _stop(self) -> None:
+        event = self._event
+        with self._store.changing():
+            name = self._session_name()
+            if name is None:
+                return
+            turn = self._store.open_turn(name)
+            if turn is None or turn.origin.get("session", event.session_id) != event.session_id:
+                self._note_end(name)
+                return
+            if event.prompt_id and not _is_about(turn, event.prompt_id):
+                self._note_end(name)  # a late stop, of a turn that the open one closed; or it overtook its prompt
+                return
+            session = self._store.session(name)
+            if event.running:
+                session.note(answered="yes")
+            else:
+                self._end(session, event.status or "done")
+
+    def _note_end(self, name: str) -> None:
+        """A stop with nothing open: its prompt may still be on its way."""
+        state = self._conversations.state(name)
+        if state is not None and self._event.prompt_id and not self._is_over(state):
+            state.stopped_prompt = self._event.prompt_id
+            files = self._conversations.written(state)
+            self._store.journal.carry_out([], files, what=f"stop in session {name}")
+
+    def _end(self, session: Session, status: str) -> None:
+        turn = self._store.open_turn(session.name)
+        assert turn is not None
+        if turn.agent == PERSON:  # most commands only look: those are no turns
+            session.end_if_changed(exit_status=exit_status(self._event.reply))
+            return
+        remembered = self._remembered(turn)
+        told = _told(turn)
+        base, top = turn.origin.get("cwd") or self._event.base, f"{os.fsdecode(self._store.root)}/"
+        paths = full_paths(dict.fromkeys(remembered.paths), base)
+        fresh, outside = sort_paths(session, [path for path in paths if path.removeprefix(top) not in told], base)
+        if fresh or outside:
+            session.touch(fresh, after=True, left_out=outside)
+        session.end(scan=True if remembered.scans else None, status=status, **remembered.record)
+
+    def _remembered(self, turn: OpenTurn) -> Any:
+        from snapstore.agents.hooks.turn_record import Remembered, origin_of, remember
+
+        event = self._event
+        if turn.agent == PERSON:
+            return Remembered()
+        own = turn.origin.get("session") == event.session_id
+        reply = event.reply if event.kind == STOP and own and _is_about(turn, event.prompt_id) else ""
+        return remember(turn.agent, origin_of(turn), turn.prompt, reply, after=self._last_message(turn))
+
+    def _last_message(self, turn: OpenTurn) -> str:
+        """Where prompts have no ids: the first message of the turn before, which may have been asked the same."""
+        state = self._conversations.state(turn.session) if not turn.origin.get("prompt_id") else None
+        about = self._record(state.at).get("conversation") if state is not None and state.at else None
+        return str(about.get("message_id") or "") if isinstance(about, dict) else ""
+
+    def _complete(self, session: Session, commit: str) -> None:
+        """The last turn's record, where the transcript was behind when it ended."""
+        from snapstore.agents.hooks.turn_record import is_incomplete, remember
+
+        if not commit:
+            return
+        record = self._record(commit)
+        if not is_incomplete(record):
+            return
+        about = record["conversation"]
+        prompt_id = str(about.get("prompt_id") or about.get("message_id") or "")
+        if not prompt_id and record.get("prompt") == self._event.prompt:
+            return  # the transcript may hold the new prompt already, and nothing tells them apart
+        origin = {"session": str(about.get("agent_session", "")), "prompt_id": prompt_id}
+        origin |= {"transcript": self._event.transcript, "cwd": self._event.cwd}
+        found = remember(str(record.get("agent", "")), origin, str(record.get("prompt", "")))
+        if len(found.record.get("lines", [])) > len(record.get("lines", [])):
+            found.record["conversation"]["complete"] = True  # it has gone on since: no more will come
+            session.amend(bytes.fromhex(commit), **found.record)
+
+    def _record(self, commit: str) -> dict[str, Any]:
+        from snapstore.agents.hooks.turn_record import read_record
+
+        shadow, oid = self._store.shadow, bytes.fromhex(commit)
+        return raw_lines.with_lines(shadow, oid, read_record(shadow.note(oid)))
+
+    # The conversation's borders.
+
+    def _border(self) -> None:
+        """A conversation is opened or left. A compaction opens it too, in the middle of a turn."""
+        if self._event.source == "compact":
+            return
+        with self._store.changing():
+            name = self._session_name() if self._event.kind == END else self._captured()
+            if name is None:
+                return
+            state = self._conversations.state(name)
+            if state is not None:
+                self._complete(self._store.session(name), state.at)
+            turn = self._own_turn()
+            # One that only begins has no turn to leave: it is told of late, after its first prompt.
+            if turn is not None and not (self._event.kind == START and self._event.source in _OPENED):
+                self._end(self._store.session(name), self._left_status(turn))
+
+    def _captured(self) -> str | None:
+        """At a start: a new id may be the fork that was asked for (S4-09, S4-10)."""
+        from snapstore.agents.hooks.session_lookup import join
+        from snapstore.store.conversations import last_turn
+        from snapstore.timeline.history.graph import Graph
+
+        known = join(self._store, self._event, invent=False)
+        if known is None:
+            return None
+        state = self._conversations.state(known.session)
+        files = self._conversations.known_as(known)
+        if state is not None and state.take_up(known):
+            graph = Graph(self._store, known.session)
+            state.stand(last_turn(graph, graph.cursor))
+            files |= self._conversations.written(state)
+        self._store.journal.carry_out([], files, what=f"session {known.id} of {known.agent}")
+        return known.session
+
+    def _session_name(self) -> str | None:
+        if self._event.agent == PERSON:
+            return persons_session(self._store, self._event)
+        return self._conversations.session_of(self._event.session_id)
+
+    def _session(self) -> tuple[Session, AgentSession | None]:
+        """The session that the event belongs to."""
+        if self._event.agent == PERSON:
+            return self._store.session(persons_session(self._store, self._event)), None
+        from snapstore.agents.hooks.session_lookup import join
+
+        known = join(self._store, self._event, invent=True)
+        assert known is not None
+        return self._store.session(known.session), known
+
+    def _about_undo(self, session: Session) -> str:
+        from snapstore.timeline.history.history import History
+
+        history = History(session)
+        turn = history.graph.node(history.cursor)
+        last = next((node.turn for node in history.graph.upwards(turn.oid) if node.turn is not None), 0)
+        return (
+            f"The user took back turns of this conversation with snapstore: the files are now as they were after turn "
+            f"{last}. What you remember of later turns was undone; read files again before you edit them."
+        )
+
+
+def _told(turn: OpenTurn) -> set[str]:
+    """The files that the turn has named so far. Those that a scan left out are not: named, they are taken."""
+    return {*turn.named, *(path for path, why in turn.left_out.items() if why == OUTSIDE)}
+
+
+def _is_about(turn: OpenTurn, prompt_id: str) -> bool:
+    """Whether a prompt's id is that of an open turn, as far as both are known."""
+    own = turn.origin.get("prompt_id")
+    return not own or prompt_id in (own, turn.origin.get("also"))

@@ -1,0 +1,285 @@
+"""Connecting an agent: its own file of hooks is told to call us; disconnecting takes exactly that out again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from snapstore.agents import AGENTS
+from snapstore.agents.install.hook_file import HookFile
+from snapstore.agents.install.jsonc import Unreadable
+from snapstore.agents.install.locations import (
+    INSTALLATIONS,
+    PLUGIN,
+    PROJECT,
+    USER,
+    is_of_a_former_version,
+    program_of,
+    tells,
+    user_home,
+)
+from snapstore.agents.install.own_file import OwnFile
+from snapstore.agents.install.safe_files import BACKUP, Change, carry_out, look
+from snapstore.base import files as durable
+from snapstore.base.own_command import compile_bytecode
+from snapstore.errors import Conflict, Corrupt, SnapstoreError, Unsafe, Usage
+from snapstore.store import locations as places
+from snapstore.store.lock import StoreLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeVar
+
+    from snapstore.agents.install.locations import Content, Installation
+    from snapstore.agents.install.safe_files import Found
+
+    T = TypeVar("T")
+
+SCOPES = (USER, PROJECT)
+
+
+class Here:
+    """Where one stands: the folder of the stores, the current folder, the environment."""
+
+    __slots__ = ("cwd", "environ", "home")
+
+    def __init__(self, home: str, cwd: str, environ: Mapping[str, str]) -> None:
+        self.home = home
+        self.cwd = cwd
+        self.environ = environ
+
+    def project(self) -> str:
+        """The root of the store that watches over this folder, or would."""
+        return os.fsdecode(places.find(self.home, self.cwd) or places.natural_root(self.cwd))
+
+
+class Plan:
+    """The changes of files that connect or disconnect an agent; none when all is as it should be. `traces` are files
+    that stay as they are, and what a killed run may have left beside them is cleared away."""
+
+    __slots__ = ("agent", "changes", "command", "notes", "paths", "scopes", "traces")
+
+    def __init__(self, agent: str, scopes: Sequence[str], command: str) -> None:
+        self.agent = agent
+        self.scopes = scopes
+        self.command = command
+        self.paths: list[str] = []
+        self.changes: list[Change] = []
+        self.traces: list[Change] = []
+        self.notes: list[str] = []
+
+
+class Connected:
+    """One place where an agent is connected. `outdated`: connecting again would change it, or its program is gone;
+    `problem`: why it cannot be known."""
+
+    __slots__ = ("outdated", "path", "problem", "scope", "tells")
+
+    def __init__(
+        self, scope: str, path: str, *, outdated: bool = False, tells: bool = False, problem: str = ""
+    ) -> None:
+        self.scope = scope
+        self.path = path
+        self.outdated = outdated
+        self.tells = tells
+        self.problem = problem
+
+
+class Connection:
+    """Where an agent is connected, and when it last called (seconds since the epoch), as far as is known."""
+
+    __slots__ = ("agent", "fired", "places")
+
+    def __init__(self, agent: str, places: list[Connected], fired: float | None) -> None:
+        self.agent = agent
+        self.places = places
+        self.fired = fired
+
+
+def connect(
+    here: Here,
+    agent: str,
+    scope: str,
+    program: Sequence[str],
+    *,
+    tell: bool = False,
+    plugin: str | None = None,
+    dry_run: bool = False,
+) -> Plan:
+    installation = INSTALLATIONS[agent]
+    if tell and not installation.can_tell:
+        raise Usage(
+            f"--tell is for claude only: a hook of {installation.title} has no way to tell it something",
+            "Leave --tell out; after an undo, say it in your next prompt.",
+        )
+    if plugin is not None and agent != "claude":
+        raise Usage(f"--plugin is for claude only: {installation.title} has no such folders", "Leave --plugin out.")
+    scope = PLUGIN if plugin is not None else scope
+
+    def plan() -> Plan:
+        made = Plan(agent, [scope], installation.command(scope, program, tell=tell))
+        for found, content in _found(here, installation, scope, plugin):
+            made.paths.append(found.path)
+            after = _merged(found, content, made.command)
+            if after != found.data:
+                known = found.data is None or _command(found, content) is not None
+                keep = isinstance(content, HookFile) and not known
+                made.changes.append(Change(found, after, mode=_mode(installation, scope), keep=keep))
+        return made
+
+    if not dry_run:
+        compile_bytecode()
+    return _done(here, plan, dry_run)
+
+
+def disconnect(
+    here: Here, agent: str, scopes: Sequence[str], *, plugin: str | None = None, dry_run: bool = False
+) -> Plan:
+    installation = INSTALLATIONS[agent]
+    if plugin is not None and agent != "claude":
+        raise Usage(f"--plugin is for claude only: {installation.title} has no such folders", "Leave --plugin out.")
+    wanted = [PLUGIN] if plugin is not None else list(scopes)
+
+    def plan() -> Plan:
+        made = Plan(agent, wanted, "")
+        for scope in wanted:
+            for found, content in _found(here, installation, scope, plugin, may_be_home=len(wanted) > 1):
+                change = _parting(found, content, made.notes)
+                if change is not None:
+                    (made.traces if change.after == found.data else made.changes).append(change)
+        return made
+
+    return _done(here, plan, dry_run)
+
+
+def connections(home: str, cwd: str, environ: Mapping[str, str]) -> list[Connection]:
+    """Every agent, with where it is connected."""
+    here = Here(home, cwd, environ)
+    return [Connection(agent, list(_connected(here, agent)), _fired(home, agent)) for agent in AGENTS]
+
+
+def _connected(here: Here, agent: str) -> Iterator[Connected]:
+    installation = INSTALLATIONS[agent]
+    for scope in SCOPES:
+        path = ""
+        try:
+            files = []
+            for found, content in _found(here, installation, scope, None, may_be_home=True):
+                path = path or found.path
+                files.append((found, content, _command(found, content)))
+            commands = [command for _, _, command in files if command is not None]
+            if commands:
+                current = all(_merged(found, content, commands[0]) == found.data for found, content, _ in files)
+                gone = scope == USER and not shutil.which(program_of(commands[0]), path=here.environ.get("PATH"))
+                outdated = gone or not current or any(map(is_of_a_former_version, commands))
+                yield Connected(scope, path, outdated=outdated, tells=tells(commands[0]))
+        except SnapstoreError as error:
+            yield Connected(scope, path, problem=error.message)
+
+
+def _fired(home: str, agent: str) -> float | None:
+    try:
+        return os.stat(f"{home}/fired/{agent}").st_mtime
+    except OSError:
+        return None
+
+
+def _found(
+    here: Here, installation: Installation, scope: str, plugin: str | None, *, may_be_home: bool = False
+) -> Iterator[tuple[Found, Content]]:
+    """The files of an agent in one scope. A project's must lie in the project: who wrote it may have set a link."""
+    base, within = "", None
+    if scope == PLUGIN:
+        assert plugin is not None
+        base = os.path.abspath(os.path.join(here.cwd, plugin))
+    elif scope == PROJECT:
+        base = within = here.project()
+        if os.path.realpath(base) == os.path.realpath(user_home(here.environ)):
+            if may_be_home:
+                return
+            raise Unsafe("this project is your home folder, whose settings are for all projects", "Say --user.")
+    for path, content in installation.places(scope, base, here.environ):
+        yield look(path, within), content
+
+
+def _done(here: Here, plan: Callable[[], Plan], dry_run: bool) -> Plan:
+    if dry_run:
+        return plan()
+    notes = os.path.join(here.home, "connected")
+    durable.make_folders(notes)
+    with StoreLock(os.path.join(notes, "lock")):
+        made = plan()
+        carry_out([*made.changes, *made.traces], notes)
+    return made
+
+
+def _parting(found: Found, content: Content, notes: list[str]) -> Change | None:
+    """What takes us out of a file. Where it is still what connecting made of its backup, or of nothing, that is what
+    comes back, to the byte."""
+    if found.data is None:
+        return Change(found, None)
+    backup = look(found.target + BACKUP) if isinstance(content, HookFile) else None
+    kept = backup.data if backup is not None else None
+    command = _command(found, content)
+    if command is None:  # a backup that is not needed: a run was killed before, or behind, what it was made for
+        return Change(found, found.data, drop=True) if kept is not None and kept == found.data else None
+    if not isinstance(content, HookFile):
+        text = _told(found, content, content.without)
+        return None if text is not None else Change(found, None)
+    if kept is not None and _would_make(content, kept, command) == found.data:
+        return Change(found, kept, drop=True)
+    if kept is not None:
+        notes.append(f"{found.path} was changed since; as it was before is in {found.target}{BACKUP}")
+    if content.merged(None, command).encode() == found.data:
+        return Change(found, None)
+    return Change(found, _told(found, content, content.without).encode())
+
+
+def _would_make(content: HookFile, before: bytes, command: str) -> bytes | None:
+    try:
+        return content.merged(before.decode(), command).encode()
+    except ValueError:
+        return None
+
+
+def _command(found: Found, content: Content) -> str | None:
+    """What our hooks in a file run; None where there are none of ours."""
+    return None if found.data is None else _told(found, content, content.connected)
+
+
+def _merged(found: Found, content: Content, command: str) -> bytes:
+    return _told(found, content, lambda text: content.merged(text, command)).encode()
+
+
+def _told(found: Found, content: Content, question: Callable[..., T]) -> T:
+    """What a content says of a file; a refusal names the file, and the line."""
+    try:
+        text = found.data if found.data is None else found.data.decode("utf-8", _strictness(content))
+        return question(text)
+    except UnicodeDecodeError as error:
+        assert found.data is not None
+        line = found.data.count(b"\n", 0, error.start) + 1
+        raise _corrupt(found, line, "this is not UTF-8") from None
+    except Unreadable as error:
+        raise _corrupt(found, error.line, error.message) from None
+    except Conflict as error:
+        raise Conflict(f"{found.path}: {error.message}", error.hint) from None
+
+
+def _strictness(content: Content) -> str:
+    return "replace" if isinstance(content, OwnFile) else "strict"  # what is not ours need not be text
+
+
+def _corrupt(found: Found, line: int, message: str) -> Corrupt:
+    return Corrupt(
+        f"{found.path}, line {line}: {message}",
+        "Nothing was written. Mend that line, then run this again.",
+        line=line,
+    )
+
+
+def _mode(installation: Installation, scope: str) -> int:
+    if installation.executable:
+        return 0o755
+    return 0o600 if scope == USER else 0o666

@@ -1,0 +1,215 @@
+"""Files of agents, read with care and written whole or not at all.
+
+A link is followed to its file, which is replaced where it really is; the link stays. Written beside it, given its mode,
+synced, compared once more with what was read, renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+from xxhash import xxh3_64_hexdigest
+
+from snapstore.base import files, platform
+from snapstore.errors import Conflict, Failed, SnapstoreError, Unsafe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LARGEST = 10_000_000  # bytes: nobody's settings
+BACKUP, NEW = ".snapstore-backup", ".snapstore-new"
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+UNCHANGED = "Nothing was changed; mend the cause and run this again."
+
+
+class Found:
+    """A file as it is: where it really lies, its bytes (None where it is absent), its status."""
+
+    __slots__ = ("data", "path", "status", "target")
+
+    def __init__(self, path: str, target: str, data: bytes | None, status: os.stat_result | None) -> None:
+        self.path = path
+        self.target = target
+        self.data = data
+        self.status = status
+
+
+class Change:
+    """What a file is to become; None: it goes. `mode` is for one that is new, `keep` asks for a backup of it as it
+    was, and `drop` says that the backup has served."""
+
+    __slots__ = ("after", "drop", "found", "keep", "mode")
+
+    def __init__(
+        self, found: Found, after: bytes | None, *, mode: int = 0o600, keep: bool = False, drop: bool = False
+    ) -> None:
+        self.found = found
+        self.after = after
+        self.mode = mode
+        self.keep = keep
+        self.drop = drop
+
+    @property
+    def backup(self) -> str | None:
+        """Where the file stays as it was; None where nothing is kept of it."""
+        return self.found.target + BACKUP if self.keep else None
+
+
+def look(path: str, within: str | None = None) -> Found:
+    """Raises Unsafe for what is no ordinary file, or lies outside the folder where it must be."""
+    target = os.path.realpath(path)
+    if within is not None and not target.startswith(os.path.realpath(within).rstrip("/") + "/"):
+        raise Unsafe(
+            f"{path} leads out of the project, to {target}",
+            "Replace that link with a file of the project, or say --user.",
+        )
+    try:
+        return Found(path, target, *_content(target))
+    except OSError as error:
+        raise Failed(f"{path} cannot be read: {error.strerror}", UNCHANGED) from error
+
+
+def carry_out(changes: Sequence[Change], notes: str) -> None:
+    """All of them, or none. `notes` is a folder of ours that remembers which folders were made for a file."""
+    done: list[Change] = []
+    try:
+        for change in changes:
+            done.append(change)
+            _place(change, notes)
+    except BaseException as error:
+        for change in reversed(done):
+            _take_back(change, notes)
+        if isinstance(error, OSError):
+            raise Failed(f"{change.found.path} cannot be written: {error.strerror}", UNCHANGED) from error
+        raise
+    for change in reversed(changes):  # as folders were made, so they go: the inner ones of the last file first
+        if change.drop:
+            files.remove(change.found.target + BACKUP)
+        if change.after is None:
+            _remove_folders(change.found.target, notes)
+
+
+def _place(change: Change, notes: str) -> None:
+    found = change.found
+    if change.after == found.data:
+        return
+    if change.after is None:
+        _check(found.target, found.data)
+        os.unlink(found.target)
+        files.sync_folder(os.path.dirname(found.target))
+        return
+    if found.data is None:
+        _make_folders(found.target, notes, private=not change.mode & 0o077)
+    elif change.keep:
+        _write(found.target + BACKUP, found.data, found.status)
+    _write(found.target, change.after, found.status, mode=change.mode, before=found)
+
+
+def _write(
+    target: str, data: bytes, status: os.stat_result | None, *, mode: int = 0o600, before: Found | None = None
+) -> None:
+    temporary = target + NEW
+    files.remove(temporary)  # one that a killed run left, or a trap
+    fd = os.open(temporary, _FLAGS, mode if status is None else 0o600)
+    try:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            if status is not None:
+                if (status.st_uid, status.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
+                    os.fchown(fd, status.st_uid, status.st_gid)
+                os.fchmod(fd, stat.S_IMODE(status.st_mode))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        if before is not None:
+            _check(target, before.data)
+        os.rename(temporary, target)
+    except BaseException:
+        files.remove(temporary)
+        raise
+    files.sync_folder(os.path.dirname(target))
+
+
+def _check(target: str, expected: bytes | None) -> None:
+    if _content(target)[0] != expected:
+        raise Conflict(f"{target} was changed by another program just now", "Nothing was written; run this again.")
+
+
+def _content(target: str) -> tuple[bytes | None, os.stat_result | None]:
+    try:
+        fd = os.open(target, platform.READ_FLAGS)
+    except FileNotFoundError:
+        return None, None
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        raise Unsafe(f"{target} is not an ordinary file", "Move it away, then run this again.")
+    with open(fd, "rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise Unsafe(
+            f"{target} is larger than {LARGEST // 1_000_000} MB, which settings never are", "Look at what is in it."
+        )
+    return data, status
+
+
+def _take_back(change: Change, notes: str) -> None:
+    """As far as it goes: the same disk that failed us is asked again."""
+    found = change.found
+    try:
+        if _content(found.target)[0] == change.after:
+            if found.data is not None:
+                _write(found.target, found.data, found.status, mode=change.mode)
+            elif change.after is not None:
+                os.unlink(found.target)
+        if change.keep:
+            files.remove(found.target + BACKUP)
+        if found.data is None:
+            _remove_folders(found.target, notes)
+    except (OSError, SnapstoreError):
+        pass
+
+
+def _make_folders(target: str, notes: str, *, private: bool) -> None:
+    missing: list[str] = []
+    folder = os.path.dirname(target)
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    if not missing:
+        return
+    made = [folder for folder in _made(target, notes) if folder not in missing]  # by a run that was killed
+    files.write(_note(target, notes), json.dumps(missing + made).encode())
+    for folder in reversed(missing):
+        os.mkdir(folder, 0o700 if private else 0o777)
+        files.sync_folder(os.path.dirname(folder))
+
+
+def _remove_folders(target: str, notes: str) -> None:
+    """Those that were made for this file, as far as they are empty."""
+    for folder in _made(target, notes):
+        try:
+            os.rmdir(folder)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            break
+    files.remove(_note(target, notes))
+
+
+def _made(target: str, notes: str) -> list[str]:
+    """Inner ones first."""
+    try:
+        with open(_note(target, notes), "rb") as file:
+            return [folder for folder in json.load(file) if target.startswith(f"{folder}/")]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _note(target: str, notes: str) -> str:
+    return f"{notes}/{xxh3_64_hexdigest(os.fsencode(target))}"

@@ -1,0 +1,16 @@
+"""Codex CLI: hooks in Claude's form."""
+
+from __future__ import annotations
+
+from snapstore.agents.known.claude import spoken
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snapstore.agents.hooks.events import Event
+    from snapstore.agents.hooks.payload import Payload
+
+
+def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
+    return spoken(payload, "codex", "")

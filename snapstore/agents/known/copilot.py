@@ -1,0 +1,51 @@
+"""Copilot CLI. An event named in camelCase has a payload in camelCase, one in PascalCase a payload like Claude's."""
+
+from __future__ import annotations
+
+import json
+
+from snapstore.agents.hooks.events import END, PROMPT, START, STOP, Event
+from snapstore.agents.hooks.payload import AFTER, BEFORE, text, tool_events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from snapstore.agents.hooks.payload import Payload
+
+
+def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
+    if "hook_event_name" in payload:
+        from snapstore.agents.known.claude import spoken
+
+        return spoken(payload, "copilot", "")
+    common: dict[str, Any] = {
+        "agent": "copilot",
+        "session_id": text(payload, "sessionId"),
+        "cwd": text(payload, "cwd"),
+        "transcript": text(payload, "transcriptPath"),
+    }
+    if "toolName" in payload:
+        kind = AFTER if "toolResult" in payload else BEFORE
+        return tool_events(kind, text(payload, "toolName"), _arguments(payload.get("toolArgs")), common)
+    # Which event it is shows only in the fields.
+    if "prompt" in payload:
+        return [Event(PROMPT, prompt=text(payload, "prompt"), **common)]
+    if "stopReason" in payload:
+        return [Event(STOP, status="done", **common)]
+    if "source" in payload:
+        return [Event(START, source=text(payload, "source"), **common)]
+    if "reason" in payload:
+        return [Event(END, source=text(payload, "reason"), **common)]
+    return []
+
+
+def _arguments(given: Any) -> Any:
+    """A tool's arguments may come as JSON in a string."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError):
+        return given

@@ -1,0 +1,42 @@
+"""Cursor. Its hooks before a tool want an answer about permission, so only those after it are used: a file's state
+before is known from the snapshot before the turn."""
+
+from __future__ import annotations
+
+from snapstore.agents.hooks.events import END, PROMPT, SHELL, START, STOP, Event
+from snapstore.agents.hooks.payload import AFTER, first, text, tool_events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from snapstore.agents.hooks.payload import Payload
+
+
+def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
+    name = text(payload, "hook_event_name")
+    common: dict[str, Any] = {
+        "agent": "cursor",
+        "session_id": text(payload, "conversation_id", "session_id"),
+        "cwd": first(payload, "workspace_roots") or text(payload, "cwd"),
+        "prompt_id": text(payload, "generation_id"),
+        "transcript": text(payload, "transcript_path"),
+    }
+    if name == "beforeSubmitPrompt":
+        return [Event(PROMPT, prompt=text(payload, "prompt"), **common)]
+    if name == "afterFileEdit":
+        path = text(payload, "file_path")
+        return [Event(AFTER, paths=[path], **common)] if path else []
+    if name == "afterShellExecution":
+        return [Event(SHELL, **common)]
+    if name == "postToolUse":
+        return tool_events(AFTER, text(payload, "tool_name"), payload.get("tool_input"), common)
+    if name == "stop":
+        status = "done" if text(payload, "status") in ("", "completed") else "interrupted"
+        return [Event(STOP, status=status, **common)]
+    if name == "sessionStart":
+        return [Event(START, source="startup", **{**common, "prompt_id": ""})]
+    if name == "sessionEnd":
+        return [Event(END, source=text(payload, "reason"), **common)]
+    return []

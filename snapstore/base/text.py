@@ -1,0 +1,127 @@
+"""Text for one line of a terminal, whoever wrote it.
+
+Prompts, paths and names come from anywhere. None of their control characters, escape sequences or direction marks may
+reach a terminal: every surface shows them through `safe`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+
+def safe(text: str) -> str:
+    """Text for one line of a terminal; what could act on it is shown as a visible mark instead."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _mark(c) for c in text)
+
+
+def safe_lines(text: str) -> list[str]:
+    return [safe(line.expandtabs(4)) for line in text.strip("\r\n").replace("\r\n", "\n").split("\n")]
+
+
+def first_line(text: str) -> str:
+    """A prompt on one line."""
+    return next((safe(line.strip()) for line in text.split("\n") if line.strip()), "")
+
+
+def path_text(path: str | bytes) -> str:
+    from snapstore.git.objects.commits import quote
+
+    return quote(os.fsencode(path))
+
+
+def _mark(character: str) -> str:
+    if character < " ":
+        return chr(0x2400 + ord(character))
+    if character == "\x7f":
+        return "\u2421"
+    return " " if character.isspace() else "\ufffd"
+
+
+# Text of a certain width.
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # the terminal tree draws with it: what fits must be measured as it is drawn
+
+    return cell_len(text)
+
+
+def clip(text: str, width: int, more: str = "…") -> str:
+    """A text in at most so many columns; what is cut off leaves a mark."""
+    if len(text) * 2 <= width or cells(text) <= width:
+        return text
+    room = width - len(more)
+    if room < 0:
+        return more[: max(width, 0)]
+    kept = text[:room]
+    while cells(kept) > room:
+        kept = kept[: -max(1, (cells(kept) - room) // 2)]
+    return kept.rstrip() + more
+
+
+def shorten(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+# Numbers.
+
+
+def files_text(number: int) -> str:
+    return "1 file" if number == 1 else f"{number:,} files"
+
+
+def size_text(size: int) -> str:
+    if size < 1000:
+        return "1 byte" if size == 1 else f"{size} bytes"
+    value = float(size)
+    for unit in ("kB", "MB", "GB", "TB"):
+        value /= 1000
+        if value < 999.5 or unit == "TB":
+            break
+    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
+
+
+# Time.
+
+
+def duration_text(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit}"
+    return f"{max(int(seconds), 0)}s"
+
+
+def age(seconds: float, now: float) -> str:
+    """How long ago something was; a day, when that is more than a month ago or still to come."""
+    passed = now - seconds
+    if abs(passed) < 2:
+        return "just now"
+    if 0 < passed < 86400 * 30:
+        return f"{duration_text(passed)} ago"
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+
+
+def ago(stamp: str, now: float) -> str:
+    moment = seconds_of(stamp)
+    return safe(stamp) if moment is None else age(moment, now)
+
+
+def date_text(stamp: str) -> str:
+    moment = seconds_of(stamp)
+    return safe(stamp) if moment is None else time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(moment))
+
+
+def seconds_of(stamp: str) -> float | None:
+    """The moment of a record's time stamp, which someone else may have written."""
+    from calendar import timegm
+
+    try:
+        whole, _, rest = stamp.partition(".")
+        moment = timegm(time.strptime(whole.rstrip("Z"), "%Y-%m-%dT%H:%M:%S"))
+        return moment + float("0." + (rest.rstrip("Z") or "0"))
+    except (ValueError, OverflowError):
+        return None

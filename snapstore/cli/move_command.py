@@ -1,0 +1,272 @@
+"""What all moves have in common: the way from a plan to its end.
+
+Plan, show or ask, move, tell. A command adds its operand, and how it makes its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from snapstore.agents.hooks.interrupted import close_interrupted
+from snapstore.cli.confirm import agreed
+from snapstore.cli.context import Context
+from snapstore.cli.output import UNWRITTEN, Output, files_text
+from snapstore.cli.param_types import Step
+from snapstore.cli.paths import below, shell_word
+from snapstore.cli.reports import move as moved
+from snapstore.errors import Failed, SnapstoreError, Usage
+from snapstore.store.handle import failed
+from snapstore.surface.wording import turns_text as turns_text
+from snapstore.timeline.moves.execute import Moved
+from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, Plan, Policy
+from snapstore.timeline.record.session import Session
+
+if TYPE_CHECKING:
+    from snapstore.surface.records.moves import MoveRecord
+
+MakePlan = Callable[[Session, dict[str, Any]], Plan]
+
+_REPEATED = ("exact", "files_only", "conversation_only")
+
+
+class Move:
+    """One request for a move: the words that ask for it, and how to speak of it."""
+
+    __slots__ = (
+        "ask",
+        "cancel",
+        "nothing",
+        "over",
+        "plan",
+        "preview",
+        "program",
+        "reverts",
+        "root",
+        "then",
+        "verb",
+        "words",
+        "yes",
+    )
+
+    def __init__(
+        self,
+        words: list[str],
+        plan: MakePlan,
+        *,
+        ask: Callable[[Plan], str],
+        nothing: str = "Nothing to do: everything is as wanted already.",
+        reverts: bool = False,
+        then: Callable[[Session], Then] | None = None,
+    ) -> None:
+        self.words = words
+        self.plan = plan
+        self.ask = ask  # the question that a person is asked first
+        self.nothing = nothing  # what to say where nothing was to be done
+        self.reverts = reverts  # whether its files are "reverted", or "changed"
+        self.then = then  # what follows the move
+        self.verb = words[0] if words[0] != "ops" else "ops undo"
+        self.root = b""
+        self.program = "snapstore"
+        self.preview = self.yes = self.cancel = self.over = False
+
+    def command(self, *more: str) -> str:
+        """The command again, to be typed, with more options."""
+        words = [shell_word(word) for word in self.words]
+        end = words.index("--") if "--" in words else len(words)
+        return " ".join((self.program, *words[:end], *more, *words[end:]))
+
+
+def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
+    """Does what the command asks for. Every failure says which command failed (S2-20)."""
+    move.program = context.out.program
+    move.preview, move.yes, move.cancel = options["preview"], options["yes"], options["cancel"]
+    default = _default(options)
+    if move.preview and move.cancel:
+        raise Usage("--preview changes nothing, but --cancel closes the open turn", "Use one of them.")
+    try:
+        session = context.reading()
+        with session.store:
+            move.root = session.store.root
+            _repeat(session, move, options)
+            how = _how(session, options, default)
+            if not move.preview:
+                _close_open_turn(context, session, move)
+            plan = move.plan(session, how)
+            _all_known(plan, options, how["policy"])
+            return _go(context, session, move, plan)
+    except (SnapstoreError, OSError) as error:
+        if not move.over:
+            return _failed(context, move, error)
+        if isinstance(error, BrokenPipeError):
+            raise
+        why = error.strerror if isinstance(error, OSError) else str(error).removeprefix(UNWRITTEN)
+        hint = "Do not repeat it: `snapstore ops` shows that it happened, `snapstore status` where you are."
+        raise Failed(f"{move.verb} was done, but telling about it failed: {why}", hint) from error
+
+
+def move_in_time(
+    context: Context, verb: Literal["earlier", "later"], step: Step | None, options: dict[str, Any]
+) -> int:
+    """Carry out `earlier` or `later`, by one step unless said."""
+    far = step.far if step else {"count": 1}
+
+    def plan(session: Session, how: dict[str, Any]) -> Plan:
+        make = session.plan_earlier if verb == "earlier" else session.plan_later
+        return make(**far, **how)
+
+    move = Move(
+        [verb, *([step.text] if step else [])],
+        plan,
+        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
+        nothing=f"There is nothing {verb}.",
+    )
+    return carry_out(context, move, options)
+
+
+def _close_open_turn(context: Context, session: Session, move: Move) -> None:
+    """Where the user wants it, or where nobody works on it any more."""
+    if move.cancel:
+        session.close_open_turn()
+    elif session.store.open_turn(session.name) is not None and close_interrupted(session):
+        context.say(f"closed the interrupted turn of session {session.name}")
+
+
+def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
+    if move.preview:
+        foreseen = session.preview(plan)
+        if context.json:
+            from snapstore.surface.records.moves import MoveRecord
+
+            context.document(MoveRecord.of(foreseen, preview=True))
+        else:
+            moved.would(context.out, session, move, plan)
+        return 0
+    asking = not plan.conflicts and not plan.nothing_to_do and not move.yes and not context.json
+    if asking and not agreed(context, session, move, plan):
+        context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
+        return 1
+    done = session.move(plan)
+    move.over = move.then is None
+    then = _follow(session, move, done)
+    move.over = True
+    if context.json:
+        from snapstore.surface.records.moves import MoveRecord
+
+        record = MoveRecord.of(done)
+        context.document(then.told_in(record) if then is not None else record)
+    else:
+        moved.tell(context.out, session, move, done)
+        if then is not None:
+            then.tell(context.out)
+    context.out.flush()
+    return 0
+
+
+def _follow(session: Session, move: Move, done: Moved) -> Then | None:
+    """What follows the move. Where that fails, the files have gone there all the same."""
+    try:
+        return move.then(session) if move.then is not None else None
+    except SnapstoreError as error:
+        if done.operation is not None:
+            back = f"The files went there all the same: `snapstore ops undo {done.operation}` takes that back."
+            error.hint = back if error.hint.startswith("Nothing was") else f"{error.hint} {back}"
+        raise
+
+
+class Then:
+    """What follows a move, told with it."""
+
+    def told_in(self, record: MoveRecord) -> MoveRecord:
+        """Return the record of the move with what followed it."""
+        raise NotImplementedError
+
+    def tell(self, out: Output) -> None:
+        raise NotImplementedError
+
+
+def _failed(context: Context, move: Move, error: SnapstoreError | OSError) -> int:
+    if isinstance(error, OSError):
+        if isinstance(error, BrokenPipeError):
+            raise error
+        error = failed(error)
+    if not isinstance(error, Usage):
+        error.message = f"{move.verb} failed: {error.message}"
+    conflicts = error.details.get("conflicts")
+    if not isinstance(conflicts, list) or not conflicts or context.json or context.debug:
+        raise error
+    moved.refuse(context.err, move, error, conflicts)
+    return error.status
+
+
+# From options to a policy.
+
+
+def _default(options: dict[str, Any]) -> str:
+    chosen = [word for word in ("merge", "force", "skip") if options[word]]
+    if len(chosen) > 1:
+        raise Usage(
+            f"--{chosen[0]} and --{chosen[1]} exclude each other", "Choose one, and --ours or --theirs for files."
+        )
+    if options.get("files_only") and options.get("conversation_only"):
+        raise Usage("--files-only and --conversation-only exclude each other", "Without them both are moved.")
+    if options.get("exact") and options.get("conversation_only"):
+        raise Usage("--exact is about files, and --conversation-only leaves them alone", "Use one of them.")
+    return options["merge"] or (chosen[0] if chosen else "refuse")
+
+
+def _how(session: Session, options: dict[str, Any], default: str) -> dict[str, Any]:
+    ours, theirs = ([below(session.store.root, path) for path in options[side]] for side in ("ours", "theirs"))
+    for path in set(ours) & set(theirs):
+        raise Usage(f"both --ours and --theirs name {path.decode('utf-8', 'replace')!r}", "Choose one of them.")
+    how: dict[str, Any] = {"policy": Policy(default, ours, theirs)}
+    if "files_only" in options:
+        how["scope"] = FILES if options["files_only"] else CONVERSATION if options["conversation_only"] else BOTH
+    if "exact" in options:
+        how["exact"] = options["exact"]
+    return how
+
+
+def _all_known(plan: Plan, options: dict[str, Any], policy: Policy) -> None:
+    """A file that is named but has no part in the move is a mistake: better said than passed over."""
+    paths = {move.path for move in plan.paths}
+    for path in sorted(policy.ours | policy.theirs):
+        if path not in paths:
+            flag = "--ours" if path in policy.ours else "--theirs"
+            shown = path.decode("utf-8", "replace") or "the whole folder"
+            raise Usage(f"{flag}: {shown!r} has no part in this", "`--preview` lists the files that have.")
+
+
+def _repeat(session: Session, move: Move, options: dict[str, Any]) -> None:
+    """What makes it this very move belongs to the command that is offered for typing again."""
+    flags = [f"--{name.replace('_', '-')}" for name in _REPEATED if options.get(name)]
+    flags += [word for side in ("ours", "theirs") for path in options[side] for word in (f"--{side}", path)]
+    if session.name != session.store.active_session():
+        flags += ["--session", session.name]
+    end = move.words.index("--") if "--" in move.words else len(move.words)
+    move.words[end:end] = flags
+
+
+# Questions.
+
+
+def reverting(plan: Plan) -> str:
+    """S0-14's words."""
+    number = len(plan.changing)
+    return f"This will revert changes to {files_text(number)}." if number else "No file will change."
+
+
+def changing(plan: Plan) -> str:
+    number = len(plan.changing)
+    return f"This will change {files_text(number)}." if number else "No file will change."
+
+
+def travelling(plan: Plan) -> str:
+    """What it means for turns and files."""
+    turns = (("undo", plan.undone), ("redo", plan.redone))
+    parts = [f"{verb} {turns_text(len(found))}" for verb, found in turns if found]
+    if plan.changing:
+        parts.append(f"change {files_text(len(plan.changing))}")
+    if not parts:
+        return "No file will change."
+    return f"This will {', '.join(parts[:-1])}{' and ' if parts[:-1] else ''}{parts[-1]}."

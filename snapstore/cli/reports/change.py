@@ -1,0 +1,30 @@
+"""What a change of branches or checkpoints did: what happened, where you are, how to go back."""
+
+from __future__ import annotations
+
+from snapstore.cli.context import Context
+from snapstore.cli.output import DIM, GREEN, safe
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.operations import Operation
+from snapstore.timeline.record.session import Session
+
+
+def tell(context: Context, session: Session, operation: Operation | None, text: str, *notes: str) -> int:
+    """Without an operation nothing had to be done, and `text` says so."""
+    if context.json:
+        from snapstore.surface.records.branches import ChangeRecord
+
+        context.document(ChangeRecord.of(session, operation, text, notes))
+        return 0
+    graph = Graph(session.store, session.name)
+    out = context.out
+    out.line(f"{out.paint('✓', GREEN)} {safe(text)}" if operation else safe(text))
+    for note in notes:
+        out.line(safe(note), DIM)
+    turn = graph.turn_of(graph.cursor)
+    place = f"turn {turn}" if turn else "the start"
+    out.line(f"You are at {place} on {safe(graph.branch)}; no file was touched.")
+    if operation is not None:
+        other = "" if session.store.active_session() == session.name else f" --session {session.name}"
+        out.line(f"Take this back: `{out.program} ops undo{other} {operation.number}`", DIM)
+    return 0

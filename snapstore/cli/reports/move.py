@@ -1,0 +1,193 @@
+"""What a move did, would do, or could not do, in words. Nothing is claimed that did not happen (G-23)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from snapstore.agents.fork import way_on
+from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
+from snapstore.cli.paths import from_here
+from snapstore.errors import SnapstoreError
+from snapstore.surface import wording
+from snapstore.surface.wording import (
+    IRREPLACEABLE,
+    SETTLED,
+    action_word,
+    by_weight,
+    headline,
+    intent,
+    mergeable,
+    remark,
+    short_state,
+    subject,
+)
+from snapstore.timeline.moves.execute import Moved
+from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
+from snapstore.timeline.record.session import Session
+
+if TYPE_CHECKING:
+    from snapstore.cli.move_command import Move
+
+
+def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
+    """After the move."""
+    plan = done.plan
+    if plan.nothing_to_do:
+        if move.nothing:
+            out.line(move.nothing)
+        _notes(out, plan)
+        return
+    out.line(f"{out.paint('✓', GREEN)} {headline(session, plan)}")
+    _names(out, "Files reverted" if move.reverts else "Files changed", plan.of(WRITE, REMOVE))
+    _names(out, "Removed", plan.of(REMOVE))
+    for way, title in SETTLED.items():
+        _names(out, title, [path.path for path in plan.paths if path.settled == way])
+    _names(out, "Already as wanted", [path.path for path in plan.paths if path.action == KEPT and not path.settled])
+    if plan.undone and plan.scope != FILES:
+        out.line(f"  Messages removed: {plan.messages_removed}")
+    _notes(out, plan)
+    out.line(f"Now {place(out, session, plan)}")
+    if plan.prompt:
+        out.line(f"Undone prompt: {_one_line(out, plan.prompt, 16)}")
+    if plan.scope != FILES and move.then is None:
+        _way_on(out, session, done)
+    _ways_back(out, session, done)
+
+
+def _way_on(out: Output, session: Session, done: Moved) -> None:
+    """What the move means for the agent's conversation, which remembers what was undone."""
+    other = "" if session.store.active_session() == session.name else f" --session {session.name}"
+    notices, forks, resume = way_on(session)
+    for notice in notices:
+        out.line(f"Note: {safe(notice)}", YELLOW)
+    if forks and (done.pending_fork or done.plan.undone):
+        command = resume or f"{out.program} fork{other}"
+        out.line(f"Go on with the agent from here: `{command}`", DIM)
+
+
+def place(out: Output, session: Session, plan: Plan) -> str:
+    """`at turn 3 on main: Add a login function`"""
+    number, rest = wording.place(plan)
+    text = f"at {out.paint(number, BOLD)}{rest}"
+    if not number or plan.new_node is not None:
+        return text
+    prompt = _one_line(out, subject(session, plan.target), 20 + len(plan.branch))
+    return f"{text}: {prompt}" if prompt else text
+
+
+def _ways_back(out: Output, session: Session, done: Moved) -> None:
+    """How to go back, as commands that can be typed as they stand."""
+    plan, store = done.plan, session.store
+    # Without it these commands would speak to the session last active.
+    other = "" if store.active_session() == session.name else f" --session {session.name}"
+    if done.safety is not None:
+        settled = [path.path for path in plan.paths if path.settled and path.action in (WRITE, REMOVE)]
+        saved = settled or plan.of(WRITE, REMOVE)
+        names = " ".join(from_here(store.root, path) for path in saved[:LISTED])
+        more = f" … and {len(saved) - LISTED:,} more" if len(saved) > LISTED else ""
+        command = f"{out.program} restore{other} {done.safety.hex()[:12]} -- {names}"
+        if saved:  # where everything was skipped there is nothing to get back
+            out.line(f"What was on disk is saved. Get it back: `{command}`{more}", YELLOW)
+    ways = []
+    if plan.undone and not plan.redone and plan.scope != FILES and plan.target != plan.start:
+        ways.append(f"Redo: `{out.program} redo{other}{f' {len(plan.undone)}' if len(plan.undone) > 1 else ''}`")
+    if done.operation is not None:
+        ways.append(f"Take this back: `{out.program} ops undo{other} {done.operation}`")
+    if ways:
+        out.line(" · ".join(ways), DIM)
+
+
+def would(out: Output, session: Session, move: Move, plan: Plan) -> None:
+    """Instead of the move."""
+    if plan.nothing_to_do:
+        out.line(move.nothing)
+    else:
+        out.line(f"Would {intent(session, plan)}, and be {place(out, session, plan)}")
+        for row in rows(out, plan.paths, None):
+            out.line(row)
+        if plan.undone and plan.scope != FILES:
+            out.line(f"  Messages removed: {plan.messages_removed}")
+    _notes(out, plan)
+    if plan.conflicts:
+        out.line("With conflicts nothing is written, unless they are settled:", YELLOW)
+        _choices(out, move, plan.conflicts)
+    out.line("Nothing was changed.", DIM)
+
+
+def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[PathMove]) -> None:
+    """What stood in the way: each file with what was expected, what was found and whose it is."""
+    out.line(f"{out.paint('snapstore:', RED)} {safe(error.message)}")
+    for item in conflicts[:LISTED]:
+        by = f"  {out.paint(safe('changed by ' + item.changed_by), DIM)}" if item.changed_by else ""
+        out.line(f"  {path_text(item.path)}{by}")
+        sides = (("expected", item.expected), ("found", item.found), ("wanted", item.wanted))
+        out.line(f"      {', '.join(f'{side} {short_state(state_text(state))}' for side, state in sides)}", DIM)
+        if item.why:
+            what = "replaced" if IRREPLACEABLE in item.why else "merged"
+            out.line(f"      cannot be {what}: {safe(item.why)}", YELLOW)
+    if len(conflicts) > LISTED:
+        out.line(f"  … and {len(conflicts) - LISTED:,} more", DIM)
+    out.line("Nothing was written. To settle it:")
+    _choices(out, move, conflicts)
+
+
+def _choices(out: Output, move: Move, conflicts: list[PathMove]) -> None:
+    """The commands that would settle it. What cannot be merged is left alone by the one that merges the rest."""
+    names = {item.path: from_here(move.root, item.path) for item in conflicts}
+    hopeless = [item.path for item in conflicts if not mergeable(item)]
+    ways = []
+    if len(hopeless) < len(conflicts) and len(hopeless) <= 3:
+        flag, what = "--merge", "merge what changed with what is wanted"
+        if any(item.why for item in conflicts if mergeable(item)):
+            flag, what = "--merge=markers", "merge; what clashes stands between markers"
+        ways.append((" ".join([flag, *(f"--ours {names[path]}" for path in hopeless)]), what))
+    example = names[conflicts[0].path] if len(conflicts) == 1 else "PATH"
+    ways.append(("--skip", "leave what changed as it is"))
+    if any(IRREPLACEABLE in item.why for item in conflicts):
+        ways.append((f"--ours {example}", "leave this file"))
+    else:
+        ways.append(("--force", "replace what changed; it is saved first"))
+        ways.append((f"--ours {example}", "leave this file (--theirs: replace it)"))
+    commands = [move.command(flags) for flags, _ in ways]
+    width = max(len(command) for command in commands)
+    for command, (_, what) in zip(commands, ways, strict=True):
+        out.line(f"  {command:<{width}}  {out.paint(what, DIM)}")
+
+
+def rows(out: Output, paths: Iterable[PathMove], limit: int | None) -> list[str]:
+    """`  remove    new.txt`, what deserves a look first."""
+    ordered = by_weight(paths)
+    shown = ordered if limit is None else ordered[:limit]
+    found = [f"  {_action(out, path)}{path_text(path.path)}" for path in shown]
+    remarks = [remark(path) for path in shown]
+    found = [f"{row}  {out.paint(text, DIM)}" if text else row for row, text in zip(found, remarks, strict=True)]
+    if len(shown) < len(ordered):
+        found.append(out.paint(f"  … and {len(ordered) - len(shown):,} more", DIM))
+    return found
+
+
+_COLOURS = {CONFLICT: RED, REMOVE: RED, SKIPPED: YELLOW, KEPT: DIM}
+
+
+def _action(out: Output, path: PathMove) -> str:
+    return out.paint(f"{action_word(path):<11}", YELLOW if path.settled else _COLOURS.get(path.action, GREEN))
+
+
+def _names(out: Output, title: str, paths: list[bytes]) -> None:
+    if paths:
+        names = ", ".join(path_text(path) for path in paths[:LISTED])
+        more = f", … and {len(paths) - LISTED:,} more" if len(paths) > LISTED else ""
+        out.line(f"  {title}: {names}{more}")
+
+
+def _notes(out: Output, plan: Plan) -> None:
+    for note in plan.notes[:LISTED]:
+        out.line(f"Note: {safe(note)}", YELLOW)
+    if len(plan.notes) > LISTED:
+        out.line(f"Note: … and {len(plan.notes) - LISTED:,} more (--json has them all)", YELLOW)
+
+
+def _one_line(out: Output, prompt: str, taken: int) -> str:
+    text = first_line(prompt)
+    return shorten(text, max(out.size()[0] - taken, 20)) if out.terminal else text

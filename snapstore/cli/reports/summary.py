@@ -1,0 +1,40 @@
+"""What a turn did, in a line, and what its reader must know besides."""
+
+from __future__ import annotations
+
+from snapstore.cli.output import DIM, YELLOW, Output, files_text, path_text, safe
+from snapstore.surface.describe import change_text
+from snapstore.timeline.history.nodes import Node
+from snapstore.timeline.moves.caveats import beside
+
+NAMED = 3  # files named in the line itself
+LISTED = 20
+
+
+def summary(out: Output, node: Node, lead: str = "") -> None:
+    """Success is claimed only for what changed (G-23), and every file left out is named (G-30)."""
+    changed = "no file changed"
+    if node.files:
+        names = [change_text(change) for change in node.files[:NAMED]]
+        if len(node.files) > NAMED:
+            names.append("…")
+        changed = f"{files_text(len(node.files))} changed: {', '.join(names)}"
+    status = "" if node.status == "done" else out.paint(f" [{safe(node.status)}]", YELLOW)
+    number = f"turn {node.turn}"
+    after = out.paint(f"  (snapstore show {node.turn})", DIM)
+    out.line(f"{lead}{number if lead else number.capitalize()}: {changed}{status}{after}")
+    _list(out, lead, "left out", [f"{path_text(item['path'])} ({safe(item['why'])})" for item in node.left_out])
+    first_seen = node.record.get("first_seen") or []
+    _list(out, lead, "first seen, state before unknown", [path_text(str(path)) for path in first_seen])
+    others = beside(node)
+    if others:
+        out.line(f"{lead}{safe(others)} meanwhile: what that wrote may be among these files", YELLOW)
+    if node.record.get("user_git"):
+        out.line(f"{lead}your own git repository moved during this turn", YELLOW)
+
+
+def _list(out: Output, lead: str, what: str, names: list[str]) -> None:
+    for name in names[:LISTED]:
+        out.line(f"{lead}{what}: {name}", YELLOW)
+    if len(names) > LISTED:
+        out.line(f"{lead}{what}: … and {len(names) - LISTED:,} more", YELLOW)

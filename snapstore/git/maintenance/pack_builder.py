@@ -1,0 +1,199 @@
+"""Two ways to pack: the git program, the quicker and smaller one, and our own where there is no git."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import zlib
+from collections.abc import Iterable
+
+from dulwich.pack import create_delta
+
+from snapstore.errors import Corrupt, Failed
+from snapstore.git.maintenance.repack import Packing, Repack
+from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, KIND_NUMBERS, TREE, object_id
+from snapstore.git.objects.pack import OFFSET_DELTA, REF_DELTA, Pack
+from snapstore.git.objects.pack_writer import PackWriter, entry_header
+from snapstore.git.objects.reachability import between, commit_links
+from snapstore.git.objects.store import LARGE, Objects
+
+_DEEPEST = 50  # deltas on top of each other, as with git
+_RECORD = re.compile(rb"(?:[0-9a-f]{2}/){0,3}[0-9a-f]{34,40}")
+_COPIED = 1 << 24  # bytes of a delta that is taken over as it is
+_DELTA_BELOW = 1 << 20  # bytes: what is larger is not compared, but copied or streamed
+
+
+class NotPacked(Failed):
+    """The git program could not do it."""
+
+
+def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> Packing:
+    """Packing by the git program: the quickest, and the smallest."""
+
+    def pack(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
+        # -F: deltas are looked for between all of them, and everything is deflated anew. Ours are deflated in a hurry,
+        # and git does not look for deltas between objects that lie in one pack without them.
+        command = [program, "-c", f"pack.threads={threads}", "-c", "pack.writeReverseIndex=false", "pack-objects", "-q"]
+        command += ["--no-reuse-object", "--no-reuse-delta", "--delta-base-offset", "--window-memory=256m"]
+        command += ["--non-empty"]
+        objects = repack.objects
+        if reach:
+            command += ["--revs"]
+            command += [f"--keep-pack={os.path.basename(kept.base)}.pack" for kept in repack.kept]
+        # Half a pack is to lie where the next gc empties it away, not among the store's own: git leaves it behind when
+        # it fails, most likely since the disk is full.
+        beside = {"GIT_OBJECT_DIRECTORY": repack.folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects.folder)}
+        try:
+            done = subprocess.run(
+                [*command, f"{repack.folder}/pack"],
+                input=b"".join(oid.hex().encode() + b"\n" for oid in ids),
+                capture_output=True,
+                check=False,
+                env=environment | beside,
+                pass_fds=(repack.lock,),
+            )
+        finally:
+            shutil.rmtree(f"{repack.folder}/pack", ignore_errors=True)
+        if done.returncode != 0:
+            why = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or ["it gave no reason"]
+            raise NotPacked(f"git could not pack the store: {why[0]}", "Run `snapstore check`; nothing was changed.")
+        return [f"{repack.folder}/pack-{name}" for name in done.stdout.decode().split()]
+
+    return pack
+
+
+def _quoted(path: str) -> str:
+    """As git reads a list of paths, in which a colon would end one."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
+    """Packing without git. Versions of one path become deltas of the one after them. Memory holds the ids, and two
+    versions."""
+    objects = repack.objects
+    kept = repack.kept
+    groups: dict[tuple[bytes, bytes], list[bytes]] = {}
+    if reach:
+        for oid, kind, path, _ in between(objects, sorted(ids, key=lambda oid: _age(objects, oid)), ()):
+            if not any(pack.find(oid) is not None for pack in kept):
+                if kind == TREE and not path:  # the tops of files and of records have nothing in common
+                    path = objects.read(oid)[1].partition(b"\0")[0]
+                elif kind == BLOB and _RECORD.fullmatch(path):  # each under a name of its own, and much the same
+                    path = b""
+                groups.setdefault((kind, path), []).append(oid)
+    else:
+        for oid in ids:
+            groups.setdefault((objects.header(oid)[0], b""), []).append(oid)
+    going = frozenset(oid for versions in groups.values() for oid in versions)
+    # What git made small before: of one pack only, since in two each of two objects may build on the other.
+    former = max((pack for pack in objects.packs() if pack not in kept), key=Pack.count, default=None)
+    writer = _DeltaWriter(repack.folder, objects, going, former)
+    try:
+        done = 0
+        for kind in (COMMIT, TREE, BLOB):  # as git has them: what a walk reads lies together
+            for (found, _), versions in groups.items():
+                if found == kind or (kind == COMMIT and found not in (TREE, BLOB)):
+                    writer.add_versions(versions, deltas=found != COMMIT)
+                    done += len(versions)
+                    if repack.progress is not None:
+                        repack.progress(done)
+        base = writer.finish()
+    except BaseException:
+        writer.abandon()
+        raise
+    return [base] if base is not None else []
+
+
+def _age(objects: Objects, oid: bytes) -> tuple[int, int]:
+    """Records are commits without parents: their trees grow, and are like each other in the order of their making. Of
+    one second the smaller is the older."""
+    if objects.header(oid)[0] != COMMIT:
+        return 0, 0
+    tree, _, seconds = commit_links(objects.read(oid)[1], oid)
+    return seconds, objects.header(tree)[1] if tree != EMPTY_TREE else 0
+
+
+class _DeltaWriter(PackWriter):
+    def __init__(self, folder: str, objects: Objects, going: frozenset[bytes], former: Pack | None) -> None:
+        super().__init__(folder)
+        self._objects = objects
+        self._going = going
+        self._former = former
+        self._ends: dict[int, int] = {}
+        self._names: dict[int, bytes] = {}
+        self._sums: dict[int, int] = {}
+
+    def add_versions(self, versions: list[bytes], *, deltas: bool) -> None:
+        """Of one path, oldest first: written from the newest back, so that what is read most is whole."""
+        base: bytes | None = None
+        base_data = b""
+        depth = 0
+        for oid in reversed(versions):
+            kind, size = self._objects.header(oid)
+            if size > _DELTA_BELOW and self._is_copied(oid):
+                continue
+            if kind == BLOB and size > LARGE:
+                self._stream(oid, size)
+                continue
+            data = self._read(oid, kind)
+            if base is not None and depth < _DEEPEST and self._add_delta(oid, kind, data, base, base_data):
+                depth += 1
+            else:
+                self._add_whole(oid, kind, data)
+                depth = 0
+            if deltas and size <= _DELTA_BELOW:
+                base, base_data = oid, data
+
+    def _is_copied(self, oid: bytes) -> bool:
+        """Takes over the delta that a large object is already, where its base comes along."""
+        pack = self._former
+        offset = pack.find(oid) if pack is not None else None
+        if pack is None or offset is None:
+            return False
+        if not self._ends:
+            self._names = {at: name for name, at in pack.offsets().items()}
+            self._sums = pack.checksums()
+            starts = sorted(self._names)
+            self._ends = dict(zip(starts, [*starts[1:], pack.size() - 20], strict=True))
+        number, size, start, base_offset, base = pack.entry(offset)
+        if number == OFFSET_DELTA:
+            base = self._names.get(base_offset, b"")
+        end = self._ends[offset]
+        if number not in (OFFSET_DELTA, REF_DELTA) or base not in self._going or end - offset > _COPIED:
+            return False
+        raw = pack.raw(offset, end)
+        if zlib.crc32(raw) != self._sums[offset]:
+            raise _not_itself(oid)
+        self.add_packed(oid, entry_header(REF_DELTA, size) + base + raw[start - offset :])
+        return True
+
+    def _read(self, oid: bytes, kind: bytes) -> bytes:
+        """What was damaged must not get a new checksum."""
+        data = self._objects.read(oid)[1]
+        if object_id(kind, data) != oid:
+            raise _not_itself(oid)
+        return data
+
+    def _stream(self, oid: bytes, size: int) -> None:
+        pieces = self._objects.stream(oid)
+        if self.add_stream(lambda _: next(pieces, b""), size, lambda _: False) != oid:
+            raise _not_itself(oid)
+
+    def _add_delta(self, oid: bytes, kind: bytes, data: bytes, base: bytes, base_data: bytes) -> bool:
+        if len(data) > _DELTA_BELOW:
+            return False
+        delta = b"".join(create_delta(base_data, data))
+        if len(delta) > len(data) // 2:
+            return False
+        self.add_delta(oid, base, delta)
+        return True
+
+    def _add_whole(self, oid: bytes, kind: bytes, data: bytes) -> None:
+        """Deflated anew: as turns store them they are deflated in a hurry."""
+        self.add_packed(oid, entry_header(KIND_NUMBERS[kind], len(data)) + zlib.compress(data, 6))
+
+
+def _not_itself(oid: bytes) -> Corrupt:
+    return Corrupt(f"object {oid.hex()} does not match its id", object=oid.hex())

@@ -1,0 +1,378 @@
+"""Puts everything that is needed into one pack, and lets go of what nothing refers to any more.
+
+A turn must not wait for it, so most of it happens without the store's lock. Why nothing is lost all the same:
+
+1. `survey`, under the lock: which packs and loose objects there are, and what refers to objects (the roots).
+2. `build`, without it: a new pack of all that the roots reach, beside the others and not yet visible. Turns go on
+   meanwhile. Each writes a pack of its own, which was not there at the survey and is not touched here. It may also
+   count on an object of a borrowed pack that nothing referred to at the survey (timeline/capture/stored_objects.py).
+3. `install`, under the lock again, so no writer of ours is half-way: its objects are either referred to by now, or it
+   will look anew what is stored when its turn comes (`Objects.refresh`). What the roots reach now and did not then is
+   looked for in what is about to go; a pack or a loose object that holds any of it stays. Then the new pack is made
+   visible, durably, and only then the old ones go, each with its index first, without which it does not count.
+
+A kill before the third step leaves files in a folder that nobody reads; within it old and new side by side, which is
+the same objects twice. Programs that do not know of our lock (git itself) are what the grace time is for: an object
+that nothing refers to stays until the file that holds it has not been touched for that long. What is younger moves to
+a pack of its own that keeps their age, and goes as a whole. And the new pack is kept (`.keep`) from before it is
+visible until the old ones are gone: no `git repack` takes it away in between.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from snapstore.base.locks import try_lock
+from snapstore.errors import Busy, Failed, Unsafe
+from snapstore.git.maintenance.fold import WORK, must_have_room
+from snapstore.git.objects.pack import Pack
+from snapstore.git.objects.pack_files import is_kept, is_linked
+from snapstore.git.objects.pack_writer import new_name, sync_folder, write_keep
+from snapstore.git.objects.pack_writer import remove as _remove
+from snapstore.git.objects.reachability import between
+from snapstore.git.objects.store import Objects
+
+Progress = Callable[[int], None]
+# Makes packs, in the folder, of all that some ids reach, or of these alone; gives their paths without suffix.
+Packing = Callable[["Repack", Iterable[bytes], bool], list[str]]
+
+SUFFIXES = (".idx", ".rev", ".bitmap", ".mtimes", ".promisor", ".keep", ".pack")
+_PATIENCE = 0.3  # seconds: whoever only looks whether a gc is at work holds its lock for a moment
+_STALE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
+
+
+@dataclass(slots=True)
+class Result:
+    """What a gc did, or would do."""
+
+    packs_before: int = 0
+    packs_after: int = 0
+    loose: int = 0  # loose objects that were there
+    objects: int = 0  # in packs of ours afterwards
+    dropped: int = 0
+    waiting: int = 0  # not referred to, but too young to go
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+class Repack:
+    """One gc of one object store. Used as a context: only one at a time can be at work on a store."""
+
+    def __init__(self, objects: Objects, *, older_than: float, packing: Packing, progress: Progress | None = None):
+        self.objects = objects
+        self.folder = f"{objects.folder}/{WORK}"
+        self.progress = progress
+        self.lock = -1
+        self.kept: list[Pack] = []  # neither ours to remove nor to be stored again
+        self._older_than = older_than
+        self._packing = packing
+        self._old: dict[str, tuple[Pack, os.stat_result]] = {}
+        self._loose: dict[bytes, float] = {}
+        self._roots: frozenset[bytes] = frozenset()
+        self._made: list[str] = []
+        self._reached = 0  # so many of them hold what the roots reach; the others, what is to wait
+        self._ages: dict[str, float] = {}
+        self.result = Result()
+
+    def __enter__(self) -> Self:
+        end = time.monotonic() + _PATIENCE
+        while not self._locked():
+            if time.monotonic() > end:
+                raise Busy("another gc is at work on this store")
+            time.sleep(0.01)
+        self._empty()
+        return self
+
+    def _locked(self) -> bool:
+        try:
+            os.mkdir(self.folder, 0o700)
+        except FileExistsError:
+            pass
+        try:
+            # A git that we start inherits the lock: one that outlives us is still at work in the folder.
+            self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except NotADirectoryError:
+            raise Unsafe(f"{self.folder} is no folder", "It is not of our making: remove it.") from None
+        try:
+            # Else it went while we waited.
+            if try_lock(self.lock) and os.path.samestat(os.fstat(self.lock), os.lstat(self.folder)):
+                return True
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(self.lock)
+            raise
+        os.close(self.lock)
+        return False
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self._empty()
+            os.rmdir(self.folder)
+        except OSError:
+            pass  # the next one does it
+        os.close(self.lock)
+
+    def _empty(self) -> None:
+        for entry in os.scandir(self.lock):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.name, dir_fd=self.lock)
+            else:
+                os.unlink(entry.name, dir_fd=self.lock)
+
+    def must_fit(self) -> None:
+        """Raises Failed where a new pack would not: asked before something goes that does not come back."""
+        objects = self.objects
+        bases = [pack.base for pack in objects.packs() if not is_kept(pack.base)]
+        loose = sum(_blocks(objects.loose_path(oid)) for oid in objects.loose_ids())
+        must_have_room(self.folder, sum(map(_on_disk, bases)) + loose)
+
+    # 1.
+
+    def survey(self, roots: Iterable[bytes]) -> None:
+        objects, result = self.objects, self.result
+        objects.refresh()
+        self._roots = frozenset(roots)
+        for listed in objects.packs():
+            pack = Pack(listed.base)  # the store closes its own when somebody's git takes it away
+            try:
+                st = os.stat(f"{pack.base}.pack")
+                pack.count()  # its index is at hand from now on
+            except FileNotFoundError:
+                continue
+            if is_linked(st) or is_kept(pack.base):
+                self.kept.append(pack)
+            else:
+                self._old[pack.base] = (pack, st)
+                result.bytes_before += _on_disk(pack.base)
+        for oid in objects.loose_ids():
+            path = objects.loose_path(oid)
+            try:
+                st = os.stat(path)
+            except FileNotFoundError:
+                continue
+            self._loose[oid] = st.st_mtime
+            result.bytes_before += 0 if is_linked(st) else st.st_blocks * 512
+        result.packs_before, result.loose = len(self._old), len(self._loose)
+
+    # 2.
+
+    def build(self) -> None:
+        if not self._old and not self._loose:
+            return
+        must_have_room(self.folder, self.result.bytes_before)
+        self._made = self._packing(self, sorted(self._roots), True)
+        self._reached = len(self._made)
+        new = _ids(self._made)
+        self._must_hold(new, self._roots)
+        waiting, dropped = self._sort_out(new)
+        if dropped:
+            # What goes is gone: whoever packed is not taken at their word. git ends well, too, when it could not say
+            # what it made.
+            for oid, _, _, _ in between(self.objects, sorted(self._roots), ()):
+                if oid in dropped:
+                    raise _left_out(oid)
+        if waiting:
+            made = self._packing(self, sorted(waiting), False)
+            self._must_hold(_ids(made), waiting)
+            self._ages = dict.fromkeys(made, max(st.st_mtime for _, st in self._old.values()))
+            self._made += made
+        for base in self._made:
+            settle(base, self._ages.get(base))
+        result = self.result
+        result.dropped = len(dropped)
+        result.objects = len(new) + len(waiting)
+        result.waiting += len(waiting)
+        result.packs_after += len(self._made)
+        result.bytes_after += sum(_on_disk(base) for base in self._made)
+        if not self._loose and sorted(map(_trailer, self._made)) == sorted(map(_trailer, self._old)):
+            self._made, self._old = [], {}  # the same packs again: the old ones stay, and nothing changes
+
+    def _must_hold(self, made: set[bytes], wanted: Iterable[bytes]) -> None:
+        for oid in wanted:
+            if oid not in made and not self._is_kept(oid):
+                raise _left_out(oid)
+
+    def _sort_out(self, new: set[bytes]) -> tuple[set[bytes], set[bytes]]:
+        """Of the old packs and loose objects, what goes and what stays; gives the objects that nothing refers to: those
+        that are to wait in a pack of their own, and those that go."""
+        result = self.result
+        waiting: set[bytes] = set()
+        dropped: set[bytes] = set()
+        for base, (pack, st) in list(self._old.items()):
+            unneeded = {oid for oid in pack.ids() if oid not in new and not self._is_kept(oid)}
+            if st.st_mtime < self._older_than:
+                dropped |= unneeded
+            elif len(unneeded) == pack.count():  # such a pack already: its age is not to be lost
+                del self._old[base]
+                result.waiting += len(unneeded)
+                result.packs_after += 1
+                result.bytes_after += _on_disk(base)
+            else:
+                waiting |= unneeded
+        for oid, age in list(self._loose.items()):
+            if oid in new or self._is_kept(oid):
+                continue
+            if age < self._older_than:
+                dropped.add(oid)
+            else:
+                del self._loose[oid]
+                result.waiting += 1
+                result.bytes_after += _blocks(self.objects.loose_path(oid))
+        return waiting, dropped - waiting
+
+    def _is_kept(self, oid: bytes) -> bool:
+        return any(pack.find(oid) is not None for pack in self.kept)
+
+    # 3.
+
+    def install(self, roots: Iterable[bytes]) -> Result:
+        """Call under the lock, with what refers to objects by now."""
+        objects = self.objects
+        objects.refresh()
+        staying = self._needed_by(frozenset(roots) - self._roots)
+        new: list[str] = []
+        try:
+            for base in self._made:
+                new.append(target := new_name(objects.pack_folder))
+                show(base, target)
+            if new:
+                sync_folder(objects.pack_folder)
+            self._remove_old(new, staying)
+        finally:
+            for base in new:
+                _remove(f"{base}.keep")  # an ordinary pack from now on: whoever packs next takes over what is in it
+        self._remove_empty_folders()
+        objects.reload()
+        return self.result
+
+    def _remove_old(self, new: list[str], staying: set[object]) -> None:
+        """Whatever is needed of these is in the new packs: those are durable, visible, and kept until the end, so no
+        git takes them away. Or it is in a kept pack, or nothing has referred to it for the grace time. Readers that
+        have one open go on reading; others find the objects in the new packs when they look again."""
+        objects = self.objects
+        for name in _STALE:  # they tell git of packs and commits that may be gone
+            _remove(f"{objects.folder}/{name}")
+        for base, (pack, st) in self._old.items():
+            # A git that writes an object which is there already only touches the file that holds it, and counts on it.
+            untouched = _mtime(f"{base}.pack") == st.st_mtime
+            if base not in staying and untouched and os.path.exists(f"{base}.idx") and are_there(new):
+                pack.close()
+                for suffix in SUFFIXES:
+                    _remove(base + suffix)
+        for oid, age in self._loose.items():
+            path = objects.loose_path(oid)
+            if oid not in staying and _mtime(path) == age and are_there(new):
+                _remove(path)
+
+    def _needed_by(self, roots: frozenset[bytes]) -> set[object]:
+        """Packs and loose objects that hold something which only roots reach that were not there at the survey."""
+        staying: set[object] = set()
+        if not roots or not (self._old or self._loose):
+            return staying
+        made = [Pack(base) for base in self._made]
+        try:
+
+            def holds(oid: bytes) -> bool:
+                # What lies in one of these packs was reached from the roots of the survey, and so was all below it.
+                return oid in self._roots or any(pack.find(oid) is not None for pack in made[: self._reached])
+
+            for oid, _, _, _ in between(self.objects, sorted(roots), (), holds):
+                if any(pack.find(oid) is not None for pack in made):
+                    continue
+                staying.update(base for base, (pack, _) in self._old.items() if pack.find(oid) is not None)
+                if oid in self._loose:
+                    staying.add(oid)
+        finally:
+            for pack in made:
+                pack.close()
+        return staying
+
+    def _remove_empty_folders(self) -> None:
+        for name in os.listdir(self.objects.folder):
+            if len(name) == 2:
+                try:
+                    os.rmdir(f"{self.objects.folder}/{name}")
+                except OSError:
+                    pass  # not empty
+
+
+def show(base: str, target: str) -> None:
+    """Makes a new pack visible, under a name that no git has seen (`new_name`). It is kept from any git until the old
+    ones are gone, and `.keep` is removed: a `git repack` of somebody's would else put all into a pack that we are about
+    to remove, and remove ours. An older pack with the same bytes is no substitute: its name may be on the list of what
+    a git that is at work will delete."""
+    write_keep(target)
+    for suffix in (".pack", ".rev", ".idx"):  # only with its index does a pack count
+        if os.path.exists(base + suffix):
+            os.rename(base + suffix, target + suffix)
+
+
+def settle(base: str, age: float | None = None) -> None:
+    """A pack to disk, with the age that it is to have."""
+    for suffix in (".pack", ".rev", ".idx"):
+        try:
+            fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            os.fchmod(fd, 0o444)
+            if age is not None:
+                os.utime(fd, (age, age))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def are_there(bases: Iterable[str]) -> bool:
+    """Asked before anything goes that they hold too."""
+    return all(os.path.exists(base + suffix) for base in bases for suffix in (".idx", ".pack"))
+
+
+def _ids(bases: Iterable[str]) -> set[bytes]:
+    found: set[bytes] = set()
+    for base in bases:
+        pack = Pack(base)
+        found.update(pack.ids())
+        pack.close()
+    return found
+
+
+def _left_out(oid: bytes) -> Failed:
+    return Failed(f"packing left out {oid.hex()}, which is needed", "Nothing was changed; run `snapstore check`.")
+
+
+def _on_disk(base: str) -> int:
+    return sum(_blocks(base + suffix) for suffix in (".pack", ".idx", ".rev"))
+
+
+def _blocks(path: str) -> int:
+    try:
+        st = os.stat(path)
+    except FileNotFoundError:
+        return 0
+    return 0 if is_linked(st) else st.st_blocks * 512
+
+
+def _trailer(base: str) -> bytes:
+    """The checksum at the end of a pack: of two with the same one, each byte is the same."""
+    try:
+        with open(f"{base}.pack", "rb") as file:
+            file.seek(-20, os.SEEK_END)
+            return file.read(20)
+    except FileNotFoundError:
+        return b""  # somebody's git has taken it away
+
+
+def _mtime(path: str) -> float | None:
+    try:
+        return os.stat(path).st_mtime
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,70 @@
+"""Notes on commits: readable records in `refs/notes/turns`, raw lines of conversations in `refs/notes/transcripts`.
+
+dulwich reads them (test_other_tools.py). Its own `set_note` counts all notes to choose how to split the tree, and
+writes trees as loose objects, not synced. Here the tree is split by the first two digits from the beginning, so that
+adding one rewrites a folder of N/256 names, not of N, and goes through the pack writer. `git notes` may rearrange it;
+every depth is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from snapstore.git.objects.ids import BLOB, EMPTY_TREE, FILE, Entry
+from snapstore.git.objects.pack_writer import PackWriter
+from snapstore.git.objects.store import Objects
+from snapstore.git.objects.trees import Trees
+
+REF = "refs/notes/turns"
+TRANSCRIPTS = "refs/notes/transcripts"
+REFS = (REF, TRANSCRIPTS)
+
+
+def put(trees: Trees, writer: PackWriter, tree: bytes | None, blobs: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the notes tree with a note, which is stored already, for each of some commits."""
+    base = tree or EMPTY_TREE
+    changes: dict[bytes, Entry | None] = {}
+    for commit, blob in blobs:
+        for path in _places(commit):
+            if trees.file(base, path) is not None:
+                changes[path] = None
+        changes[_places(commit)[1]] = (FILE, blob)
+    return trees.rewrite(writer, base, changes)
+
+
+def drop(trees: Trees, writer: PackWriter, tree: bytes, commits: Iterable[bytes]) -> bytes:
+    """The notes tree without the records of some commits."""
+    places = (path for commit in commits for path in _places(commit))
+    return trees.rewrite(writer, tree, {path: None for path in places if trees.file(tree, path) is not None})
+
+
+def read(objects: Objects, trees: Trees, tree: bytes, commit: bytes) -> bytes | None:
+    blob = find(trees, tree, commit)
+    return None if blob is None else objects.read_kind(blob, BLOB)
+
+
+def find(trees: Trees, tree: bytes, commit: bytes) -> bytes | None:
+    """The object that holds a commit's record."""
+    for path in _places(commit):
+        entry = trees.file(tree, path)
+        if entry is not None:
+            return entry[1]
+    return None
+
+
+def commit_of(path: bytes) -> bytes | None:
+    """The commit that a path of a notes tree is about; None for anything else, which anyone may have put there."""
+    name = path.replace(b"/", b"")
+    if len(name) != 40 or name.strip(b"0123456789abcdef") or path not in _places(bytes.fromhex(name.decode())):
+        return None
+    return bytes.fromhex(name.decode())
+
+
+def _places(commit: bytes) -> tuple[bytes, ...]:
+    name = commit.hex().encode()
+    return (
+        name,
+        b"%s/%s" % (name[:2], name[2:]),
+        b"%s/%s/%s" % (name[:2], name[2:4], name[4:]),
+        b"%s/%s/%s/%s" % (name[:2], name[2:4], name[4:6], name[6:]),
+    )

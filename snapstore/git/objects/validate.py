@@ -1,0 +1,85 @@
+"""What a tree, commit or tag of others must look like to be let in: as strict as what we write ourselves.
+
+A name that some file system takes for `.git`, a mode that is neither file, folder nor link, an entry twice: whoever
+checks such a tree out, with whatever tool, is attacked by it. So it does not get in.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from snapstore.base.paths import GIT_BEGINNINGS, unsafe_parts
+from snapstore.errors import Corrupt, Unsafe
+from snapstore.git.objects.ids import COMMIT, EXECUTABLE, FILE, FOLDER, LINK, TAG, TREE
+from snapstore.git.objects.reachability import commit_links, tag_target
+from snapstore.git.objects.store import Objects
+
+_MODES = frozenset((FILE, EXECUTABLE, LINK, FOLDER))
+_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
+_STAMP = re.compile(rb"[^\n<>]* ?<[^\n<>]*> -?\d{1,18} [+-]\d{4}")
+LONGEST_LINK = 4095  # bytes
+_HINT = "Nothing was taken over. Ask whoever made it; such an object is made by hand."
+
+
+def check_object(kind: bytes, data: bytes, oid: bytes) -> None:
+    """Raises Unsafe for what must not be followed, Corrupt for what is no such object."""
+    if kind == TREE:
+        _check_tree(data, oid)
+    elif kind == COMMIT:
+        _check_commit(data, oid)
+    elif kind == TAG:
+        tag_target(data, oid)
+
+
+def links_in(tree: bytes) -> set[bytes]:
+    """What the links of a tree lead to, by id."""
+    return {oid for mode, _, oid in _ENTRY.findall(tree) if mode == LINK} if LINK in tree else set()
+
+
+def check_link(objects: Objects, oid: bytes) -> None:
+    """Raises Unsafe for a link to what is no path: nobody has such a one on disk."""
+    size = objects.header(oid)[1]
+    if not 0 < size <= LONGEST_LINK or b"\0" in objects.read(oid)[1]:
+        raise Unsafe(f"a tree has a link to something that is no path, of {size:,} bytes", _HINT, object=oid.hex())
+
+
+def _check_tree(data: bytes, oid: bytes) -> None:
+    size = 0
+    names: set[bytes] = set()
+    last = b""
+    for mode, name, _ in _ENTRY.findall(data):
+        size += len(mode) + len(name) + 22
+        if mode not in _MODES:
+            raise Unsafe(f"a tree has an entry of mode {mode.decode()}: {_shown(name)}", _HINT, object=oid.hex())
+        # Most names are told apart by one look.
+        if b"/" in name or ((name[0] in GIT_BEGINNINGS or len(name) > 255) and unsafe_parts(name)):
+            raise Unsafe(f"a tree has a name that must not be followed: {_shown(name)}", _HINT, object=oid.hex())
+        key = name + b"/" if mode == FOLDER else name
+        if key <= last or name in names:
+            raise Corrupt(f"a tree is out of order or has a name twice: {_shown(name)}", _HINT, object=oid.hex())
+        names.add(name)
+        last = key
+    if size != len(data):
+        raise Corrupt(f"tree {oid.hex()} is damaged", _HINT, object=oid.hex())
+
+
+def _check_commit(data: bytes, oid: bytes) -> None:
+    commit_links(data, oid)
+    head, separator, _ = data.partition(b"\n\n")
+    lines = head.split(b"\n")
+    keys = [line.partition(b" ")[0] for line in lines]
+    parents = keys.count(b"parent")
+    wanted = [b"tree", *[b"parent"] * parents, b"author", b"committer"]
+    if (
+        keys[: len(wanted)] != wanted
+        or (not separator and not data.endswith(b"\n"))
+        or b"\0" in head
+        or any(len(line) != 45 for line in lines[:1])
+        or any(not _STAMP.fullmatch(line.partition(b" ")[2]) for line in lines[parents + 1 : parents + 3])
+    ):
+        raise Corrupt(f"commit {oid.hex()} is damaged", _HINT, object=oid.hex())
+
+
+def _shown(name: bytes) -> str:
+    return repr(os.fsdecode(name[:80]))[1:-1]

@@ -1,0 +1,136 @@
+"""A large push over a network goes in parts, so that one that breaks off goes on from where it was.
+
+A server keeps nothing of half a pack. So the files of a large push go first, some megabytes at a time, below a ref that
+only we use: a chain of commits, each with a tree that lists the files of its part by their ids and holds the tree of
+the part before. History itself moves in one step at the end, as ever, with whatever is not there yet: git leaves out
+what the last part's tree holds (see `has_parts` in git/remote). Then the ref goes; where a server deletes none it
+stays, and holds nothing that history does not.
+"""
+
+from __future__ import annotations
+
+from snapstore.errors import Remote
+from snapstore.git.objects import commits, reachability
+from snapstore.git.objects.ids import COMMIT, FILE, FOLDER, TREE
+from snapstore.git.repository import SNAPSTORE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from snapstore.git.objects.store import Objects
+    from snapstore.git.remote.connection import Connection
+    from snapstore.git.repository import Shadow
+
+    Updates = Mapping[str, tuple[bytes | None, bytes | None]]
+
+PREFIX = "refs/snapstore/parts/"
+SIZE = 64 << 20  # bytes of files in a part, as they are on disk: a minute over a slow line
+
+_SUBJECT = "A part of a push"
+_EARLIER = b"parts"  # the tree of the part before; it sorts behind every id
+
+
+def others(refs: Mapping[str, bytes]) -> list[bytes]:
+    """What a server's refs lead to, but for parts: their trees are like nobody's."""
+    return [oid for ref, oid in refs.items() if not ref.startswith(PREFIX)]
+
+
+def of(machine: str, refs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The refs of parts of one machine's pushes that are not over."""
+    own = PREFIX + machine
+    return {ref: oid for ref, oid in refs.items() if ref == own or ref.startswith(f"{own}-")}
+
+
+class Parts:
+    """The parts of one push."""
+
+    def __init__(self, shadow: Shadow, connection: Connection, machine: str, refs: Mapping[str, bytes]) -> None:
+        self._shadow = shadow
+        self._connection = connection
+        self._machine = machine
+        self._refs = of(machine, refs)
+        self.there: set[bytes] = set()  # files that the server has by them
+        for oid in self._refs.values():
+            self.there.update(self._listed(oid))
+
+    def _listed(self, oid: bytes) -> Iterator[bytes]:
+        objects, trees = self._shadow.objects, self._shadow.trees
+        if objects.contains(oid):
+            commit = self._shadow.commit(oid)
+            if commit.subject == _SUBJECT:  # a server may put its refs anywhere
+                yield from (entry[1] for _, entry in trees.walk(commit.tree))
+
+    def send(self, files: Iterable[bytes], seconds: int, first: Updates) -> bool:
+        """Sends all of them but for the last part, which goes with history. `first` are refs without which the server
+        would be taken for somebody else's: says whether they went along."""
+        if self._connection.address.scheme == "path":
+            return False  # a folder takes as long to read the parts again as to write them
+        sent = False
+        for part in self._cut(oid for oid in files if oid not in self.there):
+            if not self._send(part, seconds, first if not sent else {}):
+                break  # a server that will not have it, or another push of ours: it goes at once, then
+            sent = True
+            self.there.update(part)
+        return sent
+
+    def _cut(self, files: Iterable[bytes]) -> Iterator[list[bytes]]:
+        part: dict[bytes, None] = {}
+        size = 0
+        for oid in files:
+            if size >= SIZE:
+                yield list(part)
+                part, size = {}, 0
+            part[oid] = None
+            size += self._shadow.objects.header(oid)[1]
+
+    def _send(self, part: list[bytes], seconds: int, first: Updates) -> bool:
+        objects = self._shadow.objects
+        ref, old = self._next_ref()
+        writer = objects.writer()
+        try:
+            rows = [(FILE, name, oid) for name, oid in sorted((oid.hex().encode(), oid) for oid in part)]
+            if old is not None:
+                rows.append((FOLDER, _EARLIER, self._shadow.commit(old).tree))
+            tree = writer.add(TREE, b"".join(b"%s %s\0%s" % row for row in rows))
+            parents = [old] if old is not None else []
+            new = writer.add(COMMIT, commits.encode(tree, parents, SNAPSTORE, SNAPSTORE, seconds, f"{_SUBJECT}\n"))
+            pack = objects.finish(writer)
+        except BaseException:
+            writer.abandon()
+            raise
+        try:
+            tips = [oid for _, oid in first.values() if oid is not None]
+            along = [oid for oid, _, _, _ in reachability.between(objects, tips, ())]
+            steps = [first, {ref: (old, new)}]
+            results = self._connection.push_in_order(steps, [*along, *part, tree, new], objects)
+        finally:
+            objects.release(pack)
+        if any(results.values()):
+            return False
+        self._refs[ref] = new
+        return True
+
+    def _next_ref(self) -> tuple[str, bytes | None]:
+        """One that can advance: what it was at may be gone from here."""
+        number = 1
+        while True:
+            ref = f"{PREFIX}{self._machine}" + (f"-{number}" if number > 1 else "")
+            old = self._refs.get(ref)
+            if old is None or self._shadow.objects.contains(old):
+                return ref, old
+            number += 1
+
+    def clear(self) -> None:
+        """History holds all of it by now."""
+        if self._refs:
+            try:
+                drop(self._connection, self._machine, self._connection.refs(push=True), self._shadow.objects)
+            except Remote:
+                pass  # the push itself is done; the next large one tries again
+
+
+def drop(connection: Connection, machine: str, refs: Mapping[str, bytes], objects: Objects) -> dict[str, str | None]:
+    """Delete a machine's parts from a server; give for each None, or why it stayed."""
+    gone: dict[str, tuple[bytes | None, bytes | None]] = {ref: (oid, None) for ref, oid in of(machine, refs).items()}
+    return connection.push(gone, [], objects, atomic=False)

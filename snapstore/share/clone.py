@@ -1,0 +1,224 @@
+"""A store made from a remote: for a new folder (clone), or for one that has the project already (init --from)."""
+
+from __future__ import annotations
+
+import json
+import os
+from copy import copy
+
+from snapstore.base import files as durable
+from snapstore.errors import Remote as RemoteError
+from snapstore.errors import SnapstoreError, Unsafe, Usage
+from snapstore.git.remote import bundles
+from snapstore.git.remote.open import open_remote
+from snapstore.share.pull import pull
+from snapstore.share.remotes import DEFAULT, Remote, Remotes, absolute, refuse_password
+from snapstore.share.server.view import project_of
+from snapstore.store import locations
+from snapstore.store.handle import Store
+from snapstore.store.state import encode
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.operations import CLONE
+from snapstore.timeline.record.create_store import create_store
+from snapstore.timeline.record.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from snapstore.git.remote.connection import Ask
+    from snapstore.share.pull import Pulled
+
+    Progress = Callable[[str, int, int], None]
+
+
+class Attached:
+    """What became of it."""
+
+    __slots__ = ("joined", "pulled", "root", "session", "written")
+
+    def __init__(self, root: bytes) -> None:
+        self.root = root
+        self.session: str | None = None  # where one stands now
+        self.pulled: Pulled | None = None
+        self.joined = False  # the folder had a store of its own
+        self.written = 0  # files
+
+
+def folder_of(url: str) -> str:
+    """The folder that a clone is made in when nobody says: the last part of the address."""
+    name = url.rstrip("/").replace(":", "/").rpartition("/")[2].removesuffix(".git").rstrip("/")
+    if not name or name.startswith((".", "-")):
+        raise Usage("which folder?", "Say it: `snapstore clone URL DIR`.")
+    return name
+
+
+def clone(
+    home: str,
+    url: str,
+    folder: str,
+    *,
+    say: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+    ask: Ask | None = None,
+) -> Attached:
+    """A new folder with the files of the newest turn, and everything that was recorded. A kill leaves no store, or one
+    that the next command completes."""
+    root = os.fsencode(os.path.realpath(folder))
+    if os.path.lexists(root) and (not os.path.isdir(root) or os.listdir(root)):
+        raise Usage(
+            f"{os.fsdecode(root)} is there already, and not empty",
+            "Choose another folder; for one that has the project already: `snapstore init --from URL`.",
+        )
+    id = _project(url, say, progress, ask)
+    made = not os.path.isdir(root)
+    durable.make_folders(os.fsdecode(root), 0o777)
+    try:
+        attached = _create(home, root, url, id, progress, ask, on_disk=False)
+    except BaseException:
+        if made:
+            try:
+                os.rmdir(root)
+            except OSError:
+                pass
+        raise
+    with Store.open(os.fsdecode(root), home=home, say=say) as store:
+        if attached.session is not None:
+            session = store.session(attached.session)
+            plan = session.plan_goto(Graph(store, attached.session).cursor.hex(), exact=True)
+            plan.kind, plan.arguments = CLONE, []
+            attached.written = len(session.move(plan).plan.changing)
+    return attached
+
+
+def attach(
+    home: str,
+    root: bytes,
+    url: str,
+    *,
+    anyway: bool = False,
+    say: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+    ask: Ask | None = None,
+    **settings: Any,
+) -> Attached:
+    """Joins a project that is shared already, from a folder that has its files. No file changes: what is on disk is
+    recorded on top of the newest turn there, as edits on a branch of one's own."""
+    id = _project(url, say, progress, ask)
+    if not os.path.isdir(locations.store_folder(home, root)):
+        return _create(home, root, url, id, progress, ask, on_disk=True, anyway=anyway, **settings)
+    with Store.open(os.fsdecode(root), home=home, say=say) as store:
+        return _join(store, url, id, progress, ask)
+
+
+def _project(url: str, say: Callable[[str], None] | None, progress: Progress | None, ask: Ask | None) -> str:
+    if bundles.is_bundle(url):
+        id = project_of(bundles.read_header(url).refs, url)
+        if id is None:
+            raise Unsafe(f"{url} is no store's", "Make one with `snapstore export FILE`.")
+        return id
+    with open_remote(url, progress=progress, ask=ask) as connection:
+        if connection.lacks and say is not None:
+            say(connection.lacks)
+        id = project_of(connection.refs(), connection.shown)
+        if id is None:
+            raise RemoteError(
+                f"{connection.shown} is empty: nothing was pushed there yet",
+                "Push from the machine that has the turns: `snapstore remote add origin URL`, `snapstore push`.",
+            )
+    return id
+
+
+def _create(
+    home: str,
+    root: bytes,
+    url: str,
+    id: str,
+    progress: Progress | None,
+    ask: Ask | None,
+    *,
+    on_disk: bool,
+    anyway: bool = False,
+    **settings: Any,
+) -> Attached:
+    attached = Attached(root)
+
+    def begin(store: Store) -> None:
+        remote = _named(store, url)
+        attached.pulled = pull(store, remote, progress=progress, ask=ask)
+        attached.session = newest_session(store)
+        if attached.session is None:
+            Session(store, "shell").take_baseline()
+            attached.session = "shell" if on_disk else None
+        elif on_disk:
+            _stand(store, attached.session)
+            Session(store, attached.session).take_baseline()
+
+    create_store(home, root, anyway=anyway, id=id, begin=begin, **settings)
+    return attached
+
+
+def _named(store: Store, url: str) -> Remote:
+    """The remote that a store comes from. An address with a password in it is used once, and not kept."""
+    if bundles.is_bundle(url):
+        return Remote("", absolute(url))
+    try:
+        refuse_password(url)
+    except Unsafe:
+        return Remote("", url)
+    return Remotes(store).add(DEFAULT, url)
+
+
+def _stand(store: Store, session: str) -> None:
+    """On the newest node of somebody's session, without a file being touched: the next step records the difference."""
+    with store.changing():
+        graph = Graph(store, session)
+        if graph.is_elsewhere:
+            moves = [(f"refs/snapstore/cursor/{session}", None, graph.cursor)]
+            store.journal.carry_out(list(moves), {}, what=f"stand in session {session}")
+
+
+def _join(store: Store, url: str, id: str, progress: Progress | None, ask: Ask | None) -> Attached:
+    """A store of its own becomes one of the project's: the id changes together with what comes in."""
+    attached = Attached(store.root)
+    attached.joined = store.header.id != id
+    remotes = [remote for remote in Remotes(store).list() if remote.url != absolute(url)]
+    if attached.joined and remotes:
+        raise Unsafe(
+            f"this store is shared with {remotes[0].shown} already, as another project",
+            f"If it is to join anyway: `snapstore remote remove {remotes[0].name}` first.",
+        )
+    known = {remote.name for remote in Remotes(store).list()}
+    remote = _named(store, url)
+    header = copy(store.header)
+    header.id = id
+    try:
+        files = {"format": encode(header)} if attached.joined else None
+        attached.pulled = pull(store, remote, progress=progress, ask=ask, joining=files)
+    except BaseException:
+        if remote.name and remote.name not in known:
+            Remotes(store).remove(remote.name)
+        raise
+    store.header.id = id
+    attached.session = store.active_session()
+    return attached
+
+
+def newest_session(store: Store) -> str | None:
+    """The session with the newest node."""
+    found: list[tuple[int, str, str]] = []
+    for name in store.sessions():
+        graph = Graph(store, name)
+        found.append((graph.node(graph.tip).seconds, _ended_at(store, graph.tip), name))
+    return max(found)[2] if found else None
+
+
+def _ended_at(store: Store, commit: bytes) -> str:
+    """To the millisecond, from the record: a commit knows whole seconds, and two sessions may share one."""
+    try:
+        note = json.loads(store.shadow.note(commit) or b"null")
+    except (SnapstoreError, ValueError, RecursionError):
+        return ""
+    ended = note.get("ended_at") if isinstance(note, dict) else None
+    return ended if isinstance(ended, str) else ""

@@ -1,0 +1,108 @@
+"""Records of turns on their way: what we have and a server lacks, and the other way round.
+
+A record changes only where its turn was made, so what changed since both sides were last the same is what goes over.
+A record of a turn of our own is never replaced by what a server says.
+"""
+
+from __future__ import annotations
+
+import json
+
+from snapstore.errors import SnapstoreError
+from snapstore.git.objects import notes
+from snapstore.git.objects.ids import BLOB, FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from snapstore.git.repository import Shadow
+    from snapstore.share.server.ancestry import Ancestry
+
+    Blobs = dict[bytes, bytes]  # a commit, and the object that holds its record
+
+LARGEST = 64 << 20  # bytes of a record from elsewhere
+_MANY = 20  # commits to ask about one by one, before whole lines are walked for all of them
+
+
+def to_send(
+    shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, goes: Callable[[bytes], bool], own: Own
+) -> Blobs:
+    """The records that a server's notes lack: of commits that it has or gets (`goes`), and new or changed here."""
+    found: Blobs = {}
+    for commit, blob in _differing(shadow, base or theirs, ours):
+        there = notes.find(shadow.trees, theirs, commit)
+        if there != blob and goes(commit) and (there is None or base is not None or own(commit)):
+            found[commit] = blob
+    return found
+
+
+def to_take(shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, own: Own) -> tuple[Blobs, int]:
+    """The records that we lack, or that changed where they were made; and how many were no records."""
+    found: Blobs = {}
+    refused = 0
+    for commit, blob in _differing(shadow, base or ours, theirs):
+        here = notes.find(shadow.trees, ours, commit)
+        if here == blob or (here is not None and own(commit)):
+            continue
+        if _is_record(shadow, blob):
+            found[commit] = blob
+        else:
+            refused += 1
+    return found, refused
+
+
+def transcripts_of(shadow: Shadow, tip: bytes | None, commits: Iterable[bytes]) -> Blobs:
+    """The raw lines that go with the records of some commits, from the transcripts that a notes commit holds."""
+    if tip is None:
+        return {}
+    tree = shadow.commit(tip).tree
+    found = {commit: notes.find(shadow.trees, tree, commit) for commit in commits}
+    return {commit: blob for commit, blob in found.items() if blob is not None and _is_text(shadow, blob)}
+
+
+def _is_text(shadow: Shadow, blob: bytes) -> bool:
+    try:
+        kind, size = shadow.objects.header(blob)
+    except SnapstoreError:
+        return False
+    return kind == BLOB and size <= LARGEST
+
+
+def _differing(shadow: Shadow, old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
+    for path, _, entry in shadow.trees.diff(old, new):
+        commit = notes.commit_of(path)
+        if entry is not None and entry[0] == FILE and commit is not None:
+            yield commit, entry[1]
+
+
+def _is_record(shadow: Shadow, blob: bytes) -> bool:
+    """Anyone who can push can write a note."""
+    try:
+        kind, size = shadow.objects.header(blob)
+        return kind == BLOB and size <= LARGEST and isinstance(json.loads(shadow.objects.read_kind(blob, BLOB)), dict)
+    except (SnapstoreError, ValueError, RecursionError):
+        return False
+
+
+class Own:
+    """Whether a commit is of our own making, as far as refs tell: ours lead to it, and nobody else's. Walked only when
+    it is asked, which is where two records of one turn differ."""
+
+    def __init__(self, ancestry: Ancestry, own: Iterable[bytes], others: Iterable[bytes]) -> None:
+        self._ancestry = ancestry
+        self._own = list(dict.fromkeys(own))
+        self._others = list(dict.fromkeys(others))
+        self._asked = 0
+
+    def __call__(self, commit: bytes) -> bool:
+        return self._lead(self._own, commit) and not self._lead(self._others, commit)
+
+    def leads_to(self, commit: bytes) -> bool:
+        return self._lead(self._own, commit)
+
+    def _lead(self, tips: list[bytes], commit: bytes) -> bool:
+        self._asked += 1
+        if self._asked > _MANY:
+            return commit in self._ancestry.lines(tips)
+        return any(self._ancestry.descends(tip, commit) for tip in tips)

@@ -1,0 +1,288 @@
+"""What was shared before it was forgotten: which remotes may have it, and how what is ours there is replaced.
+
+The only place where anything on a server is forced, and only refs that this machine pushed, from exactly the value that
+it pushed, and the branch for `git clone`, whichever machine advanced it. What others built on it, what the server keeps
+for itself and what anybody has fetched is out of reach, and said so.
+"""
+
+from __future__ import annotations
+
+from snapstore.errors import SnapstoreError
+from snapstore.git.objects import notes, reachability
+from snapstore.git.objects.ids import EMPTY_TREE
+from snapstore.git.remote.connection import NotAtomic
+from snapstore.git.remote.open import open_remote
+from snapstore.share import chunked_push
+from snapstore.share.exchange_state import document_of, exchanged, haves, is_untold
+from snapstore.share.push import SAFETY
+from snapstore.share.remotes import Remotes
+from snapstore.share.server.default_branch import Trail, candidates
+from snapstore.share.server.machine import PREFIX, read_claims, this_machine
+from snapstore.share.server.names_there import PLACES
+from snapstore.store.state import encode
+from snapstore.timeline.forget import rewritten_ids
+from snapstore.timeline.forget.forget import PURGE, follow_up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from snapstore.git.objects.ids import Entry
+    from snapstore.git.remote.connection import Connection
+    from snapstore.share.remotes import Remote
+    from snapstore.store.handle import Store
+    from snapstore.timeline.forget.rewritten_ids import Former
+
+    Updates = dict[str, tuple[bytes | None, bytes | None]]
+
+SERVER = "what the server itself keeps of replaced history until its own gc; forks and caches of it"
+CLONES = "what other machines and clones have: forget it there as well, or the next pull brings it back"
+
+
+class Reach:
+    """One remote: whether what is ours there was replaced, and what is left."""
+
+    __slots__ = ("done", "error", "left", "remote")
+
+    def __init__(self, remote: Remote) -> None:
+        self.remote = remote
+        self.done = False
+        self.left: list[str] = []
+        self.error: str | None = None
+
+    def told(self) -> list[str]:
+        """Lines for people."""
+        name = self.remote.name
+        if self.error is not None:
+            return [f"Remote {name} was not changed: {self.error}"]
+        head = f"Remote {name}: what is ours there was replaced." if self.done else f"Remote {name} may still have it."
+        return [head, *(f"  Left there: {text}" for text in self.left)]
+
+
+def survey(store: Store) -> list[Reach]:
+    """The remotes that may have what is forgotten, for now as they are."""
+    found = []
+    for remote in Remotes(store).list():
+        reach = Reach(remote)
+        reach.left = ["everything that was pushed: `--remotes` replaces what is ours there", CLONES]
+        found.append(reach)
+    return found
+
+
+def is_due(store: Store) -> bool:
+    """Whether a remote may have what was forgotten here earlier."""
+    return any(is_untold(store, remote) for remote in Remotes(store).list())
+
+
+def replace(store: Store) -> list[Reach]:
+    """Replaces what is ours on every remote by what it became, now or when something was forgotten earlier. One that
+    cannot be reached keeps nobody from the others, and is told the next time."""
+    found = []
+    for remote in Remotes(store).list():
+        reach = Reach(remote)
+        found.append(reach)
+        try:
+            _Replacing(store, remote, rewritten_ids.read(store), reach).run()
+            with store.changing():
+                store.journal.carry_out([], rewritten_ids.told(store, remote.name), what=f"forgetting on {remote.name}")
+        except SnapstoreError as error:
+            reach.error = f"{error.message} {error.hint}"
+            reach.left = ["everything that was pushed", CLONES]
+    if found:
+        with store.changing():  # the records of the server had to be fetched to be changed
+            follow_up(store, PURGE)
+    return found
+
+
+class _Replacing:
+    def __init__(self, store: Store, remote: Remote, known: Former, reach: Reach) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._remote = remote
+        self._new = known.new
+        self._gone = {bytes.fromhex(commit) for commit in known.gone}
+        self._reach = reach
+        self._me = this_machine(store).id
+        self._packs: list[str | None] = []  # what no ref leads to, kept until it is sent
+
+    def run(self) -> None:
+        try:
+            self._run()
+        finally:
+            for pack in self._packs:
+                self._shadow.objects.give_up(pack)
+
+    def _run(self) -> None:
+        with open_remote(self._remote.url) as connection:
+            if connection.lacks:
+                self._store.say(connection.lacks)
+            refs = connection.refs(push=True)
+            updates = self._refs(refs)
+            ours = self._ours()
+            for ref in notes.REFS:
+                records = self._records(connection, ref, refs.get(ref))
+                if records is not None:
+                    updates[ref] = (refs[ref], records)
+            self._send(connection, refs, updates)
+            handled = self._default_branches(connection, refs, updates)
+            # A large push that broke off has left files there.
+            self._tell(chunked_push.drop(connection, self._me, refs, self._shadow.objects))
+        places = tuple(f"{place}/" for place in PLACES)
+        theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours and ref not in handled)
+        if theirs:
+            self._reach.left.append(f"lines of other machines, which are not ours to change: {', '.join(theirs[:8])}")
+        self._reach.left += [SERVER, CLONES]
+
+    def _ours(self) -> dict[str, tuple[str, str]]:
+        """Our refs there: what each is called at home, and the commit that we left it at, if that is known."""
+        found = {
+            there: (local, commit) for local, (there, commit) in exchanged(self._store, self._remote).pushed.items()
+        }
+        said = self._shadow.refs.read(f"{PREFIX}{self._me}")
+        claims = read_claims(self._shadow, self._me, said) if said is not None else None
+        for there, home in claims.refs.items() if claims is not None else ():
+            found.setdefault(there, (home, ""))  # from before it got the name that it has there now
+        return found
+
+    def _refs(self, refs: Mapping[str, bytes]) -> Updates:
+        """Our refs there whose commits are others now. One that is not where we left it is somebody else's by now."""
+        updates: Updates = {}
+        for there, (local, commit) in self._ours().items():
+            now, new = refs.get(there), self._shadow.refs.read(local)
+            if now is None or now == new:
+                continue
+            if now in self._new:
+                updates[there] = (now, new if commit and new is not None else self._became(now))
+            elif commit and new is not None and now.hex() != commit:
+                self._reach.left.append(f"{there}, which is not as this machine left it")
+            elif not self._shadow.objects.contains(now):
+                self._reach.left.append(f"{there}, which is ours, and gone here: what it holds is not known")
+        mine = f"{SAFETY}{self._me}/"
+        for there, now in refs.items():
+            if there.startswith(mine) and now in self._new:
+                updates[there] = (now, self._became(now))
+        return updates
+
+    def _default_branches(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> set[str]:
+        """Replace the branch for `git clone` where it leads to something forgotten; delete it where that fails.
+
+        One by one and after everything else: servers protect it more often than other branches, and it may be the last
+        to hold what was replaced. A branch that holds a person's own commits is named and left to that person.
+        """
+        found = candidates(self._shadow, connection.default_branch(), refs)
+        for branch, tip in found.items():
+            trail = self._trail(connection, tip)
+            if trail.by_hand and (trail.forgotten is not None or not trail.whole):
+                self._reach.left.append(f"{branch}, which leads to it and holds commits that snapstore did not make")
+                self._reach.done = False
+            elif trail.forgotten is not None:
+                self._replace_default(connection, branch, tip, self._became(trail.forgotten), refs, updates)
+            elif not trail.whole:
+                self._reach.left.append(f"{branch}, of which this machine does not know what it leads to")
+                self._reach.done = False
+        return set(found)
+
+    def _trail(self, connection: Connection, tip: bytes) -> Trail:
+        """Return what a branch leads to; the objects are fetched where they are not here, and given up afterwards."""
+        trail = Trail(self._shadow, tip, self._new)
+        if trail.whole:
+            return trail
+        try:
+            with (
+                connection.fetch([tip], haves(self._store), self._shadow.objects) as incoming,
+                self._store.changing(),
+            ):
+                self._packs += incoming.accept()
+        except SnapstoreError:
+            return trail
+        return Trail(self._shadow, tip, self._new)
+
+    def _replace_default(
+        self,
+        connection: Connection,
+        branch: str,
+        old: bytes,
+        new: bytes | None,
+        refs: Mapping[str, bytes],
+        updates: Updates,
+    ) -> None:
+        objects = self._shadow.objects
+        there = [oid for ref, oid in refs.items() if ref not in updates and ref != branch]
+        why = None
+        for value in (new, None) if new is not None else (None,):
+            sent = [oid for oid, _, _, _ in reachability.between(objects, [value], there)] if value is not None else []
+            why = connection.push({branch: (old, value)}, sent, objects, atomic=False, forced=[branch])[branch]
+            if why is None:
+                break
+        if why is not None:
+            self._tell({branch: why})
+        elif value is None:
+            self._reach.left.append(f"nothing of {branch}, which was deleted: the next push makes it again")
+
+    def _became(self, commit: bytes) -> bytes | None:
+        """What a commit is called now; None where it is gone here, and so is to go there."""
+        new = self._new[commit]
+        return new if self._shadow.objects.contains(new) else None
+
+    def _records(self, connection: Connection, ref: str, old: bytes | None) -> bytes | None:
+        """The server's records, with ours for the commits that are others now. They have no past: it held them all."""
+        shadow = self._shadow
+        if old is None:
+            return None
+        if not shadow.objects.contains(old):
+            with connection.fetch([old], haves(self._store), shadow.objects) as incoming, self._store.changing():
+                self._packs += incoming.accept()
+        new, gone = self._new, self._gone
+        ours = shadow.refs.read(ref)
+        own = shadow.commit(ours).tree if ours is not None else None
+        entries: dict[bytes, Entry | None] = {}
+        tree = shadow.commit(old).tree
+        for path, entry in shadow.trees.walk(tree):
+            commit = notes.commit_of(path)
+            if commit is None:
+                entries[path] = entry
+            elif commit not in gone:
+                name = new.get(commit, commit)
+                here = notes.find(shadow.trees, own, name) if own is not None else None
+                digits = name.hex().encode()
+                entries[b"%s/%s" % (digits[:2], digits[2:])] = (entry[0], here or entry[1])
+        with self._store.changing():
+            writer = shadow.objects.writer()
+            made = shadow.trees.rewrite(writer, EMPTY_TREE, entries)
+            seconds = max(0, int(self._store.clock()))
+            result = shadow.notes_commit(writer, made, seconds)
+            self._packs.append(shadow.objects.finish(writer))
+        return result
+
+    def _tell(self, results: Mapping[str, str | None]) -> None:
+        for ref, why in results.items():
+            if why is not None:
+                self._reach.left.append(f"{ref}: the server says {why}")
+                self._reach.done = False
+
+    def _send(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> None:
+        if not updates:
+            self._reach.done = True
+            return
+        objects = self._shadow.objects
+        ends = [new for _, new in updates.values() if new is not None]
+        staying = [oid for ref, oid in refs.items() if ref not in updates]
+        sent = [oid for oid, _, _, _ in reachability.between(objects, ends, staying)]
+        try:
+            results = connection.push(updates, sent, objects, atomic=True, forced=list(updates))
+        except NotAtomic:
+            results = connection.push(updates, sent, objects, atomic=False, forced=list(updates))
+        refused = {ref: why for ref, why in results.items() if why is not None}
+        self._reach.done = True
+        self._tell(refused)
+        document = exchanged(self._store, self._remote)
+        for local, (there, _) in list(document.pushed.items()):
+            if there in updates and there not in refused:
+                new = updates[there][1]
+                document.pushed[local] = [there, new.hex() if new is not None else ""]
+                if new is None:
+                    del document.pushed[local]
+        with self._store.changing():
+            self._store.journal.carry_out(
+                [], {document_of(self._remote): encode(document)}, what=f"forgetting on {self._remote.name}"
+            )

@@ -1,0 +1,109 @@
+"""detect-secrets, where it is installed, as more rules for lines.
+
+Only those of its detectors are asked that know one maker's tokens and that ours do not know better. Those for entropy
+and keywords, for any address with a colon and for the mere mention of a private key cry at every second file. Nothing
+is ever verified: that would send what was found to somebody's server.
+"""
+
+from __future__ import annotations
+
+import re
+
+from snapstore.share.secrets.rules import LONGEST, is_random
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_RUN = rb"[A-Za-z0-9_-]{24}"
+_BOTS = (b"iscord", b"DISCORD", b"elegram", b"TELEGRAM", b"bot", b"BOT", b"Bot")
+# Module, class, texts without which it need not be tried, and what it looks for, roughly: importing it all costs ten
+# interpreter starts, and is not done before one of these is met.
+ASKED = (
+    ("artifactory", "ArtifactoryDetector", (b"AKC", b"AP"), rb"AKC[a-zA-Z0-9]{10}|AP[0-9A-F][a-zA-Z0-9]{8}"),
+    ("aws", "AWSKeyDetector", (b"A3T", b"ABIA", b"ACCA"), rb"(?:A3T[A-Z0-9]|ABIA|ACCA)[0-9A-Z]{16}"),
+    ("cloudant", "CloudantDetector", (b"cloudant", b"CLOUDANT"), _RUN),
+    (
+        "discord",
+        "DiscordBotTokenDetector",
+        (b"iscord", b"DISCORD", b"bot", b"BOT", b"Bot"),
+        rb"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",
+    ),
+    ("ibm_cloud_iam", "IbmCloudIamDetector", (b"ibm", b"IBM", b"iam", b"IAM"), _RUN + rb"[A-Za-z0-9_-]{20}"),
+    ("ibm_cos_hmac", "IbmCosHmacDetector", (b"cos", b"COS"), rb"[a-f0-9]{48}"),
+    ("mailchimp", "MailchimpDetector", (b"-us",), rb"[0-9a-z]{32}-us[0-9]"),
+    ("softlayer", "SoftlayerDetector", (b"softlayer", b"SOFTLAYER"), _RUN),
+    ("square_oauth", "SquareOAuthDetector", (b"sq0csp-",), rb"sq0csp-"),
+    (
+        "telegram_token",
+        "TelegramBotTokenDetector",
+        (b"elegram", b"TELEGRAM", b"bot", b"BOT", b"Bot"),
+        rb"[0-9]{8}:" + _RUN,
+    ),
+    ("twilio", "TwilioKeyDetector", (b"AC", b"SK"), rb"(?:AC|SK)[a-z0-9]{32}"),
+)
+MOST = 2 << 20  # bytes of one push that it looks at: it takes ten times as long as our own rules
+
+
+class Detector:
+    """Its detectors, each loaded when the first text needs it."""
+
+    def __init__(self) -> None:
+        self._plugins: dict[str, Any] = {}
+        self._left = MOST
+
+    def found_in(self, data: bytes, words: bytes | None = None) -> Iterator[tuple[str, int, bytes]]:
+        """Rule, place and secret. `words` are the data's long words and what stands before them, where that is known:
+        its secrets are in there."""
+        words = data if words is None else words
+        text = ""
+        for module, name, marks, hint in ASKED:
+            if self._left <= 0 or not any(mark in words for mark in marks) or not re.search(hint, words):
+                continue
+            plugin = self._plugin(module, name)
+            if plugin is None:
+                continue
+            self._left -= len(words)
+            text = text or words.decode("latin-1")
+            for secret in _found(plugin, text):
+                for at in _places(plugin, data, secret):
+                    yield f"detect-secrets: {plugin.secret_type}", at, secret
+
+    def _plugin(self, module: str, name: str) -> Any:
+        """None where it is not installed, or a version that does not have it."""
+        if name not in self._plugins:
+            from importlib import import_module
+
+            try:
+                self._plugins[name] = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
+            except (ImportError, AttributeError):
+                self._plugins[name] = None
+        return self._plugins[name]
+
+
+def _found(plugin: Any, text: str) -> list[bytes]:
+    """The secrets in a text, each once."""
+    found: dict[str, None] = {}
+    for at in sorted({match.start() for pattern in plugin.denylist for match in pattern.finditer(text)}):
+        found.update(dict.fromkeys(plugin.analyze_string(_line(text, at))))
+    secrets = [secret.encode("latin-1") for secret in found]
+    return [secret for secret in secrets if re.search(rb"[0-9]", secret) and is_random(secret)]
+
+
+def _places(plugin: Any, data: bytes, secret: bytes) -> Iterator[int]:
+    """Where it is one, in the whole of its line."""
+    at = data.find(secret)
+    while at >= 0:
+        text = data[max(0, at - LONGEST) : at + LONGEST].decode("latin-1")
+        if secret.decode("latin-1") in plugin.analyze_string(_line(text, min(at, LONGEST))):
+            yield at
+        at = data.find(secret, at + len(secret))
+
+
+def _line(text: str, at: int) -> str:
+    """The line around a place; of a very long one, only what is near."""
+    at += text[at : at + 1] == "\n"
+    start = max(text.rfind("\n", 0, at) + 1, at - LONGEST)
+    end = text.find("\n", at)
+    return text[start : min(end if end >= 0 else len(text), at + LONGEST)]

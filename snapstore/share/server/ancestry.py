@@ -1,0 +1,149 @@
+"""What naming asks of commits, answered from a store at the cost of what is new.
+
+A line may be thousands of turns long, and its first commit is asked for whenever a name is given. So a walk that was
+long leaves what it found in a file: commits never change, and neither does where they come from.
+"""
+
+from __future__ import annotations
+
+from snapstore.base import cache_file
+from snapstore.errors import SnapstoreError
+from snapstore.share.server.names_there import History
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.git.repository import Shadow
+    from snapstore.store.handle import Store
+
+    Step = tuple[bytes | None, int | None]  # the first parent, and the number in its session
+
+FILE = "ancestry"
+_WHAT = "ancestry 1"
+_SHORT = 8  # commits to read one by one before the file is worth opening
+_LONG = 32  # a walk of fewer is done again; a longer one leaves a mark at each so many
+_MOST = 20_000  # marks, and answers
+
+
+class Ancestry:
+    """First parents only: that is what a line is. Each walk ends as soon as it can tell."""
+
+    def __init__(self, store: Store) -> None:
+        self._shadow: Shadow = store.shadow
+        self._path = f"{store.state}/{FILE}"
+        self._steps: dict[bytes, Step | None] = {}
+        self._lines: dict[tuple[bytes, ...], set[bytes]] = {}
+        self._roots: dict[bytes, bytes] = {}  # a mark: the first commit of its line
+        self._answers: dict[bytes, bool] = {}  # two commits, one after the other: whether the first descends
+        self._opened = False
+        self._learnt = False
+
+    def asked(self) -> History:
+        return History(self.root, self.descends)
+
+    def root(self, oid: bytes) -> bytes | None:
+        """The first commit of a line."""
+        self._open()
+        walked: list[bytes] = []
+        at: bytes | None = oid
+        found: bytes | None = None
+        while at is not None:
+            step = self._step(at)
+            if step is None:
+                return None
+            if at in self._roots:
+                found = self._roots[at]
+                break
+            walked.append(at)
+            found, at = at, step[0]
+        if found is not None and len(walked) >= _LONG:
+            self._roots.update(dict.fromkeys(walked[::_LONG], found))
+            self._learnt = True
+        return found
+
+    def descends(self, new: bytes, old: bytes) -> bool:
+        """Whether `old` is `new`, or comes before it in its line."""
+        goal = self._step(old)
+        if goal is None:
+            return False
+        least = goal[1]
+        walked: list[bytes] = []
+        at: bytes | None = new
+        while at is not None and at != old:
+            step = self._step(at)
+            # Numbers only grow along a line.
+            if step is None or (least is not None and step[1] is not None and step[1] < least):
+                at = None
+                break
+            walked.append(at)
+            at = step[0]
+            if len(walked) >= _SHORT:
+                known = self._known(walked, old)
+                if known is not None:
+                    return known
+        if len(walked) >= _LONG:
+            self._learn(new + old, at == old)
+        return at == old
+
+    def lines(self, tips: list[bytes]) -> set[bytes]:
+        """Every commit of the lines that end at these tips."""
+        key = tuple(tips)
+        if key not in self._lines:
+            found = self._lines[key] = set()
+            for tip in tips:
+                at: bytes | None = tip
+                while at is not None and at not in found:
+                    step = self._step(at)
+                    if step is None:
+                        break
+                    found.add(at)
+                    at = step[0]
+        return self._lines[key]
+
+    def _known(self, walked: list[bytes], old: bytes) -> bool | None:
+        """What a former walk found that began at a commit of this one."""
+        self._open()
+        for oid in walked if len(walked) == _SHORT else walked[-1:]:
+            answer = self._answers.get(oid + old)
+            if answer is not None:
+                if len(walked) > _LONG:
+                    del self._answers[oid + old]
+                    self._learn(walked[0] + old, answer)
+                return answer
+        return None
+
+    def _learn(self, pair: bytes, answer: bool) -> None:
+        self._answers[pair] = answer
+        self._learnt = True
+
+    # Commits, and the file.
+
+    def _step(self, oid: bytes) -> Step | None:
+        if oid not in self._steps:
+            self._steps[oid] = self._read(oid)
+        return self._steps[oid]
+
+    def _read(self, oid: bytes) -> Step | None:
+        try:
+            if not self._shadow.objects.contains(oid, fresh=False):
+                return None
+            commit = self._shadow.commit(oid)
+        except SnapstoreError:  # a tag that someone made, or no commit at all: not one of ours
+            return None
+        return commit.parents[0] if commit.parents else None, commit.number("Seq")
+
+    def _open(self) -> None:
+        if self._opened:
+            return
+        self._opened = True
+        kept = cache_file.read(self._path, _WHAT)
+        if kept is not None:
+            self._roots = {**kept[0], **self._roots}
+            self._answers = {**kept[1], **self._answers}
+
+    def save(self) -> None:
+        """Written again when a walk was long."""
+        if not self._learnt:
+            return
+        self._learnt = False
+        newest = [dict(list(found.items())[-_MOST:]) for found in (self._roots, self._answers)]
+        cache_file.write(self._path, _WHAT, newest)

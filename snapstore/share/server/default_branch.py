@@ -1,0 +1,92 @@
+"""The server's default branch: what `git clone` of a shared repository checks out.
+
+A push advances it along with the active session's line, and only where the line continues what is there: a branch that
+a person pushed to, or that another machine's line advanced, stays. It is no line of anybody's, so no pull brings it in.
+Every machine says in its claims which branches it advanced, so that `forget --remotes` of any of them replaces one that
+leads to something forgotten, whoever pushed it last (test_share_clone.py).
+"""
+
+from __future__ import annotations
+
+from snapstore.errors import SnapstoreError
+from snapstore.git.remote.connection import HEADS, is_ref
+from snapstore.share.server.machine import PREFIX, read_claims
+from snapstore.share.server.names_there import split
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from snapstore.git.repository import Shadow
+    from snapstore.share.server.ancestry import Ancestry
+
+    Updates = dict[str, tuple[bytes | None, bytes | None]]
+
+_AGAIN = 24 * 3600  # seconds until a server that refused to move the branch is asked again
+
+
+def is_default_branch(ref: str) -> bool:
+    """Whether a ref of a server can be its default branch and is no line of a session."""
+    return ref.startswith(HEADS) and is_ref(ref) and split(ref) is None
+
+
+def is_asked(refused_at: int | None, now: int) -> bool:
+    """Whether a push tries to move the branch, given when the server last refused to: a failed try costs a push."""
+    return refused_at is None or not 0 <= now - refused_at < _AGAIN
+
+
+def advance(
+    branch: str, tip: bytes | None, refs: Mapping[str, bytes], names: Iterable[str], ancestry: Ancestry
+) -> Updates:
+    """Return the move of a server's default branch to the tip of the active session's line; none where it must stay.
+
+    `names` are what our refs are called on the server. No ref can be above or below another one.
+    """
+    there = refs.get(branch)
+    if tip is None or there == tip or not is_default_branch(branch) or _is_blocked(branch, (*refs, *names)):
+        return {}
+    return {branch: (there, tip)} if there is None or ancestry.descends(tip, there) else {}
+
+
+def _is_blocked(branch: str, refs: Iterable[str]) -> bool:
+    folded = f"{branch.casefold()}/"
+    return any((other := f"{ref.casefold()}/") != folded and _overlap(other, folded) for ref in refs)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def candidates(shadow: Shadow, default: str, refs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the branches of a server that a machine may have advanced: its default branch, and every claimed one."""
+    found = {default}
+    for ref, oid in (*shadow.refs.list(PREFIX).items(), *refs.items()):
+        if ref.startswith(PREFIX):
+            claims = read_claims(shadow, ref.removeprefix(PREFIX), oid)
+            found |= claims.default_branches if claims is not None else set()
+    return {ref: refs[ref] for ref in sorted(found) if ref in refs and is_default_branch(ref)}
+
+
+class Trail:
+    """The way from a branch back to the first forgotten commits, as far as objects are here."""
+
+    __slots__ = ("by_hand", "forgotten", "whole")
+
+    def __init__(self, shadow: Shadow, tip: bytes, forgotten: Collection[bytes]) -> None:
+        self.forgotten: bytes | None = None  # the first one met
+        self.by_hand = False  # whether a commit before it was not made by snapstore
+        self.whole = True
+        seen, waiting = {tip}, [tip]
+        for oid in waiting:
+            if oid in forgotten:
+                self.forgotten = self.forgotten or oid
+                continue
+            try:
+                commit = shadow.commit(oid)
+            except SnapstoreError:
+                self.whole = False
+                continue
+            self.by_hand = self.by_hand or "Kind" not in commit.trailers
+            fresh = [parent for parent in commit.parents if parent not in seen]
+            seen.update(fresh)
+            waiting += fresh

@@ -1,0 +1,245 @@
+"""What a ref from a server is called here. Pure, as the way to a server is (see naming): no store, no network.
+
+A line of another machine has one name here, for good. It is known again by the name that it has on the server, or, when
+it comes by another way (a second server, a file), by what it is called at home.
+"""
+
+from __future__ import annotations
+
+from snapstore.share.server.names_there import Machine, name_folded, parts_of, variants
+from snapstore.store.state import reads_as_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from snapstore.share.server.names_there import History, Server
+
+    # A machine's id, what the ref is called at home there, and on the server it came from first.
+    Origin = tuple[str, str, str]
+
+
+class Received:
+    """What a server's refs come to here."""
+
+    __slots__ = ("dropped", "made", "names", "origins", "rewound")
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}  # server ref: local ref
+        self.made: dict[str, tuple[bytes | None, bytes]] = {}  # local ref: from, to
+        self.dropped: dict[str, bytes] = {}  # local refs of others that another one holds all of
+        self.origins: dict[str, Origin] = {}  # of every local ref that is another machine's
+        self.rewound: list[str] = []  # server refs that went back; ours stay
+
+
+def receive(
+    server: Server,
+    me: Machine,
+    machines: Mapping[str, Machine],
+    local: Mapping[str, bytes],
+    foreign: Mapping[str, Origin],
+    history: History,
+) -> Received:
+    """The local ref of each ref of another machine. `local` are all shared refs here, `foreign` those of them that are
+    others'. Ours are never moved, others' only forward."""
+    return _Receiving(server, me, machines, local, foreign, history).run()
+
+
+def known_as(server: Server, foreign: Mapping[str, Origin]) -> dict[str, str]:
+    """The local ref of each server ref that was received before, as far as names tell."""
+    there = {(machine, name): ref for ref, (machine, _, name) in foreign.items()}
+    homes = {(machine, home): ref for ref, (machine, home, _) in foreign.items()}
+    found: dict[str, str] = {}
+    for name, (machine, home) in server.owners.items():
+        here = there.get((machine, name)) or homes.get((machine, home))
+        if here is not None:
+            found[name] = here
+    return found
+
+
+def found_again(
+    server: Server, me: Machine, local: Mapping[str, bytes], own: Collection[str], history: History
+) -> dict[str, Origin]:
+    """Which local refs are others', where the store has lost its word of that: those that a server says are another
+    machine's, under the same name, with all that they hold. `own` are those that we have said are ours."""
+    theirs = [ref for ref, (machine, _) in server.owners.items() if machine != me.id and ref in server.refs]
+    found: dict[str, Origin] = {}
+    for ref, tip in local.items():
+        for there in () if ref in own else theirs:
+            if _is_called_after(ref, there) and history.descends(server.refs[there], tip):
+                found[ref] = (*server.owners[there], there)
+                break
+    return found
+
+
+def _is_called_after(ref: str, there: str) -> bool:
+    """Whether a name here may have been given to a ref of a server: the same, or with a machine's behind it."""
+    (place, *here), (other, *names) = parts_of(ref), parts_of(there)
+    return place == other and all(
+        one == name or one.startswith(f"{name}@") for one, name in zip(here, names, strict=True)
+    )
+
+
+class _Receiving:
+    def __init__(
+        self,
+        server: Server,
+        me: Machine,
+        machines: Mapping[str, Machine],
+        local: Mapping[str, bytes],
+        foreign: Mapping[str, Origin],
+        history: History,
+    ) -> None:
+        self._server = server
+        self._me = me
+        self._machines = machines
+        self._local = dict(local)
+        self._history = history
+        self._taken = {name_folded(ref) for ref in local}
+        self._sessions: set[str] | None = None  # their names, whatever the case
+        self._by_root: dict[bytes | None, set[str]] = {}  # the sessions that have branches from there
+        self._candidates: dict[tuple[str, ...], Iterator[str]] = {}
+        self._kept: dict[str, list[bytes]] = {}  # by machine: retired refs that nothing else holds
+        self._done = Received()
+        self._by_name: dict[str, dict[str, None]] = {}  # local refs of others, by what they are called on the server
+        self._by_home: dict[tuple[str, str], dict[str, None]] = {}  # and at home
+        for ref, origin in foreign.items():
+            if ref in local:
+                self._know(ref, origin)
+        self._live: dict[str, list[bytes]] = {}  # by machine
+        for ref, oid in server.refs.items():
+            if ref not in server.retired:
+                self._live.setdefault(self._owner(ref)[0], []).append(oid)
+
+    def run(self) -> Received:
+        renamed = [ref for ref in sorted(self._server.retired) if self._drop(ref)]
+        for ref, oid in sorted(self._server.refs.items()):
+            machine, home = self._owner(ref)
+            if ref in renamed or (machine == self._me.id and self._is_ours(home, oid)):
+                continue
+            if ref not in self._server.owners and self._is_held(ref, oid):
+                continue  # a server that has lost the word whose it is: what we have by that name needs no second one
+            if self._history.descends(oid, oid):  # a commit, and here
+                self._take(ref, oid)
+        return self._done
+
+    def _know(self, here: str, origin: Origin) -> None:
+        self._unknow(here)
+        self._done.origins[here] = origin
+        self._by_name.setdefault(origin[2], {})[here] = None
+        self._by_home.setdefault(origin[:2], {})[here] = None
+
+    def _unknow(self, here: str) -> None:
+        origin = self._done.origins.pop(here, None)
+        if origin is not None:
+            del self._by_name[origin[2]][here]
+            del self._by_home[origin[:2]][here]
+
+    def _owner(self, ref: str) -> tuple[str, str]:
+        return self._server.owners.get(ref, ("", ref))
+
+    def _drop(self, ref: str) -> bool:
+        """Whether all of a retired ref is held by another one of the same machine; then ours of it goes too."""
+        history, done = self._history, self._done
+        machine, oid = self._owner(ref)[0], self._server.refs[ref]
+        here = self._match(ref, oid)
+        holders = list(self._live.get(machine, []))
+        others = [name for name, origin in done.origins.items() if origin[0] == machine and name != here]
+        holders += [self._local[name] for name in others] + self._kept.get(machine, [])
+        if oid not in holders and not any(history.descends(holder, oid) for holder in holders):
+            self._kept.setdefault(machine, []).append(oid)
+            return False
+        if here is not None and any(history.descends(holder, self._local[here]) for holder in holders):
+            done.dropped[here] = self._local.pop(here)
+            self._unknow(here)
+            self._taken.discard(name_folded(here))
+        return True
+
+    def _is_ours(self, home: str, oid: bytes) -> bool:
+        """What we pushed ourselves. A home that was copied to another machine pushes under the same id."""
+        mine = self._local.get(home)
+        if mine is not None and home not in self._done.origins and self._history.descends(mine, oid):
+            return True
+        own = [tip for ref, tip in self._local.items() if ref not in self._done.origins]
+        return any(self._history.descends(tip, oid) for tip in own)
+
+    def _is_held(self, ref: str, oid: bytes) -> bool:
+        """Whether a ref here of that name, or of the name without a machine's behind it, holds all of it."""
+        place, session, name = parts_of(ref)
+        sessions, names = {session, session.partition("@")[0]}, {name, name.partition("@")[0]}
+        tips = [self._local.get(f"{place}/{one}/{other}") for one in sessions for other in names]
+        return any(tip is not None and self._history.descends(tip, oid) for tip in tips)
+
+    def _match(self, ref: str, oid: bytes) -> str | None:
+        """The local ref of one that came before."""
+        machine, home = self._owner(ref)
+        for here in self._by_name.get(ref, ()):
+            if not machine or self._done.origins[here][0] in (machine, ""):
+                return here
+        for here in self._by_home.get((machine, home), ()):
+            elsewhere = self._done.origins[here][2] not in self._server.refs
+            if elsewhere and self._is_related(self._local[here], oid):
+                return here
+        return None
+
+    def _is_related(self, one: bytes, other: bytes) -> bool:
+        return self._history.descends(one, other) or self._history.descends(other, one)
+
+    def _take(self, ref: str, oid: bytes) -> None:
+        done = self._done
+        machine, home = self._owner(ref)
+        here = self._match(ref, oid)
+        if here is not None:
+            tip, known = self._local[here], done.origins[here]
+            owner = (machine, home) if machine else known[:2]  # what was said of it once still holds
+            if self._is_related(tip, oid):
+                done.names[ref] = here
+                self._know(here, (*owner, known[2]))  # its machine may have spoken up since
+                if self._history.descends(oid, tip) and oid != tip:
+                    self._move(here, oid)
+                elif oid != tip:
+                    done.rewound.append(ref)
+                return
+            done.rewound.append(ref)
+            self._know(here, (owner[0], "", ""))  # what it was stays under the name it has
+        here = self._new_name(ref, oid, machine)
+        done.names[ref] = here
+        self._know(here, (machine, home, ref))
+        self._taken.add(name_folded(here))
+        self._move(here, oid)
+
+    def _new_name(self, ref: str, oid: bytes, id: str) -> str:
+        place, session, name = parts_of(ref)
+        machine = self._machines.get(id) or Machine(id or "unknown", id or "unknown")
+        session = self._session(session, machine, self._history.root(oid))
+        key = (place, session, name, machine.id)
+        if key not in self._candidates:
+            # A server may call a branch `5`, or by a commit's hash: here that means something else.
+            misleads = reads_as_address(name)
+            fitting = (variant for variant in variants(name, machine) if variant != name or not misleads)
+            self._candidates[key] = (f"{place}/{session}/{variant}" for variant in fitting)
+        candidates = self._candidates[key]  # from where it stopped: what was taken stays so
+        return next(one for one in candidates if name_folded(one) not in self._taken and one not in self._done.dropped)
+
+    def _move(self, here: str, oid: bytes) -> None:
+        self._done.made[here] = (self._local.get(here), oid)
+        self._local[here] = oid
+        if self._sessions is not None:
+            self._note_session(here, oid)
+
+    def _session(self, session: str, machine: Machine, root: bytes | None) -> str:
+        if self._sessions is None:
+            self._sessions = set()
+            for ref, oid in self._local.items():
+                self._note_session(ref, oid)
+        same = self._by_root.get(root)
+        if same:
+            return session if session in same else min(same)
+        taken = self._sessions
+        return next(name for name in variants(session, machine) if name.casefold() not in taken)
+
+    def _note_session(self, ref: str, oid: bytes) -> None:
+        assert self._sessions is not None
+        session = parts_of(ref)[1]
+        self._sessions.add(session.casefold())
+        self._by_root.setdefault(self._history.root(oid), set()).add(session)

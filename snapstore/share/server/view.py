@@ -1,0 +1,110 @@
+"""A look at a server before anything is exchanged: is it ours, whose is what, and what of it is not here yet."""
+
+from __future__ import annotations
+
+from snapstore.errors import Remote, Unsafe
+from snapstore.git.objects.ids import COMMIT
+from snapstore.git.objects.notes import REF as TURNS
+from snapstore.git.objects.notes import REFS as NOTES
+from snapstore.git.objects.notes import TRANSCRIPTS
+from snapstore.share.server.machine import PREFIX, STORES, is_id, read_claims
+from snapstore.share.server.names_here import known_as
+from snapstore.share.server.names_there import Machine, Server, split
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from snapstore.share.server.machine import Claims
+    from snapstore.store.handle import Store
+    from snapstore.store.owners import Foreign
+
+    Refs = Mapping[str, bytes]
+
+MOST_REFS = 20_000  # more than anybody has; every list and picture is of all that came in
+
+
+def project_of(refs: Refs, shown: str) -> str | None:
+    """The id of the store that a server's refs are of; None for a repository that holds nothing yet."""
+    ids = sorted(ref.removeprefix(STORES) for ref in refs if ref.startswith(STORES))
+    if len(refs) > MOST_REFS:
+        raise Remote(f"{shown} has {len(refs):,} refs: that is no store of ours", "Use a repository of its own.")
+    if len(ids) > 1:
+        raise Unsafe(
+            f"{shown} holds the turns of {len(ids)} projects",
+            "Each project needs a repository of its own: make an empty one, and push to that.",
+        )
+    if ids and is_id(ids[0]):
+        return ids[0]
+    if any(ref.startswith("refs/") for ref in refs):
+        raise Unsafe(
+            f"{shown} is no store: it holds something else",
+            "Use an empty repository for the turns: `git init --bare`, or a new one on your server.",
+        )
+    return None
+
+
+def check_project(store: Store, refs: Refs, shown: str) -> bool:
+    """Raises Unsafe for the turns of another project; says whether the repository holds any turns."""
+    found = project_of(refs, shown)
+    if found is not None and found != store.header.id:
+        raise Unsafe(
+            f"{shown} holds the turns of another project ({found[:8]}, this is {store.header.id[:8]})",
+            f"If it is the same project, join it: `snapstore init --from {shown}`. Else use another repository.",
+            theirs=found,
+            ours=store.header.id,
+        )
+    return found is not None
+
+
+def check_commits(store: Store, refs: Refs, names: Iterable[str], shown: str) -> None:
+    """Raises Remote where a ref that is built upon leads to something else: somebody has put it there by hand."""
+    objects = store.shadow.objects
+    for name in names:
+        if name in refs and objects.header(refs[name])[0] != COMMIT:
+            raise Remote(
+                f"{name} of {shown} is no commit", "Put it right there, or delete it; then try again.", ref=name
+            )
+
+
+def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:
+    """The refs that are exchanged; a server may have any others."""
+    for ref, oid in refs.items():
+        if ref in NOTES or split(ref) or (ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX))):
+            yield ref, oid
+
+
+class Survey:
+    """What a server's refs say, as far as their objects are here."""
+
+    def __init__(self, store: Store, refs: Refs) -> None:
+        shadow = store.shadow
+        self.refs = dict(refs)
+        self.notes = refs.get(TURNS)
+        self.transcripts = refs.get(TRANSCRIPTS)
+        self.claims: dict[str, Claims] = {}
+        owners: dict[str, tuple[str, str]] = {}
+        retired: set[str] = set()
+        for ref, oid in sorted(refs.items()):
+            id = ref.removeprefix(PREFIX)
+            if ref.startswith(PREFIX) and is_id(id):
+                claims = read_claims(shadow, id, oid)
+                if claims is not None:
+                    self.claims[id] = claims
+                    for name, home in claims.refs.items():
+                        owners.setdefault(name, (id, home))
+                    retired |= claims.retired
+        self.server = Server(refs, owners, retired)
+
+    @property
+    def machines(self) -> dict[str, Machine]:
+        return {id: claims.machine for id, claims in self.claims.items()}
+
+    def seen(self, store: Store, foreign: Foreign) -> dict[str, bytes]:
+        """Tips that are here of refs that may have moved on there since."""
+        found: dict[str, bytes] = {}
+        for name, here in known_as(self.server, foreign.origins()).items():
+            tip = store.shadow.refs.read(here)
+            if tip is not None:
+                found[name] = tip
+        return found

@@ -1,0 +1,280 @@
+"""The settings of a store: one file for people, `config.toml`, and their values at hand in the store's header.
+
+A hook cannot pay for reading TOML. So the header holds the values together with the stat of the file that they were
+read from, and the file is read again only where its stat is another. One that cannot be understood stops nobody: what
+is wrong with it is said, and the value that was good last is used.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+
+from snapstore.base import files
+from snapstore.errors import Failed, Unknown, Usage, similar
+from snapstore.store.settings import BY_NAME, SETTINGS, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from snapstore.store.handle import Store
+    from snapstore.store.state import Header
+
+    Judge = Callable[[dict[str, Any]], dict[str, str]]
+
+FILE = "config.toml"
+_LARGEST = 1 << 16
+_DOTS = 64  # in a line, outside quotes: the reader takes time by the square of them
+_STRANGERS = 10  # keys that nobody knows and that are named one by one
+_WIDTH = 100
+
+
+class Problem:
+    """Something in the file that cannot be used, and what could stand there."""
+
+    __slots__ = ("hint", "key", "line", "message")
+
+    def __init__(self, message: str, hint: str, *, line: int | None = None, key: str | None = None) -> None:
+        self.message = message
+        self.hint = hint
+        self.line = line
+        self.key = key
+
+    def __str__(self) -> str:
+        where = f"{FILE}, line {self.line}" if self.line else FILE
+        return f"{where}: {self.message}"
+
+
+def path_of(store: Store) -> str:
+    return f"{store.folder}/{FILE}"
+
+
+def faults(data: dict[str, Any]) -> dict[str, str]:
+    """What is wrong, by key, with no words for a key that nobody knows. `surface.records.config` says the same with
+    pydantic; this is for those who cannot wait for it."""
+    found: dict[str, str] = {}
+    for key, value in data.items():
+        try:
+            if key in BY_NAME:
+                BY_NAME[key].convert(value)
+            else:
+                found[key] = ""
+        except ValueError as error:
+            found[key] = str(error)
+    return found
+
+
+def read(folder: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
+    """What the file says, for the keys whose values are good, and what is wrong with the rest."""
+    try:
+        text = _text(folder)
+    except OSError as error:
+        return {}, [Problem(f"it cannot be read: {error.strerror}", "Make it a file that you can read.")]
+    except ValueError:
+        return {}, [Problem("it is not text in UTF-8", "Write it anew: `snapstore config` lists what can be set.")]
+    return parse(text, judge)
+
+
+def parse(text: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
+    """Whatever the text is, this comes to an end, and soon: a turn waits for it."""
+    import tomllib
+
+    hint = "It is TOML: `key = value`, text in quotes, `#` before a remark."
+    bare = re.sub(r"""\"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?""", "", text)
+    if any(line.count(".") > _DOTS for line in bare.splitlines()):
+        return {}, [Problem("a key is too long", hint)]
+    try:
+        data = tomllib.loads(text)
+        wrong = judge(data)
+        values = {key: BY_NAME[key].convert(value) for key, value in data.items() if key not in wrong}
+    except tomllib.TOMLDecodeError as error:
+        message, _, where = str(error).partition(" (at ")
+        line = re.match(r"line (\d+)", where)
+        number = int(line[1]) if line else len(text.splitlines())  # else at its end
+        return {}, [Problem(message.lower()[:_WIDTH], hint, line=number)]
+    except RecursionError:
+        return {}, [Problem("it is nested too deeply", hint)]
+    except Exception as error:  # a number of too many digits is one: no turn may fail of what stands here
+        return {}, [Problem(f"it cannot be understood: {error}", hint)]
+    return values, _problems(text, wrong)
+
+
+def _problems(text: str, wrong: dict[str, str]) -> list[Problem]:
+    found: list[Problem] = []
+    lines = text.splitlines()
+    strangers = [key for key in wrong if key not in BY_NAME]
+    for key in [key for key in wrong if key in BY_NAME] + strangers[:_STRANGERS]:
+        setting = BY_NAME.get(key)
+        message = f"{key}: {wrong[key]}" if setting else f"there is no setting {shown(key)}"
+        hint = f"Unless set it is {setting.spell(setting.default) or 'empty'}." if setting else nearest(key)
+        found.append(Problem(message, hint, line=_line_of(lines, key), key=key))
+    found.sort(key=lambda problem: problem.line or len(lines))
+    if len(strangers) > _STRANGERS:
+        more = f"there are {len(strangers) - _STRANGERS:,} more keys that are no settings"
+        found.append(Problem(more, nearest(""), key=strangers[_STRANGERS]))
+    return found
+
+
+def refresh(store: Store, found: list[int] | None) -> list[Problem]:
+    """Takes over what the file says that now has this stat; gives what of it cannot be used."""
+    header = store.header
+    values, problems = read(store.folder) if found is not None else ({}, [])
+    broken = {problem.key for problem in problems}
+    if None not in broken:  # else nothing of it could be read: all stays as it was
+        for setting in SETTINGS:
+            if setting.name not in broken:
+                setattr(header, setting.name, values.get(setting.name, setting.default))
+    header.config = found
+    for problem in problems:
+        store.say(f"{problem}. {problem.hint} What was set before goes on.")
+    return problems
+
+
+class TooLarge(Usage):
+    """More than is ever read of the file."""
+
+
+def change(store: Store, values: Mapping[str, Any]) -> bytes:
+    """The file's new text with some settings set, or with None left to their default. What else it says stays, to the
+    remark. The first time all that is set already goes in, and a word on every setting."""
+    try:
+        text = _text(store.folder)
+    except FileNotFoundError:
+        text = template(store.header)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Failed(f"{path_of(store)} cannot be read: {why}", "Move it away, then run this again.") from None
+    before, problems = parse(text)
+    if any(problem.key is None for problem in problems):
+        raise Usage(f"{problems[0]}", f"Mend {path_of(store)} first: {problems[0].hint}", line=problems[0].line)
+    for key, value in values.items():
+        text = _put(text, key, None if value is None else f"{key} = {_toml(BY_NAME[key].spell, value)}")
+    if len(text.encode()) > _LARGEST:
+        raise TooLarge(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer, or shorter ones.")
+    wanted = {key: value for key, value in {**before, **values}.items() if value is not None}
+    if parse(text)[0] != wanted:  # written in a way that we do not know how to change
+        raise Failed(
+            f"{path_of(store)} could not be changed: it is written in an unusual way",
+            f"Set {', '.join(values)} there by hand.",
+        )
+    return text.encode()
+
+
+def placed(store: Store, text: bytes) -> dict[str, bytes | None]:
+    """The file for the journal, through a link where it is one. Whether it can be replaced at all is tried first, with
+    what it holds: a change that is written down and cannot be finished would stop every turn."""
+    path = os.path.realpath(path_of(store))
+    try:
+        if os.path.exists(path):
+            with open(path, "rb") as file:
+                files.write(path, file.read())
+        else:
+            files.write(f"{path}.new", b"")  # it is to be made by way of that
+            os.unlink(f"{path}.new")
+    except OSError as error:
+        raise Failed(
+            f"{path_of(store)} cannot be written: {error.strerror}",
+            "Nothing was changed. Make it a file that can be replaced, or set it where that is made.",
+        ) from None
+    return {os.path.relpath(path, store.state): text}
+
+
+def known(key: str) -> str:
+    """The name of a setting. Raises Unknown, with the nearest one."""
+    plain = key.strip().replace("-", "_")
+    if plain not in BY_NAME:
+        raise Unknown(f"there is no setting {shown(key)}", nearest(key), key=key)
+    return plain
+
+
+def nearest(key: str) -> str:
+    found = similar(key.lower().replace("-", "_"), BY_NAME)
+    return f"Did you mean {found[0]}?" if found else f"There are {', '.join(BY_NAME)}."
+
+
+def _text(folder: str) -> str:
+    """Raises ValueError or OSError. Whatever is in its place, nobody waits at it."""
+    fd = os.open(f"{folder}/{FILE}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no file")
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST:,} bytes")
+    return data.decode("utf-8")
+
+
+def template(header: Header) -> str:
+    lines = ["# Settings of this store. `snapstore config` lists them, with what is in force."]
+    for setting in SETTINGS:
+        lines += ["", *_folded(setting.help)]
+        value = getattr(header, setting.name)
+        row = f"{setting.name} = {_toml(setting.spell, value)}"
+        lines.append(row if value != setting.default else f"# {row}")
+    return "\n".join(lines) + "\n"
+
+
+def _folded(text: str) -> Iterable[str]:
+    import textwrap
+
+    return [f"# {line}" for line in textwrap.wrap(text, _WIDTH)]
+
+
+def _toml(spell: Any, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(_quoted(one) for one in value)}]"
+    text = spell(value)
+    return str(text) if isinstance(value, int) and text.isdecimal() else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _put(text: str, key: str, row: str | None) -> str:
+    """The text with a key's line replaced; without a row, turned into a remark."""
+    lines = text.splitlines()
+    at = _place(lines, rf"{re.escape(key)}\s*=")
+    if at is None:
+        if row is None:
+            return text
+        at = _place(lines, rf"#\s*{re.escape(key)}\s*=")  # the remark that shows the default
+        if at is None:
+            tables = _place(lines, r"\[")  # what comes after one of those belongs to it
+            at = tables if tables is not None else len(lines)
+            lines.insert(at, "")
+        lines[at] = row
+    else:
+        default = BY_NAME[key].default
+        lines[at : _end(lines, at)] = [row or f"# {key} = {_toml(BY_NAME[key].spell, default)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _place(lines: list[str], pattern: str) -> int | None:
+    known = re.compile(pattern)
+    return next((at for at, line in enumerate(lines) if known.match(line.lstrip())), None)
+
+
+def _end(lines: list[str], at: int) -> int:
+    """Where the value that begins on a line is over: a list may go on for several."""
+    import tomllib
+
+    for end in range(at + 1, len(lines) + 1):
+        try:
+            tomllib.loads("\n".join(lines[at:end]))
+        except tomllib.TOMLDecodeError:
+            continue
+        return end
+    return at + 1
+
+
+def _line_of(lines: list[str], key: str) -> int | None:
+    place = _place(lines, rf"[\"']?{re.escape(key)}[\"']?\s*[=.]|\[+\s*{re.escape(key)}\s*[\].]")
+    return None if place is None else place + 1

@@ -1,0 +1,354 @@
+"""The store of one root: found or made, checked, locked, and asked for its sessions."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+
+from snapstore.base import files as durable
+from snapstore.errors import Corrupt, NoStore, SnapstoreError
+from snapstore.git.objects.commits import Identity
+from snapstore.git.repository import Shadow
+from snapstore.store import locations, root_index
+from snapstore.store import log as logbook
+from snapstore.store.journal import Journal
+from snapstore.store.lock import StoreLock
+from snapstore.store.owners import read_foreign
+from snapstore.store.state import Documents, Header, OpenTurn, check_name, encode
+from snapstore.worktree.scan.stat_cache import StatCache
+from snapstore.worktree.usergit import repository
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from snapstore.git.dulwich_repo import Repository as Repo
+    from snapstore.store.config import Problem
+    from snapstore.store.journal import Recovery, RefMove
+    from snapstore.store.owners import Foreign
+    from snapstore.timeline.record.session import Session
+    from snapstore.worktree.ignore.never_capture import Never
+    from snapstore.worktree.usergit.user_repo import UserRepo
+    from snapstore.worktree.write.safe_dirs import Known
+    from snapstore.worktree.write.writer import Restore
+
+    Say = Callable[[str], None]
+    Progress = Callable[[int], None]
+
+DEFAULT_SESSION = "shell"
+
+
+class Store:
+    """One root's shadow repository and state. Get one with `Store.open`."""
+
+    def __init__(
+        self,
+        home: str,
+        root: bytes,
+        folder: str,
+        *,
+        say: Say | None = None,
+        progress: Progress | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.home = home
+        self.root = root
+        self.folder = folder
+        self.state = f"{folder}/state"
+        self.say: Say = say or (lambda text: None)
+        self.progress = progress
+        self.clock = clock
+        self.recovered: str | None = None  # the change that an opening finished for a killed process
+        locations.refuse_foreign(folder)
+        self.documents = Documents(self.state)
+        self.header: Header = self.documents.header()
+        self._header_is_written = True
+        self._kept: list[str] | None = None  # patterns of what other programs keep below the root, once looked for
+        self._unsaid: list[Problem] = []  # about the file of settings, for the log
+        self._look_at_config()
+        self.shadow = Shadow(f"{folder}/store.git")
+        self.cache = StatCache(self.state)
+        self.journal = Journal(self.state, self.shadow.refs, self.restorer, self._follow_up, self._refs_moved)
+        self.lock = StoreLock(f"{self.state}/lock", lambda who: self.say(f"waiting for {who}"))
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] = ".",
+        *,
+        create: bool = False,
+        recover: bool = True,
+        session: str = DEFAULT_SESSION,
+        home: str | None = None,
+        say: Say | None = None,
+        progress: Progress | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> Store:
+        """The store that watches over a folder, found by walking up from it. With `create`, one is made when there is
+        none: at the top of the git checkout, or for the folder itself, with its baseline in `session`. An interrupted
+        change is finished first, unless the caller wants to see it (`recover`)."""
+        try:
+            home = home or locations.home_folder()
+            store = cls._open(home, os.fspath(path), create, session, say, progress, clock)
+            if recover:
+                store.recover()
+                store._bring_up_to_date()
+            return store
+        except OSError as error:
+            raise failed(error) from error
+
+    @classmethod
+    def _open(
+        cls,
+        home: str,
+        start: str,
+        create: bool,
+        session: str,
+        say: Say | None,
+        progress: Progress | None,
+        clock: Callable[[], float],
+    ) -> Store:
+        root = locations.find(home, start)
+        if root is None:
+            if not create:
+                raise NoStore(f"no store watches over {os.path.abspath(start)}")
+            from snapstore.timeline.record.create_store import create_store
+
+            top = locations.natural_root(start)
+            root = create_store(home, top, session=session, say=say, warn=say, progress=progress, clock=clock)
+        store = cls(home, root, locations.store_folder(home, root), say=say, progress=progress, clock=clock)
+        if store.header.root_hash != locations.root_hash(root):
+            raise Corrupt(
+                f"the store {store.folder} was made for another folder ({store.header.root})",
+                "If that folder moved here, run `snapstore init --adopt`.",
+            )
+        root_index.mark(home, root)
+        return store
+
+    @property
+    def repo(self) -> Repo:
+        """The shadow repository as dulwich's `Repo`, closed with the store. Read it as you like; what you write is not
+        under the store's lock: do that within `changing`."""
+        return self.shadow.repo
+
+    def session(self, name: str | None = None) -> Session:
+        """A session by name; without one, the session last active here."""
+        from snapstore.timeline.record.session import Session
+
+        return Session(self, check_name(name) if name is not None else self.active_session())
+
+    def active_session(self) -> str:
+        head = self.shadow.refs.value("HEAD")
+        parts = head.split("/") if isinstance(head, str) else []
+        return parts[2] if len(parts) == 4 and parts[:2] == ["refs", "heads"] else DEFAULT_SESSION
+
+    def sessions(self) -> list[str]:
+        """Every session that has recorded something here, and those of other machines. Any other branch without a
+        cursor is somebody's own."""
+        return sorted({*self.own_sessions(), *self.foreign().sessions()})
+
+    def own_sessions(self) -> list[str]:
+        """The sessions that stand somewhere here."""
+        return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list("refs/snapstore/cursor/"))
+
+    def foreign(self) -> Foreign:
+        """What of the store's refs is of other machines, as it is now."""
+        return read_foreign(self)
+
+    def open_turn(self, session: str) -> OpenTurn | None:
+        """The session's open turn. A document whose session has moved on is a leftover of a turn that is over."""
+        turn = self.documents.open_turn(session)
+        if turn is None:
+            return None
+        cursor = self.shadow.refs.read(f"refs/snapstore/cursor/{session}")
+        return turn if cursor is not None and cursor.hex() == turn.before else None
+
+    def open_turns(self, *, besides: str | None = None) -> list[OpenTurn]:
+        names = self.documents.sessions_with_open_turns()
+        found = [self.open_turn(name) for name in names if name != besides]
+        return [turn for turn in found if turn is not None]
+
+    def restorer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Restore:
+        """The writer of the user's files; with what another has read of them already."""
+        from snapstore.worktree.write.writer import Restore
+
+        return Restore(self.root, self.shadow.objects, tag, keep, known, own=self.own_place, stage=self.journal)
+
+    def never(self) -> Never:
+        """The files that are never captured, and that no move writes: what is set, and what other programs keep."""
+        from snapstore.worktree.ignore.never_capture import Never
+
+        return Never([*self._kept_patterns(), *self.header.never_capture])
+
+    def kept(self) -> Never:
+        """Agents' conversations and git's own files alone: nobody needs to be told that those are left out."""
+        from snapstore.worktree.ignore.never_capture import Never
+
+        return Never(self._kept_patterns())
+
+    def _kept_patterns(self) -> list[str]:
+        if self._kept is None:
+            from snapstore.worktree.ignore.other_programs import kept_below
+
+            self._kept = kept_below(self.root)
+        return self._kept
+
+    def left_out(self) -> dict[bytes, str]:
+        """What the last scan left out, and why, to be told."""
+        found: Any = (self.cache.coverage or {}).get("left_out", {})
+        kept = self.kept()
+        return {path: why for path, (why, _) in sorted(found.items()) if not kept.matches(path)}
+
+    @property
+    def own_place(self) -> bytes | None:
+        """Where the stores lie, from the root, if somebody has put them below it (or watches over a home folder): never
+        captured, and never written by a move (G-09)."""
+        top, home = self.root.rstrip(b"/") + b"/", os.fsencode(self.home)
+        return home[len(top) :] if home.startswith(top) else None
+
+    def recover(self, *, back: bool = False) -> Recovery | None:
+        """Finishes a change that a killed process left half done (with `back`: undoes it). Every command does this
+        first."""
+        if self.journal.is_of_another_boot():
+            self._sweep_after_boot()
+        if not self.journal.pending():
+            return None
+        with self.lock:
+            self.shadow.objects.refresh()
+            recovery = self.journal.recover(back=back)
+            if recovery is not None:
+                self.header = self.documents.header()  # it may have changed with the rest
+                self._look_at_config()
+                self.recovered = recovery.what
+                done = "finished" if recovery.finished else "took back"
+                self.say(f"{done} an interrupted change: {recovery.what}")
+                for path in recovery.kept:
+                    self.say(f"kept your edit of {os.fsdecode(path)}, made after the interruption")
+            return recovery
+
+    def _sweep_after_boot(self) -> None:
+        try:
+            with self.lock:
+                self.journal.sweep_after_boot()
+        except (OSError, SnapstoreError) as error:  # a file more beside the user's; the next command tries again
+            self.log(f"temporaries of the last change were not looked for: {error}")
+
+    def _bring_up_to_date(self) -> None:
+        """Make a store of a former version one that dulwich opens. Whoever holds the store, or the next command, does
+        it just as well."""
+        if self.shadow.is_of_former_version():
+            try:
+                with self.lock.if_free() as held:
+                    if held:
+                        self.shadow.bring_up_to_date()
+            except (OSError, SnapstoreError) as error:
+                self.log(f"the store's git configuration could not be brought up to date: {error}")
+
+    def _follow_up(self, what: str) -> None:
+        """The last part of a change that has one."""
+        from snapstore.timeline.forget import forget
+
+        forget.follow_up(self, what)
+
+    def _refs_moved(self, moves: list[RefMove]) -> None:
+        """Let branch descriptions follow branches that came or went; a branch that advances costs nothing here."""
+        if any(old is None or new is None for _, old, new in moves):
+            from snapstore.store import branch_titles
+
+            branch_titles.follow(self, moves)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """The one writer at a time."""
+        try:
+            with self.lock:
+                self.recover()
+                self._look_at_config()
+                if not self._header_is_written:
+                    self._write_header()
+                yield
+        except OSError as error:
+            raise failed(error) from error
+
+    def log(self, text: str) -> None:
+        """Notes what could not be said aloud; `status` shows it."""
+        logbook.note(f"{self.folder}/log", text, self.clock())
+
+    def user_repo(self) -> UserRepo | None:
+        """The user's own git checkout around the root; only ever read."""
+        return repository.find_repo(self.root)
+
+    @property
+    def user(self) -> Identity:
+        name = self.header.user_name or _login()
+        return Identity(name, self.header.user_email or f"{name}@localhost")
+
+    def configure(self, **settings: Any) -> None:
+        """Sets some settings, with None back to their defaults; the others stay as they are."""
+        from snapstore.store import config
+        from snapstore.store.settings import BY_NAME
+
+        with self.changing():
+            files = config.placed(self, config.change(self, settings))
+            for name, value in settings.items():
+                default = BY_NAME[name].default
+                setattr(self.header, name, default if value is None else value)
+            self.header.config = None  # read again when next looked at: its stat is known only once it is there
+            files["format"] = encode(self.header)
+            self.journal.carry_out([], files, what=f"setting of {', '.join(settings)}")
+        if "auto_push" in settings and not self.header.auto_push:
+            logbook.settle(f"{self.folder}/log", "push")
+
+    def _look_at_config(self) -> None:
+        """Takes over what a person wrote into the file of settings. One look at its stat, most times."""
+        try:
+            st = os.stat(f"{self.folder}/config.toml")
+            found: list[int] | None = [st.st_mtime_ns, st.st_size, st.st_ino]
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        except OSError as error:  # a link that leads to itself, say
+            found = [0, 0, -(error.errno or 1)]
+        if found != self.header.config:
+            from snapstore.store.config import refresh
+
+            self._unsaid = refresh(self, found)
+            self._header_is_written = False
+
+    def _write_header(self) -> None:
+        """Only saves the next opening a look into the file of settings: no turn fails because of it."""
+        try:
+            durable.write(f"{self.state}/format", encode(self.header))
+            self._header_is_written = True
+            for problem in self._unsaid:
+                self.log(f"{problem}. {problem.hint}")
+            self._unsaid = []
+        except OSError as error:
+            self.log(f"the header could not be written: {error.strerror}")
+
+    def close(self) -> None:
+        self.shadow.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def failed(error: OSError) -> SnapstoreError:
+    """An error of the system, in the family: nothing was recorded."""
+    from snapstore.errors import Failed
+
+    where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+    return Failed(f"{error.strerror or error}{where}")
+
+
+def _login() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return "user"

@@ -1,0 +1,103 @@
+"""Where stores live, and which folder a store is for.
+
+There is no registry: the store of a root is found by the hash of the root's real path, walking up from where one is.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from xxhash import xxh3_64_hexdigest
+
+from snapstore.base import platform
+from snapstore.errors import Unsafe, Usage
+from snapstore.worktree.usergit import repository
+
+
+def home_folder() -> str:
+    """Return $SNAPSTORE_HOME, or `snapstore` in the platform's folder for user data.
+
+    Every command and hook needs it, so it is spelled out here: importing platformdirs takes as long as two starts of an
+    interpreter. A test compares both.
+    """
+    chosen = os.environ.get("SNAPSTORE_HOME")
+    if chosen:
+        chosen = os.path.expanduser(chosen)
+        if not os.path.isabs(chosen):  # it would mean another place in every folder
+            raise Usage(f"SNAPSTORE_HOME is {chosen!r}, which is not an absolute path", "Set it to an absolute path.")
+        return os.path.realpath(chosen)
+    if sys.platform == "darwin":
+        data = os.path.expanduser("~/Library/Application Support")
+    else:
+        data = os.environ.get("XDG_DATA_HOME", "").strip()
+        if not os.path.isabs(data):
+            data = os.path.expanduser("~/.local/share")
+    return os.path.realpath(os.path.join(data, "snapstore"))
+
+
+def root_hash(root: bytes) -> str:
+    return xxh3_64_hexdigest(root)
+
+
+def store_folder(home: str, root: bytes) -> str:
+    name = os.fsdecode(os.path.basename(root)) or "root"
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)[:60].lstrip(".-") or "root"
+    return f"{home}/{plain}-{root_hash(root)}"
+
+
+def find(home: str, start: str) -> bytes | None:
+    """The root of the store that watches over a folder: the nearest one, walking up."""
+    folder = os.fsencode(os.path.realpath(start))
+    while True:
+        if os.path.isdir(store_folder(home, folder)):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def natural_root(start: str) -> bytes:
+    """Where a store is made when nobody says: the top of the git checkout, else the folder itself."""
+    folder = os.fsencode(os.path.realpath(start))
+    repo = repository.find_repo(folder)
+    return repo.top if repo is not None else folder
+
+
+def refuse_root(home: str, root: bytes) -> None:
+    """Raises Unsafe for a root that is almost surely a mistake. `--anyway` is for those who mean it."""
+    anyway = f"Choose a project folder, or say `snapstore init --anyway {os.fsdecode(root)}` if you mean it."
+    if not os.path.isdir(root):
+        raise Unsafe(f"{os.fsdecode(root)} is not a folder", "Choose an existing folder.")
+    user_home = os.fsencode(os.path.realpath(os.path.expanduser("~")))
+    if root == b"/" or user_home == root or user_home.startswith(root.rstrip(b"/") + b"/"):
+        what = "the whole machine" if root == b"/" else "your home folder"
+        raise Unsafe(f"{os.fsdecode(root)} is {what}: a store there would take in everything", anyway)
+    outer = find(home, os.fsdecode(os.path.dirname(root)))
+    if outer is not None:
+        raise Unsafe(
+            f"{os.fsdecode(root)} lies inside {os.fsdecode(outer)}, which has a store already",
+            "Use that store (every command finds it from here), or say `snapstore init --anyway .`.",
+        )
+    real_home = os.fsencode(home)
+    if root == real_home or root.startswith(real_home + b"/"):
+        raise Unsafe("this folder belongs to snapstore itself", "Choose a folder outside it.")
+
+
+def refuse_foreign(folder: str) -> None:
+    """Raises Unsafe for a store that another user owns or could have written to."""
+    st = os.stat(folder)
+    if st.st_uid != platform.owner():
+        raise Unsafe(
+            f"the store {folder} belongs to another user",
+            "Work as that user, or set SNAPSTORE_HOME to a folder of your own.",
+        )
+    if st.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise Unsafe(
+            f"the store {folder} can be written by other users",
+            f"Check its content, then run `chmod 700 {folder}`.",
+        )
+    if st.st_mode & 0o077:
+        os.chmod(folder, 0o700)

@@ -1,0 +1,121 @@
+"""One writer at a time: a kernel lock on the store, with a word on who holds it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _thread import RLock, get_ident
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+from snapstore.base import platform
+from snapstore.base.files import close_quietly
+from snapstore.errors import Busy
+from snapstore.git.objects.commits import one_line
+
+_HOLDER = 250  # bytes for the holder's name
+_LONGEST = 1e6  # seconds: more a wait for a thread cannot be told
+PATIENCE = 30.0  # seconds a command waits for another before it gives up
+
+
+class StoreLock:
+    """Hold it around every change. May be entered again by its holder: a thread, whoever else shares the store."""
+
+    def __init__(self, path: str, waiting: Callable[[str], None] | None = None) -> None:
+        self._path = path
+        self._waiting = waiting
+        self._fd = -1
+        self._depth = 0
+        self._threads = RLock()
+        self._thread = 0  # the one that holds it
+
+    def __enter__(self) -> StoreLock:
+        self._enter(patience())
+        return self
+
+    @contextmanager
+    def if_free(self) -> Iterator[bool]:
+        """Hold it if nobody else does, without waiting; gives whether it is held."""
+        try:
+            self._enter(0.0)
+        except Busy:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self.__exit__(None, None, None)
+
+    def _enter(self, seconds: float) -> None:
+        if not self._threads.acquire(timeout=min(max(0.0, seconds), _LONGEST)):
+            raise Busy("the store is in use by another thread of this program")
+        try:
+            if self._depth == 0:
+                self._fd = self._acquire(seconds)
+        except BaseException:
+            self._threads.release()
+            raise
+        self._thread = get_ident()
+        self._depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if not self.held:
+            return
+        self._depth -= 1
+        if self._depth == 0:
+            close_quietly(self._fd)
+            self._fd, self._thread = -1, 0
+        self._threads.release()
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Gives it up for a while, so that others get on; whoever holds it for somebody else keeps it. Where it cannot
+        be had again that is raised, and it is not held."""
+        if not self.held or self._depth != 1:
+            yield
+            return
+        self.__exit__(None, None, None)
+        try:
+            yield
+        finally:
+            self.__enter__()
+
+    @property
+    def held(self) -> bool:
+        return self._thread == get_ident()
+
+    def _acquire(self, seconds: float) -> int:
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            told = False
+            pause, start = 0.002, time.monotonic()
+            while not platform.try_lock(fd):
+                if not told and self._waiting and time.monotonic() - start > 0.5:
+                    self._waiting(self._holder(fd))
+                    told = True
+                if time.monotonic() - start >= seconds:
+                    raise Busy(f"the store is in use by {self._holder(fd)}")
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.05)
+            words = [word for word in sys.argv[:3] if "://" not in word]  # an address may have a password in it
+            holder = f"{os.getpid()} {' '.join(words)}".encode("utf-8", "replace")
+            os.pwrite(fd, holder[:_HOLDER].ljust(_HOLDER), 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _holder(self, fd: int) -> str:
+        text = os.pread(fd, _HOLDER, 0).decode("utf-8", "replace").rstrip()
+        pid, _, command = text.partition(" ")
+        name = os.path.basename(command.partition(" ")[0]) + command[len(command.partition(" ")[0]) :]
+        return f"process {pid} ({one_line(name) or 'unknown'})" if pid.isdecimal() else "another process"
+
+
+def patience() -> float:
+    try:
+        return float(os.environ.get("SNAPSTORE_LOCK_TIMEOUT", PATIENCE))
+    except ValueError:
+        return PATIENCE

@@ -1,0 +1,63 @@
+"""The roots of all stores, as a tree of folders that a shell can look into without starting a program.
+
+A store's folder is named by a hash, which no shell can compute. So the root `/home/ada/garden` has an empty file
+`.roots/home/ada/garden/.snapstore-root` in the folder of the stores. `shell-init` makes this index; whatever makes,
+adopts or opens a store adds its root. The file `.roots-complete` says that no store was missing; without that file a
+shell asks the program. A mark without a store costs a useless call, nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.base import files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FOLDER = ".roots"
+MARK = ".snapstore-root"
+COMPLETE = ".roots-complete"
+
+
+def mark(home: str, root: bytes) -> None:
+    """Add a root to the index, if there is an index. Never fails: an index with a gap no longer counts as complete."""
+    index = f"{home}/{FOLDER}"
+    if os.path.exists(f"{index}{os.fsdecode(root)}/{MARK}") or not os.path.isdir(index):
+        return
+    try:
+        _add(index, root)
+    except OSError:
+        try:
+            files.remove(f"{home}/{COMPLETE}")
+        except OSError:
+            pass
+
+
+def build(home: str, roots: Iterable[bytes]) -> None:
+    """Make the index of all roots, unless there is one. Never fails: without it a shell asks the program.
+
+    `roots` is read once the index exists: whoever makes a store meanwhile adds its root.
+    """
+    if os.path.exists(f"{home}/{COMPLETE}"):
+        return
+    index = f"{home}/{FOLDER}"
+    try:
+        files.make_folders(index)
+        for root in roots:
+            _add(index, root)
+        _touch(home, COMPLETE)
+    except OSError:
+        pass
+
+
+def _add(index: str, root: bytes) -> None:
+    folder = f"{index}{os.fsdecode(root)}".rstrip("/")
+    files.make_folders(folder)
+    _touch(folder, MARK)
+
+
+def _touch(folder: str, name: str) -> None:
+    os.close(os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    files.sync_folder(folder)

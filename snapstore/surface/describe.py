@@ -1,0 +1,101 @@
+"""What is known of one node, in lines for people. Anyone can write a record: nothing in it is trusted."""
+
+from __future__ import annotations
+
+from snapstore.base.text import ago, date_text, duration_text, first_line, path_text, safe, seconds_of, shorten
+from snapstore.timeline.history.nodes import FileChange
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.timeline.history.nodes import Node
+
+FOUND_BY = {"named": "named by the agent", "scanned": "found by scan", "watched": "seen by the watcher"}
+FOUND_BY["replayed"] = "as the conversation tells"
+
+
+def who(node: Node) -> str:
+    parts = [f"session {safe(node.session)}", f"branch {safe(node.branch)}" if node.branch else "", f"#{node.seq}"]
+    if node.agent:
+        parts.append(f"by {safe(node.agent)}")
+    return " · ".join(part for part in parts if part)
+
+
+def when(node: Node, now: float) -> str:
+    parts = [f"{date_text(node.started_at)} ({ago(node.started_at, now)})"]
+    start, end = seconds_of(node.started_at), seconds_of(node.ended_at or "")
+    if start is not None and end is not None and end - start >= 1:
+        parts.append(f"took {duration_text(end - start)}")
+    if node.record.get("exit_status") is not None:
+        parts.append(f"exit status {safe(str(node.record['exit_status']))}")
+    return " · ".join(parts)
+
+
+def listed(node: Node, name: str) -> list[Any]:
+    """A list of the record."""
+    found = node.record.get(name)
+    return found if isinstance(found, list) else []
+
+
+def calls(node: Node) -> list[str]:
+    """`Write src/login.py`, `Bash make test`: what the agent did, a line each."""
+    return [text for call in listed(node, "tool_calls") if (text := _call(call))]
+
+
+def _call(call: Any) -> str:
+    if not isinstance(call, dict):
+        return ""
+    given = call.get("input")
+    command = given.get("command") if isinstance(given, dict) else None
+    what = call.get("file_path") or (command if isinstance(command, str) else "")
+    failed = "  (failed)" if call.get("is_error") is True else ""
+    return shorten(safe(first_line(f"{call.get('name') or ''} {what}".strip())), 100) + failed
+
+
+def git_moves(node: Node) -> list[str]:
+    """How the user's own repository moved during the turn (G-29)."""
+    moved = node.record.get("user_git")
+    if not isinstance(moved, dict):
+        return []
+    lines = []
+    heads = _pair(moved.get("head")) or _pair(moved.get("head_commit"))
+    if heads:
+        lines.append(f"HEAD went from {_ref(heads[0])} to {_ref(heads[1])}")
+    if moved.get("index"):
+        lines.append("what is staged changed")
+    branches = moved.get("branches")
+    for name, ends in sorted(branches.items()) if isinstance(branches, dict) else ():
+        if pair := _pair(ends):
+            old, new = pair
+            what = "was created at" if old is None else "was deleted at" if new is None else f"went from {_ref(old)} to"
+            lines.append(f"branch {safe(str(name))} {what} {_ref(new or old)}")
+    if "branches_digest" in moved:
+        lines.append("branches moved")
+    return lines
+
+
+def git_parts(node: Node) -> str:
+    """`HEAD, the index, branches`: which parts of the user's own repository moved during the turn."""
+    moved = node.record.get("user_git")
+    names = {"head": "HEAD", "head_commit": "HEAD", "index": "the index", "branches_digest": "branches"}
+    parts = [names.get(str(key), str(key)) for key in moved] if isinstance(moved, dict) else []
+    return ", ".join(dict.fromkeys(parts))
+
+
+def _pair(value: object) -> list[object] | None:
+    """From and to."""
+    return value if isinstance(value, list) and len(value) == 2 else None
+
+
+def _ref(name: object) -> str:
+    text = str(name or "nothing")
+    if len(text) in (40, 64) and not text.strip("0123456789abcdef"):
+        return text[:8]
+    return safe(text.removeprefix("refs/heads/"))
+
+
+def change_text(change: FileChange) -> str:
+    """Return the path of a changed file; of a renamed one, `old -> new`."""
+    path = path_text(change.path)
+    return path if change.renamed_from is None else f"{path_text(change.renamed_from)} -> {path}"

@@ -1,0 +1,137 @@
+"""Where a store stands, in one look."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from snapstore.errors import Corrupt
+from snapstore.store import log
+from snapstore.store.conversations import Conversations
+from snapstore.store.state import OpenTurn
+from snapstore.timeline.history.history import History
+from snapstore.timeline.history.nodes import FileChange, Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.store.conversations import AgentSession, ConversationState
+    from snapstore.timeline.record.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """From where on the conversation is taken back: its first undone turn."""
+
+    turn: int | None
+    commit: str
+    message_id: str | None
+    prompt: str
+    turns: int  # that are undone
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStatus:
+    """Where the agent's conversation stands."""
+
+    state: ConversationState
+    known: AgentSession | None
+    running: bool
+    reverted: Reverted | None
+
+
+@dataclass(slots=True)
+class Status:
+    """Where a session stands."""
+
+    root: bytes
+    store: str
+    git_dir: str
+    session: str
+    branch: str
+    cursor: Node
+    tip: Node
+    turn: int  # the number of the last turn at or before the cursor
+    prompt: str  # and what was asked for in it
+    undone_turns: int
+    open_turns: list[OpenTurn]
+    edits: list[FileChange]
+    left_out: dict[bytes, str]  # path: why
+    branches: list[str]
+    sessions: list[str]
+    size_bytes: int
+    max_store_size: int
+    recovery: str | None
+    pending_fork: bool
+    conversation: ConversationStatus | None
+    hook_errors: list[str]
+
+
+def read_status(session: Session, recovery: str | None = None, *, edits: bool = True) -> Status:
+    """Without `edits` nobody looks at the disk: what changed since, and what was left out, is not told."""
+    store = session.store
+    history = History(session)
+    graph = history.graph
+    last = next((node for node in graph.upwards(history.cursor) if node.turn is not None), None)
+    cursor, tip = history.node(history.cursor), history.node(history.tip)
+    changed = history.edits() if edits else []
+    heads = store.shadow.refs.list(f"refs/heads/{session.name}/")
+    talk = _conversation(history)
+    return Status(
+        root=store.root,
+        store=store.folder,
+        git_dir=store.shadow.git_dir,
+        session=session.name,
+        branch=history.branch,
+        cursor=cursor,
+        tip=tip,
+        turn=last.turn or 0 if last else 0,
+        prompt=last.subject if last else "",
+        undone_turns=sum(graph.node(oid).turn is not None for oid in graph.undone()),
+        open_turns=store.open_turns(),
+        edits=changed,
+        left_out=store.left_out(),
+        branches=sorted(name.rpartition("/")[2] for name in heads),
+        sessions=store.sessions(),
+        size_bytes=folder_size(store.folder),
+        max_store_size=store.header.max_store_size,
+        recovery=recovery,
+        pending_fork=talk is not None and talk.state.pending_fork,
+        conversation=talk,
+        hook_errors=log.last(f"{store.folder}/log"),
+    )
+
+
+def _conversation(history: History) -> ConversationStatus | None:
+    """Where the agent's conversation stands, and from where on it is taken back (S4-14): the first turn undone."""
+    store, graph = history.store, history.graph
+    conversations = Conversations(store)
+    try:
+        state = conversations.state(graph.session)
+        known = conversations.agent_session(state.id) if state is not None else None
+    except Corrupt:  # turns and files are whole without it, and hooks have noted it
+        return None
+    if state is None:
+        return None
+    undone = [oid for oid in graph.undone() if graph.node(oid).kind == "turn"]
+    reverted = None
+    if undone and store.open_turn(graph.session) is None:  # a new prompt leaves them behind (S4-17)
+        first = history.node(undone[0])
+        about = first.record.get("conversation")
+        message = about.get("message_id") if isinstance(about, dict) else None
+        message = message if isinstance(message, str) else None
+        reverted = Reverted(first.turn, first.commit, message, first.prompt, len(undone))
+    return ConversationStatus(state, known, conversations.is_running(known) if known else False, reverted)
+
+
+def folder_size(folder: str) -> int:
+    """Bytes on disk that are this store's own: what is hard-linked from elsewhere costs nothing."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                st = os.lstat(os.path.join(path, name))
+            except FileNotFoundError:
+                continue
+            if st.st_nlink == 1:
+                total += st.st_blocks * 512
+    return total

@@ -1,0 +1,64 @@
+"""A session's tree as one document for programs: a TreeRecord, or the page's.
+
+A tree may have ten thousand nodes. So each is described and encoded on its own, and none is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from snapstore.store.state import timestamp
+from snapstore.surface.records.base import document, json_text
+from snapstore.surface.records.branches import TreeNodeRecord, TreeRecord
+from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from snapstore.timeline.history.graph import Graph, GraphNode
+
+_NODES = '"nodes": []'
+
+
+def tree_document(graph: Graph, now: float, shown: Container[bytes] | None = None) -> bytes:
+    """Encode a tree, a node per line. With `shown` only those nodes, and no archived branches."""
+    return encoded(TreeRecord.of(graph, listed_branches(graph, archived=shown is None), now), graph, shown)
+
+
+def listed_branches(graph: Graph, *, archived: bool = True) -> list[Branch]:
+    """Return the branches of a tree, with `archived` those in the archive too."""
+    found = [
+        Branch(graph, name, tip, CURRENT if name == graph.branch else LISTED) for name, tip in graph.branches.items()
+    ]
+    if archived:
+        found += [Branch(graph, name, tip, ARCHIVED) for name, tip in graph.archived.items()]
+    return found
+
+
+def encoded(tree: TreeRecord, graph: Graph, shown: Container[bytes] | None = None) -> bytes:
+    """Encode the record of a tree together with the tree's nodes, which the record lacks."""
+    nodes = graph.by_seq()
+    if shown is not None:
+        nodes = [node for node in nodes if node.oid in shown]
+    head, tail = json.dumps(document(tree)).split(_NODES, 1)
+    body = ",\n".join(_rows(graph, nodes))
+    return f'{head}"nodes": [\n{body}\n]{tail}\n'.encode("ascii")
+
+
+def _rows(graph: Graph, nodes: list[GraphNode]) -> Iterator[str]:
+    undone, stamps = set(graph.undone()), _Stamps()
+    for node in nodes:
+        yield json_text(TreeNodeRecord.of(graph, node, stamps.of(node.seconds), undone=node.oid in undone))
+
+
+class _Stamps(dict[int, str]):
+    """Time stamps as in every document. Only the first of each day is worked out, which is most of the work."""
+
+    def __missing__(self, day: int) -> str:
+        self[day] = found = timestamp(day * 86400)[:11]
+        return found
+
+    def of(self, seconds: int) -> str:
+        day, rest = divmod(seconds, 86400)
+        return f"{self[day]}{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}.000Z"

@@ -1,0 +1,150 @@
+"""A row of the drawing as text of some width, in parts that say what they are: each surface has its own colours."""
+
+from __future__ import annotations
+
+import time
+
+from snapstore.base.text import age, cells, clip, first_line, safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from snapstore.surface.tree_layout import Glyphs, Row
+    from snapstore.timeline.history.graph import Graph, GraphNode
+
+    Part = tuple[str, str]  # a text and its role
+
+NARROW = 60  # columns under which a branch goes by its short name alone
+LEAST_PROMPT = 12
+
+# The roles. A quiet text is for rows that matter less: edits, what is undone, folded runs.
+ROLES = ("lane", "here", "label", "branch", "checkpoint", "prompt", "age", "quiet", "space")
+LANE, HERE, LABEL, BRANCH, CHECKPOINT, PROMPT, AGE, QUIET, SPACE = ROLES
+
+
+# What Vim's users know: where one stands, what redo enters, what was made last.
+CURRENT, NEXT, NEWEST = (">", "<"), ("{", "}"), ("[", "]")
+OPEN = "a turn is open"
+
+
+class Painter:
+    """Rows as parts: the label, names, the prompt in what room is left, and the age at the right. Without a width
+    nothing is cut, and the age stands in brackets behind the rest. `marks` are brackets around the numbers of some
+    nodes; with `dates` the age is a time; `open` says that a turn has begun where one is."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        glyphs: Glyphs,
+        now: float,
+        width: int = 0,
+        *,
+        marks: Mapping[bytes, tuple[str, str]] | None = None,
+        dates: bool = False,
+        open: bool = False,
+    ) -> None:
+        self._graph = graph
+        self._glyphs = glyphs
+        self._now = now
+        self._width = width
+        self._marks = marks or {}
+        self._dates = dates
+        self._open = open
+        self._undone = set(graph.undone())
+        self._ends: dict[bytes, list[tuple[str, str]]] = {}
+        for group, state in ((graph.branches, ""), (graph.archived, "archived")):
+            for name, tip in group.items():
+                self._ends.setdefault(tip, []).append((name, state))
+
+    def parts(self, row: Row) -> list[Part]:
+        if row.node is not None:
+            return self._node(row, row.node)
+        sign = f"{self._glyphs.fold}  {self._run(row.folded)}" if row.folded else self._glyphs.join
+        return [(self._cut(self._lanes(row.depth) + sign), QUIET)]
+
+    def _cut(self, text: str) -> str:
+        return clip(text, self._width, self._glyphs.more) if self._width else text
+
+    def _lanes(self, depth: int) -> str:
+        """The lanes left of a row. Where they would take the room of the text, the innermost are left out."""
+        most = max(self._width // 6, 2) if self._width else depth
+        lanes = self._glyphs.lane * min(depth, most)
+        return lanes if depth <= most else f"{lanes[:-2]}{self._glyphs.more[0]} "
+
+    def _label(self, node: GraphNode) -> str:
+        before, after = self._marks.get(node.oid, ("", ""))
+        if node.turn is None:
+            return f"{before}{safe(node.kind)}{after}"
+        number = f"Turn {before}{node.turn}{after}"
+        return number if node.kind == "turn" else f"{number} {safe(node.kind)}"
+
+    def _node(self, row: Row, node: GraphNode) -> list[Part]:
+        here = node.oid == self._graph.cursor
+        undone = node.oid in self._undone
+        quiet = node.turn is None and not here
+        label = self._label(node)
+        if row.forks:
+            label += f" {self._glyphs.fork} {row.forks}"
+        mark = self._glyphs.here if here else self._glyphs.of(node)
+        parts = [(self._lanes(row.depth), LANE), (f"{mark}  {label}", HERE if here else LABEL)]
+        parts += [(f"  {self._branch(name, state)}", BRANCH) for name, state in self._ends.get(node.oid, ())]
+        parts += [(f"  [{safe(name)}]", CHECKPOINT) for name in self._graph.pinned.get(node.oid, ())]
+        if undone:
+            parts.append(("  undone", QUIET))
+        if here and self._open:
+            parts.append((f"  {OPEN}", HERE))
+        prompt = first_line(node.subject) if node.kind not in ("baseline", "edits") else ""
+        return self._fit(parts, prompt, self._when(node), quiet=quiet or undone)
+
+    def _when(self, node: GraphNode) -> str:
+        if not self._dates:
+            return age(node.seconds, self._now)
+        form = "%m-%d %H:%M" if 0 < self._width < NARROW else "%Y-%m-%d %H:%M"
+        return time.strftime(form, time.localtime(node.seconds))
+
+    def _fit(self, parts: list[Part], prompt: str, when: str, *, quiet: bool) -> list[Part]:
+        """One row of at most the width. The prompt gives way first, then the age, then the names."""
+        head = "".join(text for text, _ in parts)
+        if not self._width:
+            return [*parts, (f"  {prompt}" if prompt else "", PROMPT), (f"  ({when})", SPACE)]
+        left = self._width - cells(head)
+        if left < 0:
+            return [(self._cut(head), QUIET if quiet else SPACE)]
+        wanted = 2 + min(cells(prompt), LEAST_PROMPT) if prompt else 0
+        if left < wanted + 2 + len(when):
+            when = ""
+        room = left - 2 - (2 + len(when) if when else 0)
+        text = f"  {clip(prompt, room, self._glyphs.more)}" if prompt and room > 2 else ""
+        row = [(head + text, QUIET)] if quiet else [*parts, (text, PROMPT)]
+        return [*row, (" " * (left - cells(text) - len(when)), SPACE), (when, AGE)] if when else row
+
+    def _branch(self, name: str, state: str) -> str:
+        if 0 < self._width < NARROW:
+            return safe(name)
+        owner = self._graph.owner_of(name)
+        if owner is not None:  # another machine's: whose
+            state = f"{whose(owner)}, {state}" if state else whose(owner)
+        return called(name, self._graph.label(name), state)
+
+    def _run(self, folded: Sequence[GraphNode]) -> str:
+        """What is folded: `… 12 turns (5–16) and 2 edits`."""
+        glyphs = self._glyphs
+        numbers = [node.turn for node in folded if node.turn is not None]
+        edits = len(folded) - len(numbers)
+        parts = [f"{len(numbers):,} turns ({numbers[-1]}{glyphs.to}{numbers[0]})"] if numbers else []
+        if edits:
+            parts.append("1 edit" if edits == 1 else f"{edits:,} edits")
+        return f"{glyphs.more} {' and '.join(parts)}"
+
+
+def called(name: str, label: str, state: str = "") -> str:
+    """What a branch is called, and the name that commands take."""
+    if label == name:
+        return f"{safe(name)} ({state})" if state else safe(name)
+    return f"{label} ({safe(name)}{f', {state}' if state else ''})"
+
+
+def whose(owner: dict[str, str]) -> str:
+    """`laptop of Ada`: the machine and person of what is not ours."""
+    return " of ".join(safe(text) for text in (owner["name"], owner.get("person", "")) if text)

@@ -1,0 +1,71 @@
+"""Every end of a tree, as Vim's `:undolist` has it: nothing that was undone is missing there."""
+
+from __future__ import annotations
+
+from snapstore.base.text import age, cells, clip, first_line, safe
+from snapstore.surface.tree_rows import called
+from snapstore.timeline.history.branch import Leaf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from snapstore.timeline.history.graph import Graph
+
+WIDEST_NAME = 40
+HEAD = ("number", "turns", "branch", "age", "state", "last prompt")
+ESSENTIAL = (0, 2, 3, 5)  # the columns that a narrow terminal has room for
+
+
+class End:
+    """The last node of a line, and the branch that it is on."""
+
+    __slots__ = ("branch", "label", "leaf", "state")
+
+    def __init__(self, graph: Graph, tip: bytes, *, listed: bool) -> None:
+        self.leaf = Leaf(graph, tip)
+        self.branch = graph.branch_of(tip)
+        self.label = "" if self.branch is None else graph.label(self.branch)
+        self.state = "listed" if listed else "pinned" if self.branch is None else "archived"
+        if tip in (graph.tip, graph.cursor):
+            self.state = "current"
+
+    def name(self, *, narrow: bool) -> str:
+        if self.branch is None:
+            return safe(" ".join(f"[{name}]" for name in self.leaf.checkpoints))
+        return safe(self.branch) if narrow else called(self.branch, self.label)
+
+
+def ends(graph: Graph) -> list[End]:
+    """In the order they were made."""
+    listed = set(graph.branches.values())
+    return [
+        End(graph, node.oid, listed=node.oid in listed) for node in graph.by_seq() if node.oid not in graph.children
+    ]
+
+
+def table(found: Sequence[End], now: float, *, narrow: bool, more: str = "…") -> list[str]:
+    """A head, and a line for each."""
+    rows = [
+        [
+            f"#{end.leaf.seq}",
+            f"{end.leaf.turns:,}",
+            clip(end.name(narrow=narrow), WIDEST_NAME, more),
+            age(end.leaf.seconds, now),
+            end.state,
+            first_line(end.leaf.prompt) or "(no turns)",
+        ]
+        for end in found
+    ]
+    return list(_aligned([HEAD, *rows], ESSENTIAL if narrow else range(len(HEAD))))
+
+
+def _aligned(rows: Sequence[Sequence[str]], shown: Sequence[int]) -> Iterator[str]:
+    """Columns as wide as what is in them, numbers at the right of theirs; the last is open."""
+    widths = {at: max(cells(row[at]) for row in rows) for at in shown[:-1]}
+    for row in rows:
+        texts = []
+        for at, width in widths.items():
+            space = " " * (width - cells(row[at]))
+            texts.append(f"{space}{row[at]}" if at < 2 else f"{row[at]}{space}")
+        yield "  ".join([*texts, row[shown[-1]]])

@@ -1,0 +1,171 @@
+"""What a plan means, in the words that every surface uses. Nothing is claimed that did not happen (G-23)."""
+
+from __future__ import annotations
+
+from snapstore.base.text import safe
+from snapstore.errors import Usage
+from snapstore.timeline.moves.plan import (
+    CONFLICT,
+    CONVERSATION,
+    FILES,
+    FORCE,
+    KEPT,
+    MARKERS,
+    MERGE,
+    REMOVE,
+    SKIP,
+    SKIPPED,
+    WRITE,
+    state_text,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from snapstore.timeline.moves.plan import PathMove, Plan
+    from snapstore.timeline.record.session import Session
+
+_ONLY = {FILES: ", files only", CONVERSATION: ", conversation only"}
+_PAST = {"Revert": "Reverted", "Apply": "Applied", "Restore": "Restored"}
+_WEIGHT = {CONFLICT: 0, SKIPPED: 1, REMOVE: 2, WRITE: 3, KEPT: 4}
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+SETTLED = {
+    MERGE: "Merged",
+    MARKERS: "Merged, with conflict markers to look at",
+    FORCE: "Forced, yours are saved",
+    SKIP: "Skipped, yours stay",
+}
+IRREPLACEABLE = "saved first"  # part of why a conflict cannot be settled by force
+
+
+def deserves_a_look(plan: Plan) -> bool:
+    """Whether a person is shown the plan first: more than one turn, a file removed, a conflict settled (C13)."""
+    turns = len(plan.undone) + len(plan.redone)
+    return turns > 1 or bool(plan.of(REMOVE)) or any(path.settled for path in plan.paths) or plan.exact
+
+
+# A move as a whole.
+
+
+def headline(session: Session, plan: Plan) -> str:
+    """What was done. In S2's words (S2-19) where turns were undone."""
+    if plan.undoes:
+        return f"Undone {_operations(session, plan)}"
+    if plan.new_node is not None:
+        verb, _, rest = plan.new_node.subject.partition(" ")  # Revert turn 3: …
+        return f"{_PAST.get(verb, verb)} {safe(rest)}"
+    parts = [
+        f"{verb} {len(turns)} turn(s)" for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
+    ]
+    idle = "the whole tree is as it was" if plan.exact else "moved, no turn undone or redone"
+    text = (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
+    return text[0].upper() + text[1:]
+
+
+def intent(session: Session, plan: Plan) -> str:
+    """The same, before it happens."""
+    if plan.undoes:
+        return f"undo {_operations(session, plan)}"
+    if plan.new_node is not None:
+        return safe(plan.new_node.subject[:1].lower() + plan.new_node.subject[1:])
+    parts = [
+        f"{verb} {turns_text(len(turns))}" for verb, turns in (("undo", plan.undone), ("redo", plan.redone)) if turns
+    ]
+    idle = "put the whole tree back" if plan.exact else "move, without undoing or redoing a turn"
+    return (" and ".join(parts) or idle) + _ONLY.get(plan.scope, "")
+
+
+def _operations(session: Session, plan: Plan) -> str:
+    from snapstore.timeline.history.operations import Operations
+
+    first = Operations(session.store).get(min(plan.undoes))
+    told = f"operation {first.number} ({safe(first.what)})"
+    return told if len(plan.undoes) == 1 else f"{told} and {len(plan.undoes) - 1:,} after it"
+
+
+def place(plan: Plan) -> tuple[str, str]:
+    """Where it leads, in two parts: `turn 3` and ` on main`; before the first turn there is no number to point out."""
+    turn = plan.turn_before if plan.scope == FILES else plan.turn
+    if turn == 0:
+        return "", f"the start of {safe(plan.branch)}, before the first turn"
+    return f"turn {turn}", f" on {safe(plan.branch)}"
+
+
+def subject(session: Session, oid: bytes) -> str:
+    """The prompt of the turn stood on, past edits made after it."""
+    shadow = session.store.shadow
+    commit = shadow.commit(oid)
+    while commit.number("Turn") is None and commit.parents:
+        commit = shadow.commit(commit.parents[0])
+    return commit.subject
+
+
+# Its files.
+
+
+def by_weight(paths: Iterable[PathMove]) -> list[PathMove]:
+    """What deserves a look first."""
+    return sorted(paths, key=lambda path: (_WEIGHT.get(path.action, 3) if not path.settled else 1, path.path))
+
+
+def action_word(path: PathMove) -> str:
+    if path.action == WRITE and path.settled:
+        return {FORCE: "overwrite"}.get(path.settled, "merge")
+    if path.action == WRITE and path.found is None:
+        return "create"
+    return {KEPT: "keep", SKIPPED: "skip"}.get(path.action, path.action)
+
+
+def remark(path: PathMove) -> str:
+    if path.action == KEPT and not path.settled:
+        return "already as wanted"
+    if not path.conflicting:
+        return ""
+    text = f"changed by {path.changed_by}" if path.changed_by else "changed since"
+    text += {FORCE: "; saved first", MARKERS: "; with conflict markers"}.get(path.settled, "")
+    return safe(text + (f"; {path.why}" if path.why else ""))
+
+
+def mergeable(move: PathMove) -> bool:
+    """Whether a merge, with markers at worst, can settle a conflict."""
+    if move.why:
+        from snapstore.git.merge import SAME_LINES  # brings difflib along
+
+        return move.why == SAME_LINES
+    return all(state_text(state).startswith(("file", "executable")) for state in (move.found, move.wanted))
+
+
+def short_state(text: str) -> str:
+    """`file 5f3a1b2c`: enough to tell two apart."""
+    kind, _, oid = safe(text).partition(" ")
+    return f"{kind} {oid[:8]}" if len(oid) == 40 else safe(text)  # what is odd is told in words
+
+
+# Numbers.
+
+
+def turns_text(number: int) -> str:
+    return "1 turn" if number == 1 else f"{number:,} turns"
+
+
+def count(text: str | None, what: str = "turns") -> int:
+    """How many: `3`. Nothing is 1."""
+    if text is None:
+        return 1
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) == 0:
+        raise Usage(f"{text!r} is not a number of {what}", "Say 1 or more.")
+    return int(text)
+
+
+def count_or_duration(text: str | None) -> dict[str, int]:
+    """`3`, or `90s`, `10m`, `2h`, `1d`."""
+    if text is None or text[-1:] not in _UNITS:
+        try:
+            return {"count": count(text)}
+        except Usage:
+            raise Usage(f"{text!r} is neither a number nor a time", "Say 3 for steps, or 90s, 10m, 2h, 1d.") from None
+    number = text[:-1]
+    if not (number.isascii() and number.isdecimal()) or len(number) > 9 or int(number) == 0:
+        raise Usage(f"{text!r} is not a time", "Say 90s, 10m, 2h or 1d.")
+    return {"seconds": int(number) * _UNITS[text[-1]]}

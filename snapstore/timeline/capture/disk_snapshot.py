@@ -1,0 +1,267 @@
+"""One look at the disk: by scan, or at named paths only."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from snapstore.base.paths import is_git
+from snapstore.base.platform import collector_paused
+from snapstore.git.objects.ids import FOLDER, Entry, Missing
+from snapstore.git.objects.pack_writer import ForgetfulWriter
+from snapstore.git.objects.store import store_again
+from snapstore.timeline.capture.stored_objects import Held
+from snapstore.worktree.ignore.never_capture import never_in
+from snapstore.worktree.ignore.rules import RuleBook
+from snapstore.worktree.scan.blob_reader import NEVER, OTHERS, SPECIAL, UNREADABLE, Blobs, LeftOut
+from snapstore.worktree.scan.borrow import Borrow, NotBorrowable
+from snapstore.worktree.scan.compare import row_of, through_link, watch_parents
+from snapstore.worktree.scan.rule_reader import RuleReader
+from snapstore.worktree.scan.scan import Found, Scan
+from snapstore.worktree.scan.stat_cache import YOUNG, scans_in
+from snapstore.worktree.scan.walk import FOLDER_ERRORS, GONE_ERRORS
+from snapstore.worktree.usergit.index import IndexUnreadable, index_mark, read_index
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from snapstore.store.handle import Store
+    from snapstore.worktree.scan.stat_cache import FileStat
+    from snapstore.worktree.usergit.user_repo import UserRepo
+
+_NO_BLOB = bytes(20)  # an id that no file has
+
+
+class Capture:
+    """What is on disk now, in objects that are written but not yet visible."""
+
+    def __init__(self, store: Store, *, forget: bool = False) -> None:
+        self._store = store
+        self._trees = store.shadow.trees
+        store.shadow.objects.refresh()
+        store.shadow.trees.start()
+        self.writer = ForgetfulWriter() if forget else store.shadow.objects.writer()
+        self.held = Held(store)
+        self._only_looks = forget
+        self._blobs = Blobs(store.root, self.writer, None if forget else self.held)
+        self._never, self._kept = store.never(), store.kept()
+        self.disk: bytes | None = None  # the tree of everything on disk, as far as we know it
+        self.found = Found()
+
+    def scan(self, reference: bytes | None, at_least: int = 0) -> bytes:
+        """Looks at the whole root; gives the tree of the disk. `reference` is a tree to start from when the cache is
+        lost: the session's own, so that files it tracks stay tracked. A cache that knows of fewer scans than
+        `at_least` has lost the one that a turn began with, and with it what could be seen then."""
+        store, cache = self._store, self._store.cache
+        cache.load()
+        if scans_in(cache.coverage) < at_least:
+            cache.drop()
+            cache.load()
+        self.held.trust(reference)
+        if cache.coverage is not None and not self._only_looks and not self.held.has_tree(cache.tree):
+            self._read_again(reference)
+        if cache.coverage is None and reference is not None:
+            cache.seed(reference, self._trees.walk(reference))
+        home = os.fsencode(os.path.expanduser("~"))
+        repo = store.user_repo()
+        borrow = None
+        if cache.coverage is None and reference is None and repo is not None:
+            try:
+                borrow = Borrow(repo, store.root, home)
+            except NotBorrowable:
+                pass
+        # What the session has and the cache does not know: a move brought it back, and the rules may hide it by now.
+        unseen: dict[bytes, Entry] = {}
+        if reference not in (None, cache.tree):
+            assert reference is not None
+            unseen = {path: new for path, old, new in self._trees.diff(cache.tree, reference) if old is None and new}
+        try:
+            return self._scan(repo, home, borrow, unseen)
+        except NotBorrowable:  # known only when linking was tried: everything is read after all
+            return self._scan(repo, home, None, unseen)
+
+    def _read_again(self, reference: bytes | None) -> None:
+        """No ref is known to lead to the tree that the cache speaks of, so its objects may be about to go: what it has
+        beyond the reference is read and stored again. That is rare: the tree is that of a branch, or of the disk's own
+        ref, unless somebody removed those."""
+        cache = self._store.cache
+        try:
+            differing = list(self._trees.diff(reference, cache.tree)) if reference is not None else []
+        except Missing:  # gone already
+            reference = None
+        if reference is None:
+            cache.drop()
+            cache.load()
+            return
+        for path, ours, theirs in differing:
+            if ours is not None:
+                cache.files[path] = (YOUNG, 0, 0, 0, 0, *ours)
+            elif theirs is not None:
+                cache.files[path] = (YOUNG, 0, 0, 0, 0, theirs[0], _NO_BLOB)
+        cache.tree = reference
+
+    def _scan(self, repo: UserRepo | None, home: bytes, borrow: Borrow | None, unseen: dict[bytes, Entry]) -> bytes:
+        store, cache = self._store, self._store.cache
+        mark = index_mark(repo) if repo is not None else None
+        scan = Scan(
+            store.root,
+            cache,
+            self._blobs,
+            RuleReader(store.root, cache, repo, home),
+            max_file_size=store.header.max_file_size,
+            hint=borrow,
+            tracked=borrow.tracked if borrow is not None else self._newly_tracked(repo, mark),
+            own=unseen,
+            index_mark=mark,
+            progress=store.progress,
+            skip=store.own_place,
+            never=self._never,
+        )
+        with collector_paused():  # every row is a new tuple; looking for cycles among them takes a fifth of the time
+            self.found = scan.run()
+        if self._kept:  # each turn changes them, and nobody asked for them
+            for told in (self.found.newly_left_out, self.found.lost):
+                for path in [path for path in told if self._kept.matches(path)]:
+                    del told[path]
+        base, changes = cache.tree, self.found.changes
+        if borrow is not None:
+            found = borrow.base(changes, self.found.hinted)
+            if found is not None:
+                base, changes = found
+            else:
+                changes.update({path: row[5:7] for path, row in self.found.hinted.items()})
+            borrow.link(store.shadow.objects, self.found.hinted)
+            if store.shadow.refs.list("refs/"):  # else the store is new, and nobody's git knows of it
+                for oid in borrow.linked_loose():
+                    store_again(store.shadow.objects, self.writer, oid)
+        self.disk = self._trees.rewrite(self.writer, base, changes) if changes else base
+        return self.disk
+
+    def _newly_tracked(self, repo: UserRepo | None, mark: tuple[int, ...] | None) -> list[bytes]:
+        """What the user's git tracks, when that may have changed since the last scan: taken whatever the rules say."""
+        coverage = self._store.cache.coverage
+        if repo is None or mark is None or (coverage is not None and coverage.get("index") == mark):
+            return []
+        try:
+            paths = read_index(os.path.join(repo.git_dir, b"index")).entries
+        except IndexUnreadable:
+            return []
+        prefix = self._store.root[len(repo.top.rstrip(b"/")) + 1 :] + b"/" if self._store.root != repo.top else b""
+        return [path[len(prefix) :] for path in paths if path.startswith(prefix)]
+
+    def look(self, paths: Iterable[bytes], before: bytes) -> dict[bytes, Entry | None]:
+        """Looks at named paths, whatever rules and limits say; gives their states. A folder stands for every file
+        in it, on disk or in the tree before. Those that are never to be taken have none."""
+        states: dict[bytes, Entry | None] = {}
+        for path in paths:
+            self._look_at(path, before, states)
+        return states
+
+    def covered(self, path: bytes) -> bool:
+        """Whether the last scan would have seen a file here."""
+        cache = self._store.cache
+        cache.load()
+        if cache.coverage is None:
+            return False
+        left: dict[bytes, object] = cache.coverage["left_out"]  # type: ignore[assignment]
+        rules: Any = cache.coverage["rules"]
+        hidden = any(path == top or path.startswith(top + b"/") for top in left)
+        return not hidden and not RuleBook(*rules).ignored(path, False) and not never_in(cache.coverage).matches(path)
+
+    def apply(self, states: dict[bytes, Entry | None], base: bytes, result: bytes) -> None:
+        """Named paths are part of what is known of the disk from now on. `result` is what they make of `base`: with
+        one session at work that is the disk's tree too, and nothing is rewritten twice."""
+        tree = self._store.cache.load_tree()
+        self.held.trust(base)
+        if tree is not None and self.held.has_tree(tree):  # else the next scan looks itself
+            self.disk = result if tree == base else self._trees.rewrite(self.writer, tree, states)
+
+    def remember(self) -> None:
+        """Writes the cache, once the objects it speaks of are held by refs."""
+        found = self.found
+        if self.disk is None:
+            return
+        cache = self._store.cache
+        coverage = found.coverage if found.coverage and found.coverage != cache.coverage else None
+        if found.files or found.folders or coverage is not None or self.disk != cache.tree:
+            cache.change(self.disk, found.files, found.folders, coverage)
+
+    def _look_at(self, path: bytes, before: bytes, states: dict[bytes, Entry | None]) -> None:
+        known = self._trees.lookup(before, path)
+        now = time.time_ns()
+        if known is not None and known[0] == FOLDER:
+            for below, _ in self._trees.walk(known[1], path + b"/"):
+                if below not in states:
+                    states[below] = None
+                    self._look_at_file(below, before, states, now)
+        full = self._store.root.rstrip(b"/") + b"/" + path
+        if os.path.isdir(full) and not os.path.islink(full) and os.path.realpath(full) == full:
+            if known is not None and known[0] != FOLDER:
+                states[path] = self.found.files[path] = None  # its row too: the file may come back as it was
+            for folder, folders, names in os.walk(full, onerror=self._not_listed):
+                folders[:] = [name for name in folders if not is_git(name) and not self._is_never(folder, name)]
+                links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+                for name in names + links:
+                    below = os.path.join(folder, name)[len(self._store.root.rstrip(b"/")) + 1 :]
+                    if not is_git(name) and below not in states:
+                        self._look_at_file(below, before, states, now)
+        else:
+            self._look_at_file(path, before, states, now)
+
+    def _not_listed(self, error: OSError) -> None:
+        if error.errno in FOLDER_ERRORS:
+            path = os.fsencode(error.filename)[len(self._store.root.rstrip(b"/")) + 1 :]
+            self.found.newly_left_out[path] = f"{UNREADABLE}: {error.strerror}"
+        elif error.errno not in GONE_ERRORS:
+            raise error
+
+    def _is_never(self, folder: bytes, name: bytes) -> bool:
+        """Whether a folder is never to be looked into."""
+        path = os.path.join(folder, name)[len(self._store.root.rstrip(b"/")) + 1 :]
+        if path == self._store.own_place:
+            return True
+        if not self._never.matches(path, True):
+            return False
+        self.found.newly_left_out[path] = NEVER
+        return True
+
+    def _is_hidden(self, path: bytes) -> bool:
+        """Whether there is no such file of ours, because there is no such folder. One that lets nobody in does not tell
+        what is in it."""
+        try:
+            return through_link(self._store.root.rstrip(b"/") + b"/", path)
+        except OSError as error:
+            if error.errno in GONE_ERRORS:
+                return True
+            if error.errno in FOLDER_ERRORS:
+                raise LeftOut(f"{UNREADABLE}: {error.strerror}") from None
+            raise
+
+    def _look_at_file(self, path: bytes, before: bytes, states: dict[bytes, Entry | None], now: int) -> None:
+        if self._never.matches(path):
+            self.found.newly_left_out[path] = OTHERS if self._kept.matches(path) else NEVER
+            states.pop(path, None)
+            return
+        known = self._trees.file(before, path)
+        row: FileStat | None = None
+        try:
+            hidden = self._is_hidden(path)
+            taken = None if hidden else self._blobs.take(path, known and known[1])
+        except LeftOut as why:
+            self.found.newly_left_out[path] = str(why.args[0])
+            states.pop(path, None)
+            if why.args[0] == SPECIAL and known is not None:
+                states[path] = None  # the file itself is no more
+            return
+        self.found.newly_left_out.pop(path, None)  # a scan may have passed it over
+        if taken is not None:
+            states[path] = taken[0]
+            row = row_of(taken, now)
+            self.found.folders.update(watch_parents(path))
+        elif known is not None or path in states:
+            states[path] = None
+        else:
+            states.setdefault(path, None)
+        self.found.files[path] = row

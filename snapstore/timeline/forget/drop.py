@@ -1,0 +1,245 @@
+"""What history is like without a path, or without a turn: the changes that `git.rewrite` makes to commits."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from snapstore.errors import Corrupt, Usage
+from snapstore.git.maintenance.rewrite import Finder, put
+from snapstore.git.objects.commits import TRAILER, quote
+from snapstore.git.objects.ids import FOLDER, GITLINK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from snapstore.git.objects.ids import Entry
+    from snapstore.git.objects.pack_writer import PackWriter
+    from snapstore.git.repository import Shadow
+
+EMPTY_BLOB = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
+_LETTERS = (b"A ", b"M ", b"D ", b"T ")
+_REPEATS = ("revert", "apply", "restore")  # kinds of nodes whose subject tells which turn it was of
+_TOLD = re.compile(r"([Rr]evert|[Aa]pply) turn \d+\b")
+_FROM = re.compile(r"( from) turn \d+$")
+
+
+class WithoutPaths:
+    """No tree holds the paths any more. `look` at every tree first: messages name paths of other commits too."""
+
+    def __init__(self, shadow: Shadow, writer: PackWriter, matches: Callable[[bytes, bool], bool]) -> None:
+        self._trees = shadow.trees
+        self._writer = writer
+        self._finder = Finder(shadow.trees, lambda path, mode, _: matches(path, mode == FOLDER))
+        self.scrub: Callable[[str], str] = str  # what else of a message is to go
+        self._new: dict[bytes, bytes] = {}
+        self._seen: set[bytes] = set()
+        self.paths: set[bytes] = set()
+        self.blobs: dict[bytes, bytes] = {}  # what they held: each blob, and a path of it
+        self._listed: set[bytes] = set()
+
+    def look(self, trees: Iterable[bytes]) -> None:
+        for tree in trees:
+            for path in self._finder.paths(tree):
+                entry = self._trees.file(tree, path)
+                if entry is not None and entry[0] != GITLINK and entry[1] not in self.blobs:
+                    self.blobs[entry[1]] = path
+                self.paths.add(path)
+            self._seen.add(tree)
+        self._listed = {quote(path).encode() for path in self.paths}
+
+    def copies(self) -> set[bytes]:
+        """Other paths at which the same content lies, or lay: a file that was renamed is another path."""
+        wanted = self.blobs.keys() - {EMPTY_BLOB}
+        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in wanted)
+        return {path for tree in self._seen for path in finder.paths(tree)} - self.paths
+
+    def drops(self, commit: bytes) -> bool:
+        return False
+
+    def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes:
+        return self.filtered(tree)
+
+    def filtered(self, tree: bytes) -> bytes:
+        new = self._new.get(tree)
+        if new is None:
+            gone: dict[bytes, Entry | None] = dict.fromkeys(self._finder.paths(tree))
+            new = self._new[tree] = put(self._trees, self._writer, tree, gone)
+        return new
+
+    def message(self, commit: bytes, text: bytes) -> bytes:
+        paragraphs = text.split(b"\n\n")
+        if len(paragraphs) > 2:  # the files stand right before the trailers
+            listed = paragraphs[-2].split(b"\n")
+            kept = [line for line in listed if not (line[:2] in _LETTERS and line[2:] in self._listed)]
+            if kept != listed:
+                paragraphs[-2:-1] = [b"\n".join(kept)] if kept else []
+        told, gap, trailers = b"\n\n".join(paragraphs).rpartition(b"\n\n")
+        if not trailers.startswith(TRAILER.encode()):
+            return self.said(told + gap + trailers)
+        return self.said(told) + gap + trailers
+
+    def takes(self, blob: bytes) -> bool:
+        return blob in self.blobs and blob != EMPTY_BLOB
+
+    def said(self, text: bytes) -> bytes:
+        return self.scrub(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+class WithoutTurn:
+    """One commit is gone. In those after it, what is still as the turn left it is as it was before the turn; whatever
+    changed since stays as it is. Turns after it are counted on without a gap."""
+
+    def __init__(self, shadow: Shadow, writer: PackWriter, turn: bytes) -> None:
+        self._shadow = shadow
+        self._trees = shadow.trees
+        self._writer = writer
+        self.turn = turn
+        commit = shadow.commit(turn)
+        if not commit.parents:
+            raise Usage(
+                "the first snapshot of a session cannot be forgotten: every turn stands on it",
+                "Forget single files: `snapstore forget PATH`.",
+            )
+        self.number = commit.number("Turn")
+        self.parent = commit.parents[0]
+        changes = list(self._trees.diff(shadow.commit(self.parent).tree, commit.tree))
+        self.old: dict[bytes, Entry | None] = {path: old for path, old, _ in changes}
+        self.left: dict[bytes, Entry | None] = {path: new for path, _, new in changes}
+        self._still: dict[bytes, frozenset[bytes]] = {turn: frozenset(self.old)}
+        self._steps: dict[bytes, int | None] = {turn: 0}
+
+    @property
+    def paths(self) -> set[bytes]:
+        return set(self.old)
+
+    def drops(self, commit: bytes) -> bool:
+        return commit == self.turn
+
+    def comes_after(self, commit: bytes) -> bool:
+        return commit in self._still and commit != self.turn
+
+    def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes:
+        still = self._still.get(parents[0]) if parents else None
+        if still is None:
+            return tree
+        if still:
+            before = self._shadow.commit(parents[0]).tree
+            still -= {path for path, _, _ in self._trees.diff(before, tree)}
+        self._still[commit] = still
+        return self._back(tree, still)
+
+    def filtered(self, tree: bytes) -> bytes:
+        """A tree that is of no commit."""
+        return self._back(tree, {path for path, left in self.left.items() if self._trees.file(tree, path) == left})
+
+    def takes(self, blob: bytes) -> bool:
+        return False
+
+    def said(self, text: bytes) -> bytes:
+        return text
+
+    def _back(self, tree: bytes, paths: Iterable[bytes]) -> bytes:
+        taken = set(paths)
+        states = {path: self.old[path] for path in taken if self._has_room(tree, path, taken)}
+        return put(self._trees, self._writer, tree, states)
+
+    def _has_room(self, tree: bytes, path: bytes, taken: set[bytes]) -> bool:
+        """Whether nothing that came later is in its place: a file below what was a file, a file above it."""
+        if self.old[path] is None:
+            return True
+        entry = self._trees.lookup(tree, path)
+        if entry is not None and entry[0] == FOLDER:
+            return all(below in taken for below, _ in self._trees.walk(entry[1], path + b"/"))
+        above = path.rpartition(b"/")[0]
+        while above:
+            if self._trees.file(tree, above) is not None:
+                return above in taken and self.old[above] is None
+            above = above.rpartition(b"/")[0]
+        return True
+
+    def staying(self, commits: Iterable[bytes]) -> set[bytes]:
+        """Of what the turn brought in, the files that commits hold all the same: it was applied or restored, or
+        stands under another name. Ask when all commits were made again."""
+        before: list[bytes] = []
+        after: list[bytes] = []
+        above = self._above()
+        for commit in commits:
+            if commit != self.turn:
+                (before if commit in above else after).append(commit)
+        brought = {entry[1] for entry in self.left.values() if entry is not None} - {EMPTY_BLOB}
+        known: set[bytes] = set()
+        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in brought)
+        for commit in before:
+            tree = self._shadow.commit(commit).tree
+            known.update(entry[1] for path in finder.paths(tree) if (entry := self._trees.file(tree, path)) is not None)
+        brought -= known
+        found: set[bytes] = set()
+        finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in brought)
+        for commit in after:
+            found.update(set(finder.paths(self._shadow.commit(commit).tree)) - self._still.get(commit, frozenset()))
+        return found
+
+    def _above(self) -> set[bytes]:
+        found: set[bytes] = set()
+        waiting = [self.parent]
+        while waiting:
+            at = waiting.pop()
+            if at not in found:
+                found.add(at)
+                waiting += self._shadow.commit(at).parents
+        return found
+
+    def steps(self, commit: bytes) -> int | None:
+        """How far a node is from the turn by what it says it is of: 1 for a revert of the turn, 2 for a revert of
+        that; None for all that have nothing to do with it."""
+        way: list[bytes] = []
+        at: bytes | None = commit
+        while at is not None and at not in self._steps:
+            way.append(at)
+            self._steps[at] = None  # also the end of any that lead to themselves
+            at = self._of(at)
+        found = self._steps[at] if at is not None else None
+        for one in reversed(way):
+            found = found + 1 if found is not None else None
+            self._steps[one] = found
+        return found
+
+    def _of(self, commit: bytes) -> bytes | None:
+        if self._shadow.commit(commit).kind not in _REPEATS:
+            return None
+        try:
+            note = self._shadow.note(commit)
+            return bytes.fromhex(json.loads(note)["of"]) if note is not None else None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def retold(self, commit: bytes, text: str) -> str:
+        """The subject of a node, or of an operation that made it, without what the turn was asked for."""
+        try:
+            steps = self.steps(commit)
+        except Corrupt:  # it is long gone: the words are all there is to go by
+            subject = self._shadow.commit(self.turn).subject
+            steps = 1 if _TOLD.match(text) and text.endswith(f": {subject}") else None
+        if not steps:
+            return text
+        parts = text.split(": ", steps - 1)
+        if len(parts) < steps:
+            return text
+        told = _TOLD.match(parts[-1])
+        parts[-1] = f"{told[1]} a forgotten turn" if told else _FROM.sub(r"\1 a forgotten turn", parts[-1])
+        return ": ".join(parts)
+
+    def message(self, commit: bytes, text: bytes) -> bytes:
+        if self.steps(commit):
+            subject, newline, rest = text.partition(b"\n")
+            text = self.retold(commit, subject.decode("utf-8", "replace")).encode() + newline + rest
+        if self.number is None or not self.comes_after(commit):
+            return text
+        number = self._shadow.commit(commit).number("Turn")
+        if number is None or number <= self.number:
+            return text
+        head, separator, trailers = text.rpartition(b"\n\n")
+        mark = f"{TRAILER}Turn: ".encode()
+        return head + separator + trailers.replace(mark + b"%d\n" % number, mark + b"%d\n" % (number - 1))

@@ -1,0 +1,386 @@
+"""Forgets files, or a turn: history is made again without them, and the old one goes for good.
+
+One change through the journal moves every ref and every document of the store over to the new commits. Its last part is
+the purge: only what refs lead to is left, in new packs, which are made before, since that takes room and time and may
+fail. A kill before the journal is whole leaves the old store; after it, the next command of any kind finishes, purge
+included, so that there is no state in between that anybody sees.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import contextmanager, nullcontext, suppress
+
+from snapstore.base import files as durable
+from snapstore.errors import Busy, Failed, Unknown, Unsafe
+from snapstore.git import branch_descriptions
+from snapstore.git.maintenance import pack_builder
+from snapstore.git.maintenance.purge import Purge, refuse_writers, sweep
+from snapstore.git.maintenance.repack import Repack
+from snapstore.git.maintenance.rewrite import Rewrite, peel
+from snapstore.git.objects.ids import BLOB, COMMIT, TREE
+from snapstore.git.objects.pack_writer import ForgetfulWriter
+from snapstore.git.program import environment, refuse_planted
+from snapstore.git.reflog import files_below
+from snapstore.store import config
+from snapstore.store.state import encode
+from snapstore.timeline.capture.stored_objects import DISK_REF
+from snapstore.timeline.forget import rewritten_ids
+from snapstore.timeline.forget.drop import WithoutPaths, WithoutTurn
+from snapstore.timeline.forget.path_selection import Meant
+from snapstore.timeline.forget.redaction import scrub_of
+from snapstore.timeline.forget.remap import Remapping
+from snapstore.timeline.forget.report import Forgotten
+from snapstore.timeline.maintenance import manual_git
+from snapstore.worktree.scan.stat_cache import YOUNG
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from snapstore.git.maintenance.repack import Packing
+    from snapstore.git.objects.pack_writer import PackWriter
+    from snapstore.store.handle import Store
+    from snapstore.store.journal import RefMove
+    from snapstore.worktree.scan.stat_cache import FileStat, FolderStat
+
+PURGE = "purge"
+WHAT = "forgetting"
+# These say who shares, not what was recorded.
+_NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/notes/")
+# What a server had when it was last looked at: asked for again when needed.
+_OF_SERVERS = "refs/snapstore/remotes/"
+_QUICK = 1 << 25  # bytes that are packed in the time that anybody waits for the lock
+_GIVES_WAY = 3  # times
+
+
+class _Overtaken(Busy):
+    """Begun in vain: the store is another by now."""
+
+
+class Forgetting:
+    """One run. Nothing is written before `carry_out`."""
+
+    def __init__(self, store: Store, progress: Callable[[int], None] | None = None) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._progress = progress
+        self._keeps_lock = False
+
+    def paths(
+        self,
+        names: Iterable[bytes] = (),
+        patterns: Iterable[str] = (),
+        *,
+        copies: bool = False,
+        recapture: bool = False,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Forgets files and folders by name, and all files that match patterns, as in `.gitignore`, in every tree and
+        record. They are never captured again, unless `recapture` is asked for. With `copies` also where the same
+        content lies under other names."""
+        names, patterns = list(names), list(patterns)
+        return self._tried(lambda: self._paths(Meant(names, patterns), patterns, copies, recapture, dry_run))
+
+    def _paths(self, meant: Meant, patterns: Iterable[str], copies: bool, recapture: bool, dry_run: bool) -> Forgotten:
+        with self._alone(dry_run) as writer:
+            trees = self._all_trees()
+            change = WithoutPaths(self._shadow, writer, meant.matches)
+            change.look(trees)
+            if not change.paths:
+                raise Unknown(
+                    f"nothing that was recorded is {meant}",
+                    "Paths are as `snapstore log --stat` shows them, from the root; patterns as in .gitignore.",
+                )
+            others = change.copies()
+            while copies and others:
+                meant = Meant([*meant.names, *sorted(others)], patterns)
+                change = WithoutPaths(self._shadow, writer, meant.matches)
+                change.look(trees)
+                others = change.copies()
+            forgotten = Forgotten()
+            scrub, forgotten.unsearched = scrub_of(self._store, meant, change)
+            change.scrub = scrub.message
+            forgotten.paths, forgotten.copies = sorted(change.paths), sorted(others)
+            forgotten.versions = len(change.blobs)
+            forgotten.never = [] if recapture else meant.new_patterns(self._store.header.never_capture)
+            self._run(forgotten, writer, change, Remapping(self._store, scrub=scrub, gone=meant.matches), dry_run)
+        return forgotten
+
+    def turn(self, commit: bytes, *, dry_run: bool = False) -> Forgotten:
+        """Forgets one turn, as if it had never been; what came after it keeps its own changes."""
+        return self._tried(lambda: self._turn(commit, dry_run))
+
+    def _turn(self, commit: bytes, dry_run: bool) -> Forgotten:
+        with self._alone(dry_run) as writer:
+            change = WithoutTurn(self._shadow, writer, commit)
+            forgotten = Forgotten()
+            forgotten.turn, forgotten.paths = commit, sorted(change.paths)
+            forgotten.versions = sum(1 for entry in change.left.values() if entry is not None)
+            forgotten.on_disk = self._on_disk(change)
+            self._run(forgotten, writer, change, Remapping(self._store, without=change), dry_run)
+        return forgotten
+
+    # How.
+
+    def _tried(self, work: Callable[[], Forgotten]) -> Forgotten:
+        """Whoever records something while packs are made goes before, but not for ever."""
+        for _ in range(_GIVES_WAY):
+            try:
+                return work()
+            except _Overtaken:
+                continue
+        self._keeps_lock = True
+        return work()
+
+    @contextmanager
+    def _alone(self, dry_run: bool) -> Iterator[PackWriter]:
+        """No turn is open, and no gc is at work: it would bring back what it has seen before."""
+        store = self._store
+        with Repack(self._shadow.objects, older_than=0.0, packing=pack_builder.by_ourselves), store.changing():
+            turns = store.open_turns()
+            if turns:
+                raise Busy(
+                    f"a turn is open in session {turns[0].session}",
+                    "Nothing was forgotten. End it first, or `snapstore turn cancel`.",
+                    session=turns[0].session,
+                )
+            refuse_writers(self._shadow.objects)
+            manual_git.refuse_work_trees(self._shadow.git_dir)
+            self._shadow.objects.refresh()
+            self._shadow.trees.start()
+            writer = ForgetfulWriter() if dry_run else self._shadow.objects.writer()
+            try:
+                yield writer
+            except BaseException:
+                writer.abandon()
+                raise
+
+    def _all_trees(self) -> list[bytes]:
+        """Every tree that history holds, each once, oldest first."""
+        commits, trees = self._tips()
+        found: dict[bytes, None] = {}
+        seen = set(commits)
+        waiting = list(commits)
+        while waiting:
+            commit = self._shadow.commit(waiting.pop())
+            found[commit.tree] = None
+            fresh = [parent for parent in commit.parents if parent not in seen]
+            seen.update(fresh)
+            waiting += fresh
+        self._store.cache.load()
+        if self._store.cache.coverage is not None:
+            found[self._store.cache.tree] = None
+        return [*reversed(found), *trees]
+
+    def _refs(self) -> dict[str, bytes]:
+        found = self._shadow.refs.list("refs/")
+        return {name: oid for name, oid in found.items() if not name.startswith((*_NOT_HISTORY, _OF_SERVERS))}
+
+    def _tips(self) -> tuple[list[bytes], list[bytes]]:
+        """The commits and the trees that refs lead to, and HEAD, which people may have detached."""
+        found: dict[bytes, list[bytes]] = {COMMIT: [], TREE: [], BLOB: []}
+        head = self._shadow.refs.value("HEAD")
+        for oid in dict.fromkeys([*self._refs().values(), *([head] if isinstance(head, bytes) else [])]):
+            kind, at = peel(self._shadow, oid)
+            found[kind].append(at)
+        return list(dict.fromkeys(found[COMMIT])), found[TREE]
+
+    def _on_disk(self, change: WithoutTurn) -> list[bytes]:
+        restorer = self._store.restorer("look", [])
+        return sorted(path for path, left in change.left.items() if left is not None and restorer.observe(path) == left)
+
+    def _run(
+        self,
+        forgotten: Forgotten,
+        writer: PackWriter,
+        change: WithoutPaths | WithoutTurn,
+        remapping: Remapping,
+        dry_run: bool,
+    ) -> None:
+        rewrite = Rewrite(self._shadow, writer, change)
+        rewrite.commits(self._tips()[0])
+        if isinstance(change, WithoutTurn):
+            forgotten.copies = sorted(change.staying(rewrite.new))
+        remapping.learn(rewrite.new, rewrite.dropped)
+        moves = self._ref_moves(rewrite, change)
+        forgotten.lost_refs = [name for name, _, new in moves if new is None]
+        moves += [(name, oid, None) for name, oid in self._shadow.refs.list(_OF_SERVERS).items()]
+        moves += remapping.cursors(moves)
+        records, notes_move = remapping.notes(writer)
+        moves += notes_move
+        files = remapping.files()
+        files |= {"stat": None, "stat.log": None}
+        cache, cache_moves = self._cache(writer, change, moves)
+        moves += cache_moves
+        forgotten.commits = sum(1 for old, new in rewrite.new.items() if old != new)
+        forgotten.records = records
+        forgotten.refs = len(moves)
+        forgotten.new = {old: new for old, new in rewrite.new.items() if old != new}
+        forgotten.dry_run = dry_run
+        files |= rewritten_ids.after(self._store, forgotten.new, forgotten.turn)
+        header = self._store.header
+        known = header.never_capture, header.config
+        if forgotten.never:
+            files |= self._settings(forgotten.never, keep=dry_run)
+        if dry_run:
+            return
+        _purge(self._store).must_be_possible()  # a pack that was visible stays, though nothing else comes of it
+        pack = self._shadow.objects.finish(writer)
+        try:
+            self._prepare(self._roots(moves))
+            self._store.journal.carry_out(moves, files, what=WHAT, then=PURGE)
+        except BaseException:
+            if not self._store.journal.pending():
+                header.never_capture, header.config = known
+                self._shadow.objects.give_up(pack)
+                sweep(self._shadow.objects)
+            raise
+        if cache is not None:
+            try:
+                self._store.cache.replace(*cache)
+            except Exception as error:  # the next scan reads everything once
+                self._store.log(f"after forgetting: {type(error).__name__}: {error}")
+
+    def _prepare(self, roots: set[bytes]) -> None:
+        """Makes the new packs. Where that takes its time nobody is to wait for it."""
+        store, objects = self._store, self._shadow.objects
+        before = self._recorded()
+        quick = sum(pack.size() for pack in objects.packs()) <= _QUICK
+        with nullcontext() if quick or self._keeps_lock else store.lock.released():
+            _purge(store).prepare(roots)
+        if store.journal.pending() or self._recorded() != before:
+            raise _Overtaken("something was recorded in this store while the new packs were made")
+        refuse_writers(objects)
+
+    def _recorded(self) -> tuple[object, ...]:
+        """What everything looks like that records something."""
+        refs, state = self._shadow.refs, self._store.state
+        files = {}
+        for path in files_below(state):
+            name = path[len(state) + 1 :]
+            if "/" in name or not name.startswith(("lock", "stat", "graph-")):
+                with suppress(FileNotFoundError):
+                    st = os.stat(path)
+                    files[path] = (st.st_ino, st.st_mtime_ns, st.st_size)
+        return refs.value("HEAD"), refs.list("refs/"), files
+
+    def _roots(self, moves: list[RefMove]) -> set[bytes]:
+        """What refs lead to once they have moved."""
+        refs = self._shadow.refs
+        moved = {name: new for name, _, new in moves}
+        names = {*refs.list("refs/"), "HEAD", *moved}
+        values = {name: moved[name] if name in moved else refs.value(name) for name in names}
+        return {value for value in values.values() if isinstance(value, bytes)}  # or it leads to one of the others
+
+    def _ref_moves(self, rewrite: Rewrite, change: WithoutPaths | WithoutTurn) -> list[RefMove]:
+        refs = self._shadow.refs
+        moves: list[RefMove] = []
+        for name in [*self._refs(), "HEAD"]:
+            old = refs.value(name)
+            if not isinstance(old, bytes):
+                continue  # it follows the ref that it stands for
+            new = rewrite.ref(old, change)
+            if new != old:
+                moves.append((name, old, new))
+        return moves
+
+    def _cache(
+        self, writer: PackWriter, change: WithoutPaths | WithoutTurn, moves: list[RefMove]
+    ) -> tuple[tuple[bytes, dict[bytes, FileStat], dict[bytes, FolderStat], dict[str, object]] | None, list[RefMove]]:
+        """What is known of the disk, without what is forgotten, and a ref that holds it. A file that a forgotten turn
+        left is looked at anew."""
+        cache = self._store.cache
+        cache.load()
+        if cache.coverage is None:
+            return None, []
+        tree = change.filtered(cache.tree)
+        files, folders = dict(cache.files), dict(cache.folders)
+        for path, _, new in self._shadow.trees.diff(cache.tree, tree):
+            files.pop(path, None)
+            if new is not None:
+                files[path] = (YOUNG, 0, 0, 0, 0, *new)
+            above = path.rpartition(b"/")[0]
+            if above in folders:
+                folders[above] = (YOUNG, 0, 0)  # to be listed
+        coverage = {**cache.coverage}
+        if isinstance(change, WithoutPaths):
+            left: Any = coverage["left_out"]
+            coverage["left_out"] = {path: why for path, why in left.items() if path not in change.paths}
+        held = self._shadow.refs.value(DISK_REF)
+        others = [move for move in moves if move[0] == DISK_REF]
+        if others:
+            moves.remove(others[0])
+        return (tree, files, folders, coverage), [(DISK_REF, held, tree)] if held != tree else []
+
+    def _settings(self, never: list[str], *, keep: bool) -> dict[str, bytes | None]:
+        """The file of settings and the header with more patterns; for a dry run the header stays as it is."""
+        header = self._store.header
+        patterns = [*header.never_capture, *never]
+        try:
+            text = config.change(self._store, {"never_capture": patterns})
+        except config.TooLarge as error:
+            error.hint = (
+                f"Nothing was forgotten: {len(never):,} names are to be added to never_capture. Forget a folder or a "
+                "pattern instead; or remove the files and say `--recapture`."
+            )
+            raise
+        if keep:
+            return {}
+        header.never_capture = patterns
+        header.config = None
+        return {**config.placed(self._store, text), "format": encode(header)}
+
+
+def follow_up(store: Store, what: str) -> None:
+    """Finishes a change of ours: whoever comes next does it, as often as it takes."""
+    if what != PURGE:
+        raise Failed(f"an unfinished change wants {what!r}, which this snapstore does not know", "Update snapstore.")
+    git_dir = store.shadow.git_dir
+    for name in ("logs", "ORIG_HEAD", "FETCH_HEAD"):
+        path = f"{git_dir}/{name}"
+        is_folder = os.path.isdir(path) and not os.path.islink(path)
+        shutil.rmtree(path, ignore_errors=True) if is_folder else _remove(path)
+    branch_descriptions.sweep(git_dir)
+    durable.sync_folder(git_dir)  # a reflog that comes back after a power cut would name objects that are gone
+    _sweep(store)
+    refs = store.shadow.refs
+    roots = set(refs.list("refs/").values())
+    head = refs.read("HEAD")
+    _purge(store).run(roots | ({head} if head is not None else set()))
+
+
+def _purge(store: Store) -> Purge:
+    return Purge(store.shadow.objects, _packing(store), store.progress)
+
+
+def _packing(store: Store) -> Packing:
+    program = shutil.which("git")
+    try:
+        refuse_planted(store.shadow.git_dir)
+    except Unsafe:
+        program = None
+    return pack_builder.with_git(program, environment(store.shadow.git_dir)) if program else pack_builder.by_ourselves
+
+
+def _sweep(store: Store) -> None:
+    """Half-written files of processes that were killed, which nobody reads but which hold what they hold."""
+    for folder, folders, names in os.walk(store.state):
+        top = folder == store.state
+        files = [name for name in names if name.endswith(".new") or (top and name.startswith("graph-"))]
+        for name in files:
+            _remove(f"{folder}/{name}")
+        merges = [name for name in folders if name.startswith("snapstore-merge-")]
+        for name in merges:
+            shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+        if files or merges:
+            durable.sync_folder(folder)  # what is forgotten does not come back after a power cut either
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,48 @@
+"""What is to be forgotten, by name and by pattern."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Usage
+from snapstore.git.objects.commits import quote
+from snapstore.worktree.ignore.never_capture import Never, pattern_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Meant:
+    """Files and folders by name, and patterns."""
+
+    def __init__(self, names: Iterable[bytes], patterns: Iterable[str]) -> None:
+        self.names = list(names)
+        self._exact = set(self.names)
+        self._patterns = list(patterns)
+        self._never = Never(self._patterns)
+
+    def matches(self, path: bytes, is_dir: bool = False) -> bool:
+        if self._exact:
+            at = len(path)
+            while at > 0:
+                if path[:at] in self._exact:
+                    return True
+                at = path.rfind(b"/", 0, at)
+        return self._never.matches(path, is_dir)
+
+    def spelled(self) -> list[str]:
+        return [*(pattern_of(name) for name in self.names), *self._patterns]
+
+    def new_patterns(self, known: list[str]) -> list[str]:
+        """Those that are to be added to `never_capture`. Refuses a name that no line of text can hold."""
+        for name in self.names:
+            if not os.fsdecode(name).isprintable():
+                raise Usage(
+                    f"{quote(name)} cannot be written into never_capture, so the next turn would record it again",
+                    "Forget its folder or a pattern, remove the file first and say `--recapture`, or rename it.",
+                )
+        return [pattern for pattern in dict.fromkeys(self.spelled()) if pattern not in known]
+
+    def __str__(self) -> str:
+        return " or ".join([*(quote(name) for name in self.names), *self._patterns])

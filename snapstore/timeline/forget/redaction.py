@@ -1,0 +1,46 @@
+"""What takes files out of all that was said, for files that are being forgotten."""
+
+from __future__ import annotations
+
+from snapstore.git.objects.ids import BLOB, GITLINK
+from snapstore.timeline.record.fragments import LARGEST, Pieces
+from snapstore.timeline.record.redact import Scrub
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from snapstore.store.handle import Store
+    from snapstore.timeline.forget.drop import WithoutPaths
+    from snapstore.timeline.forget.path_selection import Meant
+
+_MOST_STAYING = 1 << 25  # bytes of files that stay which are looked through for what is no secret
+
+
+def scrub_of(store: Store, meant: Meant, change: WithoutPaths) -> tuple[Scrub, list[bytes]]:
+    """The scrub, and the files that have more to be known by than it looks for. A file may be spoken of by its last
+    part alone, a folder may not."""
+    alone = [path for path in change.paths if not meant.matches(path.rpartition(b"/")[0] or b"/", True)]
+    pieces, objects = Pieces(), store.shadow.objects
+    for blob, path in reversed(change.blobs.items()):
+        pieces.take(path, objects.header(blob)[1], lambda blob=blob: objects.read_kind(blob, BLOB))  # type: ignore[misc]
+    pieces.spare(_staying(store, change))
+    return Scrub(store.root, meant.matches, meant.spelled(), pieces.all, alone), sorted(pieces.left)
+
+
+def _staying(store: Store, change: WithoutPaths) -> Iterator[bytes]:
+    """The contents of files that are there now and stay, up to a limit."""
+    shadow = store.shadow
+    seen = set(change.blobs)
+    room = _MOST_STAYING
+    for commit in dict.fromkeys(shadow.refs.list("refs/snapstore/cursor/").values()):
+        for _, (mode, blob) in shadow.trees.walk(shadow.commit(commit).tree):
+            if mode == GITLINK or blob in seen:
+                continue
+            seen.add(blob)
+            size = shadow.objects.header(blob)[1]
+            if size <= LARGEST:
+                room -= size
+                if room < 0:
+                    return
+                yield shadow.objects.read_kind(blob, BLOB)

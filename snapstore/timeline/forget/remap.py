@@ -1,0 +1,372 @@
+"""What a store says about commits, beside history itself, when those get other ids: records, conversations, operations.
+
+Nothing is read here that is not ours: whoever looks at a document finds the commit that took the place of the one it
+named. A commit that is gone has its parent in its place, and for a conversation the turn before it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from snapstore.errors import Corrupt
+from snapstore.git.branch_descriptions import title_of
+from snapstore.git.maintenance.rewrite import Rewrite
+from snapstore.git.objects import notes as gitnotes
+from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, FILE
+from snapstore.store import branch_titles
+from snapstore.store.conversations import Conversations
+from snapstore.store.state import encode
+from snapstore.timeline.history import raw_lines
+from snapstore.timeline.history.operations import Operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from snapstore.git.objects.ids import Entry
+    from snapstore.git.objects.pack_writer import PackWriter
+    from snapstore.store.handle import Store
+    from snapstore.store.journal import RefMove
+    from snapstore.timeline.forget.drop import WithoutTurn
+    from snapstore.timeline.history.operations import Operation
+    from snapstore.timeline.record.redact import Scrub
+
+_KEY = re.compile(rb"[0-9a-f]{40}").fullmatch
+_ID = re.compile(r"[0-9a-f]{40}").fullmatch
+
+
+class Remapping:
+    """One change of ids. `scrub` takes what is forgotten out of texts, `gone` knows forgotten paths."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        scrub: Scrub | None = None,
+        gone: Callable[[bytes], bool] | None = None,
+        without: WithoutTurn | None = None,
+    ) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._scrub = scrub
+        self._gone = gone
+        self._without = without
+        self._new: dict[bytes, bytes] = {}
+        self._dropped: set[bytes] = set()
+        self._lines: dict[bytes, bytes] = {}  # by commit: its raw lines, scrubbed
+
+    def learn(self, new: dict[bytes, bytes], dropped: set[bytes]) -> None:
+        self._new = new
+        self._dropped = dropped
+
+    # Records.
+
+    def notes(self, writer: PackWriter) -> tuple[int, list[RefMove]]:
+        """How many records are others now, and the moves of the refs that hold them and the raw lines; with those of
+        other notes, which people made with git."""
+        refs, shadow = self._shadow.refs, self._shadow
+        tips = {ref: refs.read(ref) for ref in gitnotes.REFS}
+        trees = {ref: shadow.commit(tip).tree if tip is not None else EMPTY_TREE for ref, tip in tips.items()}
+        seconds = max(0, int(self._store.clock()))
+        moves: list[RefMove] = []
+        total = 0
+        # The records first: their lines are scrubbed with them, since a line may be known by the call it answers.
+        for ref, old in tips.items():
+            if old is not None:
+                lines = trees[gitnotes.TRANSCRIPTS] if ref == gitnotes.REF else None
+                made, changed = self._notes(writer, trees[ref], lines)
+                total += changed if ref == gitnotes.REF else 0
+                # Always another commit, also where the tree is the same: the one before may have former ones behind it.
+                new = shadow.notes_commit(writer, made, seconds)
+                moves += [(ref, old, new)] if new != old else []
+        return total, [*moves, *self._other_notes(writer)]
+
+    def _notes(self, writer: PackWriter, tree: bytes, transcripts: bytes | None) -> tuple[bytes, int]:
+        """A notes tree under what its commits are called now: of records, with `transcripts` where their lines are; of
+        transcripts without."""
+        entries: dict[bytes, Entry | None] = {}
+        changed = 0
+        same = True
+        for path, entry in self._shadow.trees.walk(tree):
+            key = path.replace(b"/", b"")
+            if not _KEY(key):
+                entries[path] = entry
+                continue
+            commit = bytes.fromhex(key.decode())
+            if commit in self._dropped:
+                changed += 1
+                continue
+            if transcripts is not None:
+                blob = self._record(writer, commit, entry[1], transcripts)
+            else:
+                blob = self._lines.get(commit) or self._transcript(writer, entry[1])
+            changed += blob != entry[1]
+            new = self._new.get(commit, commit)
+            same = same and new == commit
+            name = new.hex().encode()
+            entries[b"%s/%s" % (name[:2], name[2:])] = (FILE, blob)
+        if same and not changed:
+            return tree, 0
+        return self._shadow.trees.rewrite(writer, EMPTY_TREE, entries), changed
+
+    def _other_notes(self, writer: PackWriter) -> list[RefMove]:
+        """With all that they were before, each under what its commit is now."""
+        refs = self._shadow.refs
+        moves: list[RefMove] = []
+        rewrite = Rewrite(self._shadow, writer, _NotesChange(self, writer))
+        for name in refs.list("refs/notes/"):
+            old = refs.value(name)
+            if name not in gitnotes.REFS and isinstance(old, bytes) and self._shadow.objects.header(old)[0] == COMMIT:
+                rewrite.commits([old])
+                if rewrite.new[old] != old:
+                    moves.append((name, old, rewrite.new[old]))
+        return moves
+
+    def _record(self, writer: PackWriter, commit: bytes, blob: bytes, transcripts: bytes | None = None) -> bytes:
+        objects = self._shadow.objects
+        data = objects.read_kind(blob, BLOB)
+        try:
+            record = json.loads(data)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            return blob if self._scrub is None or (plain := self._plain(data)) == data else writer.add(BLOB, plain)
+        made = record
+        if self._scrub is not None:
+            found = gitnotes.find(self._shadow.trees, transcripts, commit) if transcripts is not None else None
+            lines = objects.read_kind(found, BLOB) if found is not None else None
+            if not lines:
+                made = self._scrub.record(record, data)
+            else:
+                made, self._lines[commit] = self._scrubbed(writer, raw_lines.put_back(record, lines))
+        without = self._without
+        if without is not None and without.steps(commit):
+            made = self._retold(without, commit, made)
+        made = {key: self._id(value) if isinstance(value, str) else value for key, value in made.items()}
+        if without is not None and without.comes_after(commit):
+            made["turn"] = self._number(made.get("turn"))
+        return blob if made == record else writer.add(BLOB, json.dumps(made).encode())
+
+    def _scrubbed(self, writer: PackWriter, record: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """A record with its lines, scrubbed: without them, and the object that holds them."""
+        assert self._scrub is not None
+        made = self._scrub.record(record, json.dumps(record).encode())
+        ends = any(line.endswith("\n") for line in record[raw_lines.LINES])
+        # A line that was written anew may have lost its end, and the last of a text may have had none.
+        lines = [line if not ends or line.endswith("\n") else f"{line}\n" for line in made[raw_lines.LINES]]
+        rest, text = raw_lines.take_out({**made, raw_lines.LINES: lines})
+        assert text is not None
+        return rest, writer.add(BLOB, text)
+
+    def _transcript(self, writer: PackWriter, blob: bytes) -> bytes:
+        """Raw lines that belong to no record, which somebody removed."""
+        if self._scrub is None:
+            return blob
+        text = self._shadow.objects.read_kind(blob, BLOB)
+        record = raw_lines.put_back({}, text)
+        return self._scrubbed(writer, record)[1] if record[raw_lines.LINES] else blob
+
+    def _retold(self, without: WithoutTurn, commit: bytes, record: dict[str, Any]) -> dict[str, Any]:
+        made = {key: value for key, value in record.items() if key != "of" or without.steps(commit) != 1}
+        if isinstance(made.get("prompt"), str):
+            made["prompt"] = without.retold(commit, made["prompt"])
+        return made
+
+    def _plain(self, data: bytes) -> bytes:
+        if self._scrub is None:
+            return data
+        return self._scrub.message(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    def _number(self, turn: Any) -> Any:
+        """A turn's number on a line that has one turn less."""
+        lost = self._without.number if self._without is not None else None
+        return turn - 1 if isinstance(turn, int) and lost is not None and turn > lost else turn
+
+    # Refs.
+
+    def cursors(self, moves: list[RefMove]) -> list[RefMove]:
+        """A cursor that stands on the end of its branch by now follows the branch; takes the place of its move."""
+        refs = self._shadow.refs
+        more: list[RefMove] = []
+        after = {name: new for name, _, new in moves}
+        for name in refs.list("refs/snapstore/cursor/"):
+            old = refs.value(name)
+            if not isinstance(old, bytes):
+                continue
+            session = name.rpartition("/")[2]
+            new = after.get(name, old)
+            state = self._store.documents.session(session)
+            branch = f"refs/heads/{session}/{state.branch}" if state is not None else ""
+            before = refs.value(branch) if branch else None
+            tip = after.get(branch, before)
+            if tip == new and tip != before and branch not in self._store.foreign().refs:
+                moves[:] = [move for move in moves if move[0] != name]
+                more.append((name, old, branch))
+        return more
+
+    # Documents.
+
+    def files(self) -> dict[str, bytes | None]:
+        """The state files that are others now; caches of commits go."""
+        files: dict[str, bytes | None] = {}
+        names = sorted(os.listdir(self._store.state))
+        files |= dict.fromkeys(name for name in names if name.startswith("graph-"))
+        files |= {f"open/{name}.json": None for name in self._store.documents.sessions_with_open_turns()}
+        files |= self._conversations()
+        files |= self._operations()
+        files |= branch_titles.without(self._store, self._description())
+        return files
+
+    def _description(self) -> Callable[[str], str | None]:
+        """Return what becomes of a branch's description: None for one that is the prompt of a forgotten turn."""
+        dropped = {title_of(prompt) for prompt in self._dropped_prompts()} if self._without is not None else set()
+
+        def change(text: str) -> str | None:
+            if title_of(text) in dropped:
+                return None
+            return self._scrub.message(text) if self._scrub is not None else text
+
+        return change
+
+    def _conversations(self) -> dict[str, bytes | None]:
+        conversations = Conversations(self._store)
+        files: dict[str, bytes | None] = {}
+        for name in _json_files(f"{self._store.state}/conversations"):
+            state = conversations.state(name)
+            if state is not None:
+                before = encode(state)
+                state.at = self._turn(state.at)
+                state.left = {id: self._turn(at) for id, at in state.left.items()}
+                if state.awaiting is not None:
+                    state.awaiting = self._mapped(state.awaiting)
+                    if isinstance(state.awaiting.get("title"), str):
+                        state.awaiting["title"] = self._title(state.awaiting["title"])
+                if encode(state) != before:
+                    files |= conversations.written(state)
+        for known in conversations.agent_sessions():
+            before = encode(known)
+            if known.fork_commit:
+                commit = bytes.fromhex(known.fork_commit)
+                if self._without is not None and (commit in self._dropped or self._without.comes_after(commit)):
+                    lost = self._without.number
+                    if known.fork_turn is not None and lost is not None and known.fork_turn >= lost:
+                        known.fork_turn -= 1
+                known.fork_commit = self._turn(known.fork_commit) or None
+            known.title = self._title(known.title)
+            if encode(known) != before:
+                files |= conversations.known_as(known)
+        return files
+
+    def _title(self, title: str | None) -> str | None:
+        """A conversation's name, which is often what was asked for first."""
+        if title and self._scrub is not None:
+            title = self._scrub.message(title)
+        return None if title and self._without is not None and title in self._dropped_prompts() else title
+
+    def _dropped_prompts(self) -> set[str]:
+        found: set[str] = set()
+        for oid in self._dropped:
+            found.add(self._shadow.commit(oid).subject)
+            note = self._shadow.note(oid)
+            try:
+                record = json.loads(note) if note is not None else {}
+            except ValueError:
+                continue
+            found.add(str(record.get("prompt", "")) if isinstance(record, dict) else "")
+        return found
+
+    def _operations(self) -> dict[str, bytes | None]:
+        files: dict[str, bytes | None] = {}
+        for operation in Operations(self._store).newest_first():
+            before = operation.document()[1]
+            self._operation(operation)
+            name, after = operation.document()
+            if after != before:
+                files[name] = after
+        return files
+
+    def _operation(self, operation: Operation) -> None:
+        ends = (operation.from_, operation.to)
+        lost = self._without is not None and any(end and self._is_lost(str(end.get("commit"))) for end in ends)
+        made = str((operation.to or {}).get("commit"))
+        if self._without is not None and operation.kind in ("revert", "apply", "restore") and _ID(made):
+            operation.what = self._without.retold(bytes.fromhex(made), operation.what)
+        operation.from_, operation.to = self._mapped(operation.from_), self._mapped(operation.to)
+        operation.arguments = [self._mapped(word) for word in operation.arguments]
+        if self._scrub is not None:
+            operation.what = self._scrub.message(operation.what)
+            operation.arguments = [self._scrub.message(word) for word in operation.arguments]
+        operation.refs = [
+            (name, *(self._new.get(value, value) if isinstance(value, bytes) else value for value in (old, new)))  # type: ignore[misc]
+            for name, old, new in operation.refs
+        ]
+        gone = self._gone
+        if gone is not None:
+            operation.files = [step for step in operation.files if not gone(step[0])]
+        if lost:  # it went to or from the turn that is gone: there is nothing to go back to
+            operation.files = [step for step in operation.files if not self._was_changed(step[0])]
+
+    def _is_lost(self, commit: str) -> bool:
+        return bool(_ID(commit)) and bytes.fromhex(commit) in self._dropped
+
+    def _was_changed(self, path: bytes) -> bool:
+        return self._without is not None and path in self._without.old
+
+    def _mapped(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._id(value)
+        if isinstance(value, dict):
+            return {key: self._mapped(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self._mapped(one) for one in value]
+        return value
+
+    def _id(self, text: str) -> str:
+        if len(text) == 40 and _ID(text):
+            return self._new.get(bytes.fromhex(text), bytes.fromhex(text)).hex()
+        return text
+
+    def _turn(self, text: str) -> str:
+        """The id of the turn that a conversation stands at: of one that is gone, the turn before it."""
+        if not text or not _ID(text):
+            return text
+        oid: bytes | None = bytes.fromhex(text)
+        try:
+            while oid is not None and oid in self._dropped | self._untold(oid, text):
+                parents = self._shadow.commit(oid).parents
+                oid = parents[0] if parents else None
+        except Corrupt:
+            return text
+        return "" if oid is None else self._new.get(oid, oid).hex()
+
+    def _untold(self, oid: bytes, text: str) -> set[bytes]:
+        """A node that is no turn, on the way up from one that is gone."""
+        is_turn = self._shadow.commit(oid).trailers.get("Kind") == "turn"
+        return set() if is_turn or oid.hex() == text else {oid}
+
+
+class _NotesChange:
+    """What a commit of notes is like."""
+
+    def __init__(self, remapping: Remapping, writer: PackWriter) -> None:
+        self._remapping = remapping
+        self._writer = writer
+
+    def drops(self, commit: bytes) -> bool:
+        return False
+
+    def tree(self, commit: bytes, tree: bytes, parents: tuple[bytes, ...]) -> bytes:
+        return self._remapping._notes(self._writer, tree, EMPTY_TREE)[0]
+
+    def message(self, commit: bytes, text: bytes) -> bytes:
+        return self._remapping._plain(text)
+
+
+def _json_files(folder: str) -> list[str]:
+    try:
+        return sorted(name[:-5] for name in os.listdir(folder) if name.endswith(".json"))
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,59 @@
+"""What a word after `forget` means: a turn, a file or folder, or a pattern."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from snapstore.errors import SnapstoreError, Usage
+from snapstore.timeline.history.addresses import resolve
+from snapstore.timeline.history.graph import Graph
+from snapstore.worktree.ignore.never_capture import pattern_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.timeline.record.session import Session
+
+# No names: `forget main` must not be taken for the last turn of a branch.
+_TURN = re.compile(r"\d+|#\d+|@|[^:]+:\d+|[0-9a-f]{7,40}").fullmatch
+_WILD = re.compile(r"[*?\[]").search
+
+
+def turn_of(session: Session, word: str, path: bytes | None) -> bytes | None:
+    """The commit that a word stands for, None where it is no turn's address. `path` is what it is as a file's name:
+    where there is one, it has to be said which is meant."""
+    if not _TURN(word):
+        return None
+    try:
+        found = resolve(Graph(session.store, session.name), word)
+    except SnapstoreError:
+        return None
+    if path is not None and _is_there(session, path):
+        raise Usage(
+            f"{word!r} is a turn, and a file too",
+            f"`snapstore forget ./{word}` forgets the file, `snapstore forget {found.hex()[:12]}` the turn.",
+        )
+    return found
+
+
+def files_of(session: Session, word: str, path: bytes, here: bytes) -> tuple[list[bytes], list[str]]:
+    """The names and the patterns that a word stands for: the path that it is, or all that it matches. `here` is the
+    current folder, below the root."""
+    if not path:
+        raise Usage("that is all of it: the root itself cannot be forgotten", "Name a file or a folder in it.")
+    if not _WILD(word) or _is_there(session, path):
+        return [path], []
+    word = word.removeprefix("./")
+    top = pattern_of(here) if here else ""
+    if "/" in word.rstrip("/"):
+        return [], [f"{top}/{word.lstrip('/')}"]
+    return [], [f"{top}/**/{word}" if here else word]
+
+
+def _is_there(session: Session, path: bytes) -> bool:
+    """Whether there is such a file or folder, on disk or where the session stands."""
+    store = session.store
+    if os.path.lexists(os.path.join(store.root, path)):
+        return True
+    cursor = store.shadow.refs.read(f"refs/snapstore/cursor/{session.name}")
+    return cursor is not None and store.shadow.trees.lookup(store.shadow.commit(cursor).tree, path) is not None

@@ -1,0 +1,193 @@
+"""Every session of a store with the agents' sessions that it went through: who was forked from whom, and where."""
+
+from __future__ import annotations
+
+import json
+from threading import Lock
+
+from snapstore.base.text import first_line, safe
+from snapstore.errors import SnapstoreError
+from snapstore.git.objects.ids import EMPTY_TREE
+from snapstore.git.objects.notes import REF as NOTES
+from snapstore.store.conversations import Conversations
+from snapstore.store.state import timestamp
+from snapstore.timeline.history.graph import Graph
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from snapstore.store.conversations import AgentSession
+    from snapstore.store.handle import Store
+    from snapstore.timeline.history.graph import GraphNode
+
+    # The first turn that it holds, the last that was spoken in it, and how many messages there are.
+    Talk = tuple[GraphNode, GraphNode | None, int]
+
+
+class Conversation:
+    """One of the agents' own sessions, and what was said in it."""
+
+    __slots__ = ("current", "first_prompt", "known", "messages", "modified")
+
+    def __init__(self, known: AgentSession, talk: Talk | None, *, current: bool) -> None:
+        self.known = known
+        self.current = current  # the one that the agent goes on with
+        self.first_prompt = talk[0].subject if talk else ""
+        self.modified = timestamp(talk[1].seconds) if talk and talk[1] else known.created
+        self.messages = talk[2] if talk else 0
+
+
+class SessionLine:
+    """One session: where it stands, and its conversations, the oldest first."""
+
+    __slots__ = ("agent", "branch", "conversations", "last_active", "name", "owner", "prompt", "turns")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.agent = ""
+        self.branch = ""
+        self.turns = 0
+        self.prompt = ""
+        self.last_active = ""
+        self.conversations: list[Conversation] = []
+        self.owner: dict[str, str] | None = None  # the machine that it is of, where that is another one
+
+
+def read_sessions(store: Store, spoken: Spoken | None = None) -> list[SessionLine]:
+    """All sessions, the one last active first. One that cannot be read is still named. `spoken` is for those who ask
+    often, to be kept."""
+    spoken = spoken or Spoken()
+    conversations = Conversations(store)
+    known: dict[str, list[AgentSession]] = {}
+    for found in conversations.agent_sessions():
+        known.setdefault(found.session, []).append(found)
+    if known:
+        try:
+            spoken.read(store)
+        except SnapstoreError:  # a damaged record: sessions are listed without what was said in them
+            pass
+    lines = []
+    for name in store.sessions():
+        line = SessionLine(name)
+        try:
+            graph = Graph(store, name)
+            _describe(line, graph)
+            said = spoken.in_session(graph, known[name]) if name in known else {}
+        except SnapstoreError:
+            lines.append(line)
+            continue
+        state = conversations.state(name)
+        line.agent = state.agent if state is not None else line.agent
+        for one in sorted(known.get(name, []), key=lambda one: (one.created, one.id)):
+            current = state is not None and state.id == one.id
+            line.conversations.append(Conversation(one, said.get(one.id), current=current))
+        lines.append(line)
+    return sorted(lines, key=lambda line: line.last_active, reverse=True)
+
+
+def _describe(line: SessionLine, graph: Graph) -> None:
+    line.branch = graph.branch
+    line.owner = graph.owner
+    turns = [node for node in graph.upwards(graph.cursor) if node.turn is not None]
+    line.turns = turns[0].turn or 0 if turns else 0
+    line.prompt = turns[-1].subject if turns else ""
+    line.last_active = timestamp(graph.node(graph.tip).seconds)
+    line.agent = next((node.agent for node in turns if node.agent), "")
+
+
+def drawn(line: SessionLine) -> Iterator[tuple[str, Conversation]]:
+    """The agent's own sessions as a tree of forks (S1-35), each with what is drawn before it."""
+    every = line.conversations
+    ids = {one.known.id for one in every}
+    level = [one for one in every if one.known.parent not in ids]
+    pending = [(one, "", one is level[-1]) for one in reversed(level)]
+    while pending:  # forks of forks, however deep
+        one, lead, is_last = pending.pop()
+        yield f"{lead}{'└─' if is_last else '├─'} ", one
+        below = [other for other in every if other.known.parent == one.known.id and other is not one]
+        inner = lead + ("   " if is_last else "│  ")
+        pending += [(other, inner, other is below[-1]) for other in reversed(below)]
+
+
+def about(one: Conversation) -> str:
+    """`current · forked after turn 2 · Another way`"""
+    said = ["current"] if one.current else []
+    if one.known.parent:
+        said.append(f"forked after turn {one.known.fork_turn or 0}")
+    if one.known.title:
+        said.append(safe(first_line(one.known.title)))
+    return " · ".join(said)
+
+
+class Spoken:
+    """Which of the agents' sessions said what: the records of the turns know. One that is kept reads only the records
+    that are new since it was asked last."""
+
+    def __init__(self) -> None:
+        self._tree = EMPTY_TREE  # of the records read so far
+        # By turn: the agent's session, how many replies, and whether a compaction came before it.
+        self._said: dict[bytes, tuple[str, int, bool]] = {}
+        self._one = Lock()
+
+    def read(self, store: Store) -> None:
+        shadow = store.shadow
+        tip = shadow.refs.read(NOTES)
+        tree = shadow.commit(tip).tree if tip is not None else EMPTY_TREE
+        with self._one:
+            for path, _, new in shadow.trees.diff(self._tree, tree):
+                name = path.replace(b"/", b"")
+                if len(name) != 40 or name.strip(b"0123456789abcdef"):
+                    continue
+                commit = bytes.fromhex(name.decode())
+                said = _said(shadow.objects.read(new[1])[1]) if new is not None else None
+                if said is not None:
+                    self._said[commit] = said
+                else:
+                    self._said.pop(commit, None)
+            self._tree = tree
+
+    def in_session(self, graph: Graph, known: Iterable[AgentSession]) -> dict[str, Talk]:
+        """By the agent's id: what it holds. A fork holds what was said on the way to where it was made (S1-16)."""
+        found: dict[str, Talk] = {}
+        on_the_way: dict[bytes, Talk] = {}  # by node
+        for node in graph.by_seq():
+            before = on_the_way.get(node.parent) if node.parent is not None else None
+            said = self._said.get(node.oid) if node.kind == "turn" else None
+            if said is not None:
+                found[said[0]] = _longer(found.get(said[0]), node, said[1])
+                before = _longer(before, node, said[1])
+            if before is not None:
+                on_the_way[node.oid] = before
+        for one in known:
+            held = on_the_way.get(bytes.fromhex(one.fork_commit)) if one.fork_commit else None
+            if held is not None:
+                own = found.get(one.id)
+                found[one.id] = (held[0], own[1] if own else None, held[2] + (own[2] if own else 0))
+        return found
+
+    def compaction(self, graph: Graph, oid: bytes) -> GraphNode | None:
+        """The last turn after this node, on the line stood on, that came after a compaction of the conversation."""
+        for node in graph.upwards(graph.tip):
+            if node.oid == oid:
+                break
+            said = self._said.get(node.oid)
+            if said is not None and said[2]:
+                return node
+        return None
+
+
+def _longer(talk: Talk | None, node: GraphNode, replies: int) -> Talk:
+    first, _, messages = talk or (node, None, 0)
+    return first, node, messages + 1 + replies
+
+
+def _said(note: bytes) -> tuple[str, int, bool] | None:
+    """The record is a note, which anyone can write."""
+    try:
+        record = json.loads(note)
+        about, replies = record["conversation"], len(record["replies"])
+        id, compacted = about["agent_session"], about.get("compacted") is True
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return (id, replies, compacted) if isinstance(id, str) else None

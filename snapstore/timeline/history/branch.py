@@ -1,0 +1,50 @@
+"""One line of turns, as lists show it."""
+
+from __future__ import annotations
+
+from snapstore.timeline.record.branch_limit import pins
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.timeline.history.graph import Graph
+
+CURRENT, LISTED, ARCHIVED = "current", "listed", "archived"
+
+
+class Leaf:
+    """The end of a line: how many turns it has, and what was last asked for on it."""
+
+    __slots__ = ("checkpoints", "prompt", "seconds", "seq", "tip", "turns")
+
+    def __init__(self, graph: Graph, tip: bytes) -> None:
+        end = graph.node(tip)
+        self.tip = tip
+        self.seq = end.seq
+        self.seconds = end.seconds
+        self.turns, self.prompt = next(
+            ((node.turn, node.subject) for node in graph.upwards(tip) if node.turn is not None), (0, "")
+        )
+        self.checkpoints = list(graph.pinned.get(tip, ()))
+
+
+class Branch(Leaf):
+    """A line that has a name, and what of it is its own."""
+
+    __slots__ = ("created", "label", "name", "own", "owner", "parted", "parted_turn", "pinned", "state")
+
+    def __init__(self, graph: Graph, name: str, tip: bytes, state: str) -> None:
+        super().__init__(graph, tip)
+        self.name = name
+        self.label = graph.label(name)
+        self.state = state
+        self.owner = graph.owner_of(name)  # the machine that it is of, where that is another one
+        self.parted = graph.parted(name)  # the deepest node that it shares with another branch
+        self.parted_turn = graph.turn_of(self.parted) if self.parted else None
+        self.own = 0  # turns since it parted
+        self.created = self.seconds  # of the first node of its own
+        for node in graph.upwards(tip):
+            if node.oid == self.parted:
+                break
+            self.own += node.turn is not None
+            self.created = node.seconds
+        self.pinned = pins(graph, name)  # on its own part: these keep it in the list

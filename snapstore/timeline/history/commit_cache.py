@@ -1,0 +1,65 @@
+"""What a session's commits say, in one file: ten thousand of them take ten milliseconds this way, and a quarter of a
+second from the packs.
+
+Commits never change, so it is never out of date.
+"""
+
+from __future__ import annotations
+
+from snapstore.base import cache_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from snapstore.git.objects.commits import Commit
+
+# The fields of a GraphNode, in its order; no parent is b"", and a number that the commit does not have is -1.
+Row = tuple[bytes, bytes, bytes, int, int, str, int, str, str]
+
+_WHAT = "graph 1"
+MANY = 200  # commits to read one by one before the file is worth opening, or writing again
+
+
+def row_of(oid: bytes, commit: Commit) -> Row:
+    return (
+        oid,
+        commit.parents[0] if commit.parents else b"",
+        commit.tree,
+        _or_none(commit.number("Seq")),
+        _or_none(commit.number("Turn")),
+        commit.kind,
+        commit.seconds,
+        commit.subject,
+        commit.trailers.get("Agent", ""),
+    )
+
+
+def _or_none(number: int | None) -> int:
+    return -1 if number is None else number
+
+
+class CommitCache:
+    """One session's file."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.opened = False
+        self._fresh: dict[bytes, Row] = {}
+        self.rows: dict[bytes, Row] = {}
+
+    def add(self, row: Row) -> None:
+        self._fresh[row[0]] = row
+
+    def open(self) -> None:
+        if self.opened:
+            return
+        self.opened = True
+        self.rows = {row[0]: row for row in cache_file.read(self._path, _WHAT) or ()}
+
+    def save(self, oids: Iterable[bytes]) -> None:
+        """Written again, with these commits, when enough was read that it did not hold."""
+        if len(self._fresh) < MANY:
+            return
+        rows = [self._fresh.get(oid) or self.rows[oid] for oid in oids]
+        cache_file.write(self._path, _WHAT, rows)

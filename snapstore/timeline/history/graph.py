@@ -1,0 +1,394 @@
+"""Every node of one session as data: lines, forks, what is undone, and what was earlier or later. Read-only.
+
+Commits are read as they are asked for, so that undoing one turn costs the same after ten turns as after ten thousand;
+only what is about the whole tree (`nodes` and all that is built on it) reads the whole tree. Nothing recurses.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from snapstore.errors import Corrupt, Unknown, did_you_mean, similar
+from snapstore.git.objects.ids import COMMIT
+from snapstore.timeline.history.commit_cache import MANY, CommitCache, row_of
+from snapstore.timeline.history.turn_cache import turns_file
+from snapstore.timeline.history.turn_facts import TurnFacts
+from snapstore.timeline.record.line_writer import MAIN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from snapstore.git.refs import RefValue
+    from snapstore.store.handle import Store
+    from snapstore.timeline.history.commit_cache import Row
+
+
+class GraphNode:
+    """One commit. Ids are raw; `turn` is None for what is not numbered (baseline, edits)."""
+
+    __slots__ = ("agent", "kind", "oid", "parent", "seconds", "seq", "subject", "tree", "turn")
+
+    def __init__(
+        self,
+        oid: bytes,
+        parent: bytes | None,
+        tree: bytes,
+        seq: int,
+        turn: int | None,
+        kind: str,
+        seconds: int,
+        subject: str,
+        agent: str,
+    ) -> None:
+        self.oid = oid
+        self.parent = parent
+        self.tree = tree
+        self.seq = seq
+        self.turn = turn
+        self.kind = kind
+        self.seconds = seconds
+        self.subject = subject
+        self.agent = agent
+
+
+class Graph:
+    """One session's tree at one moment. Make another after a move."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self.store = store
+        self.session = session
+        self._shadow = store.shadow
+        refs = store.shadow.refs
+        self._cache = CommitCache(f"{store.state}/graph-{session}")
+        self.turns = TurnFacts(self, turns_file(store.state, session))
+        self._read: dict[bytes, GraphNode] = {}
+        name = f"refs/snapstore/cursor/{session}"
+        self.cursor_value: RefValue = refs.value(name)
+        cursor = refs.read(self.cursor_value) if isinstance(self.cursor_value, str) else self.cursor_value
+        self.foreign = store.foreign()  # what of it is other machines'
+        newest = None if cursor is not None else self.foreign.newest(store, session)
+        if newest is not None:
+            cursor = newest[1]
+        if cursor is None:
+            raise Unknown(
+                f"there is no session {session!r} in this store",
+                did_you_mean(
+                    similar(session, store.sessions()), f"Sessions here: {', '.join(store.sessions()) or 'none'}."
+                ),
+                session=session,
+            )
+        self.cursor = cursor
+        if newest is not None:
+            self.branch = newest[0]
+        elif isinstance(self.cursor_value, str):
+            self.branch = self.cursor_value.removeprefix(f"refs/heads/{session}/")
+        else:
+            state = store.documents.session(session)
+            self.branch = state.branch if state else self._likely()
+        # The tip of the branch last stood on; one that is gone leaves the cursor at the end of its line.
+        self.tip = self.tip_of(self.branch) or cursor
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the session is another machine's, and nobody here stands in it: it is then read as if at its end."""
+        return self.cursor_value is None
+
+    def _likely(self) -> str:
+        """The branch stood on, where the note of it is lost: the first one, or the newest that leads to the cursor."""
+        tips = {**self.archived, **self.branches}
+        if MAIN not in tips:
+            for name, tip in sorted(tips.items(), key=lambda found: (self.node(found[1]).seconds, found), reverse=True):
+                at: bytes | None = tip
+                while at is not None:
+                    if at == self.cursor:
+                        return name
+                    at = self.node(at).parent
+        return MAIN
+
+    def owner_of(self, branch: str) -> dict[str, str] | None:
+        """The machine that a branch is of, None for our own."""
+        places = (f"refs/heads/{self.session}/", f"refs/snapstore/archive/{self.session}/")
+        return next((found for place in places if (found := self.foreign.owner(place + branch))), None)
+
+    @cached_property
+    def owner(self) -> dict[str, str] | None:
+        """The machine that the session is of: nobody here stands in it, or has a branch in it."""
+        names = [*self.branches, *self.archived]
+        owners = [self.owner_of(name) for name in names]
+        return self.owner_of(self.branch) if names and all(owners) else None
+
+    def tip_of(self, branch: str) -> bytes | None:
+        """Where a branch ends, listed or archived."""
+        refs = self._shadow.refs
+        listed = refs.read(f"refs/heads/{self.session}/{branch}")
+        return listed or refs.read(f"refs/snapstore/archive/{self.session}/{branch}")
+
+    # Refs.
+
+    @cached_property
+    def branches(self) -> dict[str, bytes]:
+        """Listed branches: name and tip."""
+        return self._below(f"refs/heads/{self.session}/")
+
+    @cached_property
+    def archived(self) -> dict[str, bytes]:
+        """Those that are out of the list. git lets anybody put something else there than a commit: that is none."""
+        found = self._below(f"refs/snapstore/archive/{self.session}/")
+        return {name: oid for name, oid in found.items() if self._shadow.objects.header(oid)[0] == COMMIT}
+
+    @cached_property
+    def checkpoints(self) -> dict[str, bytes]:
+        """Names and the nodes they are pinned to. A tag that anyone made with git may lead to no commit: not ours."""
+        found = {}
+        for name, oid in self._below(f"refs/tags/{self.session}/").items():
+            commit = self.peel(oid)
+            if commit is not None:
+                found[name] = commit
+        return found
+
+    @cached_property
+    def pinned(self) -> dict[bytes, list[str]]:
+        """The checkpoints of each node that has some."""
+        found: dict[bytes, list[str]] = {}
+        for name, oid in self.checkpoints.items():
+            found.setdefault(oid, []).append(name)
+        return found
+
+    def _below(self, prefix: str) -> dict[str, bytes]:
+        return {name[len(prefix) :]: oid for name, oid in sorted(self._shadow.refs.list(prefix).items())}
+
+    def peel(self, oid: bytes) -> bytes | None:
+        """The commit that a ref's object leads to."""
+        for _ in range(5):  # a tag of a tag
+            if oid in self._cache.rows:
+                return oid
+            kind, data = self._shadow.objects.read(oid)
+            if kind == COMMIT:
+                return oid
+            if kind != b"tag" or not data.startswith(b"object "):
+                return None
+            try:
+                oid = bytes.fromhex(data[7:47].decode())
+            except ValueError:
+                return None
+        return None
+
+    # Nodes, one at a time.
+
+    def node(self, oid: bytes) -> GraphNode:
+        """What a commit says, this session's or another's."""
+        found = self._read.get(oid) or self._look(oid)
+        if found.seq < 0:
+            # A commit that someone made with git has no number: it comes right after the one before it that has.
+            above = [found]
+            while above[-1].seq < 0 and above[-1].parent is not None:
+                above.append(self._read.get(above[-1].parent) or self._look(above[-1].parent))
+            for node in above:
+                node.seq = max(above[-1].seq, 0)
+        return found
+
+    def _look(self, oid: bytes) -> GraphNode:
+        if len(self._read) >= MANY and not self._cache.opened:
+            self.open()
+        found = self._read[oid] = _node(self._cache.rows.get(oid) or self._row(oid))
+        return found
+
+    def _row(self, oid: bytes) -> Row:
+        row = self.turns.cache.rows.get(oid)
+        if row is None:
+            row = row_of(oid, self._shadow.commit(oid))
+            self.turns.cache.add(rows={oid: row})
+        self._cache.add(row)
+        return row
+
+    def open(self) -> None:
+        """Brings what is filed of all nodes into memory: for who is going to ask for very many."""
+        self._cache.open()
+        self.turns.cache.open()
+
+    def upwards(self, oid: bytes) -> Iterator[GraphNode]:
+        """A node and all before it, newest first."""
+        at: bytes | None = oid
+        while at is not None:
+            node = self.node(at)
+            yield node
+            at = node.parent
+
+    def line(self, tip: bytes) -> list[bytes]:
+        """The nodes up to a tip, root first."""
+        return [node.oid for node in self.upwards(tip)][::-1]
+
+    def current_line(self) -> list[bytes]:
+        """The line of the branch last stood on, what is undone included."""
+        return self.line(self.tip)
+
+    def undone(self) -> list[bytes]:
+        """The nodes of the current line after the cursor, oldest first: what redo enters, since it follows the branch
+        last stood on."""
+        found: list[bytes] = []
+        for node in self.upwards(self.tip):
+            if node.oid == self.cursor:
+                return found[::-1]
+            found.append(node.oid)
+        return []  # the branch does not lead through the cursor: there is no way forward on it
+
+    def fork_point(self, a: bytes, b: bytes) -> bytes:
+        """The deepest node that both lines share."""
+        found = self._meet(a, b)
+        if found is None:
+            raise Corrupt(f"commits {a.hex()[:8]} and {b.hex()[:8]} have no common root")
+        return found
+
+    def _meet(self, a: bytes, b: bytes) -> bytes | None:
+        """Both walk up in step, so that the cost is the distance between them and not the length of the history."""
+        seen: tuple[set[bytes], set[bytes]] = ({a}, {b})
+        ends: list[bytes | None] = [a, b]
+        if a == b:
+            return a
+        while ends != [None, None]:
+            for side in (0, 1):
+                end = ends[side]
+                if end is None:
+                    continue
+                if end in seen[1 - side]:
+                    return end
+                seen[side].add(end)
+                ends[side] = self.node(end).parent
+        return None
+
+    def path(self, a: bytes, b: bytes) -> tuple[list[bytes], list[bytes]]:
+        """The way from one node to another: nodes left, newest first, and nodes entered, oldest first."""
+        fork = self.fork_point(a, b)
+        return self._down_to(a, fork), self._down_to(b, fork)[::-1]
+
+    def _down_to(self, oid: bytes, end: bytes) -> list[bytes]:
+        found = []
+        for node in self.upwards(oid):
+            if node.oid == end:
+                break
+            found.append(node.oid)
+        return found
+
+    def turn_of(self, oid: bytes) -> int:
+        """The number of the last numbered node at or before it; 0 before the first."""
+        return next((node.turn for node in self.upwards(oid) if node.turn is not None), 0)
+
+    # The whole tree.
+
+    @cached_property
+    def nodes(self) -> dict[bytes, GraphNode]:
+        """Everything that the session's refs lead to, each node after its parent."""
+        found: dict[bytes, GraphNode] = {}
+        self._cache.open()
+        ends = (self.branches, self.archived, self.checkpoints)
+        for tip in (self.cursor, *(oid for refs in ends for oid in refs.values())):
+            line = []
+            at: bytes | None = tip
+            while at is not None and at not in found:
+                node = self.node(at)
+                line.append(node)
+                at = node.parent
+            for node in reversed(line):
+                found[node.oid] = node
+        self._cache.save(list(found))
+        return found
+
+    def by_seq(self) -> list[GraphNode]:
+        """Every node in the order they were made. The clock may have gone backwards; the sequence never does."""
+        return self._ordered
+
+    @cached_property
+    def _ordered(self) -> list[GraphNode]:
+        return sorted(self.nodes.values(), key=lambda node: node.seq)
+
+    @cached_property
+    def children(self) -> dict[bytes, list[bytes]]:
+        """The nodes after each node that has some, in the order they were made."""
+        found: dict[bytes, list[bytes]] = {}
+        for node in self._ordered:
+            if node.parent is not None:
+                found.setdefault(node.parent, []).append(node.oid)
+        return found
+
+    @cached_property
+    def _homes(self) -> dict[bytes, str]:
+        """The branch of each node. The first to come takes a node, so each is met once whatever the branches share."""
+        found: dict[bytes, str] = {}
+        current = {self.branch: self.tip} if self.branch in self.branches else {}
+        for group in (current, self.branches, self.archived):
+            for name, tip in sorted(group.items(), key=lambda ref: -self.nodes[ref[1]].seq):
+                at: bytes | None = tip
+                while at is not None and at not in found:
+                    found[at] = name
+                    at = self.nodes[at].parent
+        return found
+
+    def branch_of(self, oid: bytes) -> str | None:
+        """The branch to stand on at a node: the current one where it leads there, else the one last used, listed ones
+        first. None for a node that only a checkpoint, or only the cursor, holds."""
+        return self._homes.get(oid)
+
+    @cached_property
+    def _shared(self) -> dict[bytes, int]:
+        """How many branches lead through each node."""
+        counts = dict.fromkeys(self.nodes, 0)
+        for tip in (*self.branches.values(), *self.archived.values()):
+            counts[tip] += 1
+        for oid in reversed(self.nodes):
+            parent = self.nodes[oid].parent
+            if parent is not None:
+                counts[parent] += counts[oid]
+        return counts
+
+    def parted(self, branch: str) -> bytes | None:
+        """Where a branch parts from the others: the deepest node that another branch leads through too."""
+        at: bytes | None = self.branches.get(branch) or self.archived.get(branch)
+        while at is not None and self._shared[at] < 2:
+            at = self.nodes[at].parent
+        return at
+
+    def label(self, branch: str) -> str:
+        """A branch's name for people: the name it was given, or "Branch from turn 5" while it has only a made one. The
+        branch stood on goes by its name, which commands take."""
+        if branch == self.branch or not is_made(branch):
+            return branch
+        at = self.parted(branch)
+        return branch if at is None else f"Branch from turn {self.turn_of(at)}"
+
+    # Time, across all branches.
+
+    def earlier(self, count: int | None = None, seconds: float | None = None) -> GraphNode | None:
+        """The node some steps, or some time, before the current one; the oldest when that is before all. None when
+        nothing is earlier."""
+        before = self._ordered[: self._place]
+        if not before:
+            return None
+        if seconds is not None:
+            until = self.nodes[self.cursor].seconds - seconds
+            return next((node for node in reversed(before) if node.seconds <= until), before[0])
+        return before[-min(count or 1, len(before))]
+
+    def later(self, count: int | None = None, seconds: float | None = None) -> GraphNode | None:
+        """The node some steps, or some time, after the current one; the newest when there are not so many. None when
+        nothing is later, or nothing was recorded in that time."""
+        after = self._ordered[self._place + 1 :]
+        if seconds is not None:
+            until = self.nodes[self.cursor].seconds + seconds
+            return next((node for node in reversed(after) if node.seconds <= until), None)
+        return after[min(count or 1, len(after)) - 1] if after else None
+
+    @cached_property
+    def _place(self) -> int:
+        return self._ordered.index(self.nodes[self.cursor])
+
+
+def _node(row: Row) -> GraphNode:
+    oid, parent, tree, seq, turn, kind, seconds, subject, agent = row
+    return GraphNode(oid, parent or None, tree, seq, turn if turn >= 0 else None, kind, seconds, subject, agent)
+
+
+def is_made(branch: str) -> bool:
+    """Whether a branch's name was made by snapstore, not given by a person."""
+    stem, _, number = branch.partition("-")
+    return stem == MAIN and (branch == MAIN or (number.isdecimal() and number != "1"))

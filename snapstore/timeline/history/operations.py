@@ -1,0 +1,286 @@
+"""The operation log: every move and branch change, with what it takes to go back to before it.
+
+One small file each, written through the journal together with what it tells of. Folders of a thousand, so that the
+next number is found without reading them all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import islice
+
+from snapstore.errors import Corrupt, Unknown
+from snapstore.git.refs import spell, unspell
+from snapstore.store.journal import spell_entry, unspell_entry
+from snapstore.worktree.scan.compare import is_file, with_parents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from snapstore.git.refs import RefValue
+    from snapstore.store.handle import Store
+    from snapstore.timeline.moves.plan import PathStep
+
+    RefMove = tuple[str, RefValue, RefValue]
+
+FOLDER = "ops"
+UNDO = "ops undo"  # the kind of an operation that takes others back
+CLONE = "clone"  # what filled the folder: nothing was there before it, so it is not taken back
+PRUNE, AUTO_PRUNE = "prune", "auto prune"  # by a person, and by itself
+_A_FOLDER = 1000
+_FAR_ENOUGH = 20  # operations back: who brings files back mostly does so soon
+
+
+class Operation:
+    """One move or branch change, as it happened."""
+
+    __slots__ = (
+        "arguments",
+        "at",
+        "files",
+        "from_",
+        "kind",
+        "modes",
+        "number",
+        "refs",
+        "safety",
+        "session",
+        "standing",
+        "to",
+        "undoes",
+        "what",
+    )
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        session: str,
+        kind: str,
+        at: str,
+        what: str,
+        from_: dict[str, Any] | None = None,
+        to: dict[str, Any] | None = None,
+        arguments: Iterable[str] = (),
+        refs: Iterable[RefMove] = (),
+        files: Iterable[PathStep] = (),
+        safety: str | None = None,
+        undoes: Iterable[int] = (),
+        standing: Iterable[str] = (),
+        modes: Mapping[bytes, int] | None = None,
+    ) -> None:
+        self.number = number
+        self.session = session
+        self.kind = kind
+        self.at = at
+        self.what = what  # a sentence for people: "undo of 2 turns"
+        self.from_ = from_  # where the session stood: {"commit", "branch"}; None where only branches changed
+        self.to = to
+        self.arguments = list(arguments)
+        self.refs = list(refs)  # branches and checkpoints that it changed
+        self.files = list(files)  # what it did to the user's files
+        self.safety = safety  # the ref that holds what was on disk
+        self.undoes = list(undoes)  # operations it took back
+        self.standing = list(standing)  # folders that were there, empty, before it put files into them
+        self.modes = dict(modes or {})  # permission bits of what it removed, where not all may read it
+
+    def named_modes(self) -> dict[str, int]:
+        """The permission bits of its own files, and of the folders above them."""
+        named = {part for path, _, _ in self.files for part in with_parents(path)} if self.modes else set()
+        return {os.fsdecode(path): mode for path, mode in sorted(self.modes.items()) if path in named}
+
+    def document(self) -> tuple[str, bytes]:
+        """Name and content of its state file."""
+        modes = self.named_modes()
+        stored: dict[str, Any] = {
+            "op": self.number,
+            "session": self.session,
+            "kind": self.kind,
+            "at": self.at,
+            "what": self.what,
+            "from": self.from_,
+            "to": self.to,
+            "arguments": self.arguments,
+            "refs": [[name, old and spell(old), new and spell(new)] for name, old, new in self.refs],
+            "files": [[os.fsdecode(path), spell_entry(old), spell_entry(new)] for path, old, new in self.files],
+            "safety_ref": self.safety,
+            "undoes": self.undoes,
+            "standing": self.standing,
+            **({"modes": modes} if modes else {}),
+        }
+        return _name(self.number), json.dumps(stored).encode()
+
+
+class Operations:
+    def __init__(self, store: Store) -> None:
+        self._state = store.state
+        self._refs = store.shadow.refs
+        self._objects = store.shadow.objects
+
+    def next_number(self) -> int:
+        """Call under the lock."""
+        for folder in self._folders(newest_first=True):
+            numbers = self._numbers(folder)
+            if numbers:
+                return numbers[-1] + 1
+        return 1
+
+    def get(self, number: int) -> Operation:
+        try:
+            with open(f"{self._state}/{_name(number)}", "rb") as file:
+                return _parse(json.loads(file.read()))
+        except FileNotFoundError:
+            raise Unknown(f"there is no operation {number}", "`snapstore ops` lists them.") from None
+        except (ValueError, KeyError, TypeError):
+            raise Corrupt(f"the record of operation {number} is damaged", "The others still work.", op=number) from None
+
+    def newest_first(self) -> Iterator[Operation]:
+        """All that can be read: a damaged record hides no other."""
+        for folder in self._folders(newest_first=True):
+            for number in reversed(self._numbers(folder)):
+                try:
+                    yield self.get(number)
+                except Corrupt:
+                    continue
+
+    def modes_of(self, paths: Iterable[bytes]) -> dict[bytes, int]:
+        """Permission bits out of the ordinary that files, and folders above them, had when a move last removed them: a
+        key that was made private after its turn must not come back readable to all."""
+        missing, found = set(paths), dict[bytes, int]()
+        for operation in islice(self.newest_first() if missing else (), _FAR_ENOUGH):
+            removed = {path for path, _, new in operation.files if not is_file(new)}
+            if operation.modes:
+                named = {part for path in missing & removed for part in with_parents(path)}
+                found = {path: mode for path, mode in operation.modes.items() if path in named} | found
+            missing -= removed
+            if not missing:
+                break
+        return found
+
+    @staticmethod
+    def taken_back(newest_first: Iterable[Operation]) -> dict[int, int]:
+        """Which of them no longer count, each with the one that took it back."""
+        found: dict[int, int] = {}
+        for one in newest_first:
+            if one.number not in found:  # what was taken back itself takes nothing back any more
+                found.update(dict.fromkeys(one.undoes, one.number))
+        return found
+
+    def damaged(self) -> list[int]:
+        """The records that cannot be read."""
+        found = []
+        for folder in self._folders(newest_first=True):
+            for number in self._numbers(folder):
+                try:
+                    self.get(number)
+                except Corrupt:
+                    found.append(number)
+        return found
+
+    def since(self, session: str, number: int | None) -> list[Operation]:
+        """A session's operations back to one, newest first: what taking that one back takes back. Without a number
+        back to the last that still counts. A prune that is final is passed by, with what was done to its branches
+        before, and so is one that happened by itself where nobody asks for it, unless what is to be taken back is about
+        the same branch."""
+        found: list[Operation] = []
+        passed: list[Operation] = []
+        cancelled: set[int] = set()
+        lost: set[tuple[str, RefValue]] = set()  # refs, as they stood, that went with a prune that is final
+        for operation in self.newest_first():
+            if operation.session != session:
+                continue
+            if operation.kind == CLONE:
+                if operation.number == number:
+                    raise Unknown(
+                        f"operation {number} filled the folder: nothing was there before it",
+                        "`snapstore goto --exact` goes to any turn.",
+                    )
+                continue
+            if operation.number in cancelled:
+                if operation.number == number:
+                    raise Unknown(f"operation {number} was taken back already", "`snapstore ops` shows what counts.")
+                continue
+            if operation.kind == UNDO and operation.number != number:
+                cancelled.update(operation.undoes)  # the two cancel each other: neither is on the way back
+                continue
+            if operation.number != number and operation.kind in (PRUNE, AUTO_PRUNE):
+                if self._is_final(operation):
+                    lost.update((name, old) for name, old, new in operation.refs if new is None)
+                    continue
+                if number is None and operation.kind == AUTO_PRUNE:
+                    passed.append(operation)
+                    continue
+            if operation.number != number and _is_settled(operation, lost):
+                lost.update((name, old) for name, old, _ in operation.refs if old is not None)
+                continue
+            found.append(operation)
+            if number in (None, operation.number):
+                self._must_lead_back(found)
+                names = {name for one in found for name, _, _ in one.refs}
+                found += [one for one in passed if any(name in names for name, _, _ in one.refs)]
+                return sorted(found, key=lambda one: -one.number)
+        if number is None:
+            return []
+        raise Unknown(f"there is no operation {number} in session {session}", "`snapstore ops` lists them.")
+
+    def _must_lead_back(self, back: list[Operation]) -> None:
+        for operation in back:
+            commit = (operation.from_ or {}).get("commit")
+            if commit and not self._objects.contains(bytes.fromhex(commit)):
+                raise Unknown(
+                    f"operation {operation.number} ({operation.what}) left a turn that was pruned since: "
+                    "there is no way back to it",
+                    "`snapstore goto` goes to any turn that is left; `snapstore ops` lists what happened.",
+                    op=operation.number,
+                )
+
+    def _is_final(self, prune: Operation) -> bool:
+        """Whether gc has taken what it pruned."""
+        return all(self._refs.value(name) is None for name, _, new in prune.refs if new is not None)
+
+    def _folders(self, newest_first: bool) -> list[int]:
+        return sorted(_numeric(f"{self._state}/{FOLDER}", ""), reverse=newest_first)
+
+    def _numbers(self, folder: int) -> list[int]:
+        return sorted(_numeric(f"{self._state}/{FOLDER}/{folder}", ".json"))
+
+
+def _is_settled(operation: Operation, lost: set[tuple[str, RefValue]]) -> bool:
+    """Whether all that it did was to put branches where they were lost later."""
+    made = [(name, new) for name, _, new in operation.refs if new is not None]
+    return operation.from_ is None and bool(made) and all(one in lost for one in made)
+
+
+def _numeric(folder: str, ending: str) -> list[int]:
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    stems = [name[: len(name) - len(ending)] for name in names if name.endswith(ending)]
+    return [int(stem) for stem in stems if stem.isdecimal()]
+
+
+def _name(number: int) -> str:
+    return f"{FOLDER}/{number // _A_FOLDER}/{number}.json"
+
+
+def _parse(data: dict[str, Any]) -> Operation:
+    return Operation(
+        number=int(data["op"]),
+        session=str(data["session"]),
+        kind=str(data["kind"]),
+        at=str(data["at"]),
+        what=str(data["what"]),
+        from_=data["from"],
+        to=data["to"],
+        arguments=data["arguments"],
+        refs=[(name, unspell(old), unspell(new)) for name, old, new in data["refs"]],
+        files=[(os.fsencode(path), unspell_entry(old), unspell_entry(new)) for path, old, new in data["files"]],
+        safety=data["safety_ref"],
+        undoes=data["undoes"],
+        standing=data.get("standing", ()),
+        modes={os.fsencode(path): int(mode) & 0o777 | 0o400 for path, mode in data.get("modes", {}).items()},
+    )

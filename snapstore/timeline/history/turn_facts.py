@@ -1,0 +1,74 @@
+"""What moves ask of every turn they pass: the files it touched, and whether its record has more to tell."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import chain, islice
+
+from snapstore.git.objects import notes
+from snapstore.git.objects.ids import BLOB, EMPTY_TREE
+from snapstore.timeline.history.commit_cache import MANY
+from snapstore.timeline.history.turn_cache import MOST_TOUCHED, TurnCache, replies_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from snapstore.git.objects.trees import Change
+    from snapstore.timeline.history.graph import Graph
+
+
+class TurnFacts:
+    """Of one session's graph. From the store, or from the cache where that was worth opening."""
+
+    def __init__(self, graph: Graph, path: str) -> None:
+        self._graph = graph
+        self._shadow = graph.store.shadow
+        self.cache = TurnCache(path)
+
+    def touched(self, oid: bytes) -> Iterable[Change]:
+        """What differs between a node and the one before it, as `Trees.diff` gives it."""
+        known = self.cache.touched.get(oid)
+        if known is not None:
+            return known
+        node = self._graph.node(oid)
+        before = self._graph.node(node.parent).tree if node.parent is not None else EMPTY_TREE
+        changes = self._shadow.trees.diff(before, node.tree)
+        first = list(islice(changes, MOST_TOUCHED + 1))
+        if len(first) > MOST_TOUCHED:
+            return chain(first, changes)
+        self.cache.add(touched={oid: tuple(first)})
+        return first
+
+    def replies(self, oids: Iterable[bytes]) -> dict[bytes, int]:
+        """How many replies the record of each node holds; ODD where its record must be read."""
+        records = self._records
+        found: dict[bytes, int] = {}
+        for oid in oids:
+            record = records(oid)
+            if record is None:
+                found[oid] = 0
+                continue
+            number = self.cache.replies.get(record)
+            if number is None:
+                number = replies_in(self._shadow.objects.read_kind(record, BLOB))
+                self.cache.add(replies={record: number})
+            found[oid] = number
+        return found
+
+    @cached_property
+    def _records(self) -> Callable[[bytes], bytes | None]:
+        """Leads from a commit to its record. Those of very many are listed at once."""
+        tip = self._shadow.refs.read(notes.REF)
+        if tip is None:
+            return lambda oid: None
+        tree, trees = self._shadow.commit(tip).tree, self._shadow.trees
+        if not self.cache.opened:
+            return lambda oid: notes.find(trees, tree, oid)
+        found = {notes.commit_of(path): entry[1] for path, entry in trees.walk(tree)}
+        return found.get
+
+    def keep(self) -> None:
+        """Files what was read of very many nodes, for the next who asks."""
+        if self.cache.opened:
+            self.cache.keep(MANY)

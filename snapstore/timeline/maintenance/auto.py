@@ -1,0 +1,202 @@
+"""A store that keeps itself: when a gc pays, how full it is, and what is done about it in the background.
+
+After a change only the sizes of packs are looked at, and only when some were just put together or a limit is set: the
+rest is the work of a process of its own, which no turn waits for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from snapstore.base import files
+from snapstore.errors import Busy, SnapstoreError
+from snapstore.git.objects.pack_files import is_kept, is_linked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Container
+
+    from snapstore.store.handle import Store
+    from snapstore.timeline.history.operations import Operation
+    from snapstore.timeline.maintenance.prune import Prunable
+
+PAYS_FROM = 16 << 20  # bytes in small packs, and half of what is packed already: so all that is ever packed again is a
+# few times what was recorded
+MANY_LOOSE = 27  # files in one of the 256 folders of loose objects, of which each has about as many
+WARN_PERCENT = 80
+_RESTS = 3600  # seconds between two of them
+_MARK = "kept"  # a state file whose age says when the last one began
+_NEARLY_FULL = "nearly-full"  # a state file that is there while that is in the log
+_PRESSED = 3600  # seconds of grace for objects where the store is over its limit
+
+
+class Pruned:
+    """What went, what stayed and why, the operations that bring it back, and the bytes it frees."""
+
+    __slots__ = ("going", "operations", "size", "staying")
+
+    def __init__(self, going: list[Prunable], staying: list[Prunable], operations: list[Operation], size: int) -> None:
+        self.going = going
+        self.staying = staying
+        self.operations = operations
+        self.size = size
+
+
+def look(store: Store, *, folded: bool) -> None:
+    """After a change: says that the store is nearly full, and starts a gc where one is due."""
+    sizes = _pack_sizes(store)
+    full = bool(store.header.max_store_size) and _tell_how_full(store, sum(sizes) + _beside_packs(store))
+    if (full or (folded and store.header.gc_auto and is_due(store, sizes))) and _has_rested(store):
+        from snapstore.store.background import start
+
+        start(store, "gc", "--auto")
+
+
+def _tell_how_full(store: Store, total: int) -> bool:
+    """Says at every turn's end that the store is nearly full, and in the log once. Says whether it is full."""
+    limit = store.header.max_store_size
+    noted = f"{store.state}/{_NEARLY_FULL}"
+    if total * 100 < limit * WARN_PERCENT:
+        files.remove(noted)
+        return False
+    text = warning(store, total)
+    store.say(text)
+    if not os.path.exists(noted):  # not synced: at worst the log says it twice
+        os.close(os.open(noted, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        store.log(text)
+    return total >= limit
+
+
+def is_due(store: Store, sizes: list[int]) -> bool:
+    """Whether a gc pays: small packs have grown to half of the largest one, or many objects are loose."""
+    if sizes and sum(sizes) - max(sizes) >= max(PAYS_FROM, max(sizes) // 2):
+        return True
+    try:
+        return len(os.listdir(f"{store.shadow.objects.folder}/17")) >= MANY_LOOSE
+    except OSError:
+        return False
+
+
+def warning(store: Store, size: int) -> str:
+    from snapstore.base.text import size_text
+
+    limit = store.header.max_store_size
+    told = f"the store takes {size_text(size)}, {size * 100 // limit} % of max_store_size"
+    return f"{told} (`snapstore du` shows what holds it, `gc` packs it, `prune` lets go of old branches)"
+
+
+def keep(store: Store) -> None:
+    """What runs by itself: prunes what is due, then a gc. Over the limit, what was pruned before goes at once. Never
+    fails; what went wrong is in the log."""
+    from snapstore.surface.status import folder_size
+    from snapstore.timeline.maintenance.gc import collect
+
+    limit = store.header.max_store_size
+    try:
+        _note_begin(store)
+        pressed = bool(limit) and folder_size(store.folder) >= limit
+        try:
+            prune(store, by_itself=True)
+        except SnapstoreError as error:  # what is in its way is in no gc's
+            store.log(f"prune: {error}")
+        if pressed:
+            done = collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
+            left = folder_size(store.folder)
+            if left >= limit and done.packed.waiting:
+                store.log(f"{warning(store, left)}; what was let go of just now is freed within hours")
+            elif left >= limit:
+                store.log(
+                    f"{warning(store, left)}; what may go is gone, so set max_store_size higher, or delete branches"
+                )
+        elif store.header.gc_auto:
+            collect(store, threads=1)
+    except Busy:
+        pass  # another is at it, or a long turn: the next turn tries again
+    except (SnapstoreError, OSError) as error:
+        store.log(f"gc: {error}")
+
+
+def prune(
+    store: Store,
+    *,
+    older: float | None = None,
+    keep: Collection[str] = (),
+    safety: bool = False,
+    dry_run: bool = False,
+    by_itself: bool = False,
+) -> Pruned:
+    """Prunes all that the rules allow; see `snapstore.timeline.prune`."""
+    from snapstore.store.disk_usage import DiskUse
+    from snapstore.timeline.maintenance import prune as rules
+
+    remotes = on_remotes(store)
+
+    def find() -> tuple[list[Prunable], list[Prunable]]:
+        return rules.find(store, older=older, keep=keep, on_remotes=remotes, safety=safety)
+
+    going, staying = find()
+    if not going:
+        return Pruned(going, staying, [], 0)
+    use = DiskUse(store).measure(only=[found.ref for found in going])  # takes its time: not under the lock
+    alone = {holder.ref: holder.exclusive for holder in use.holders}
+    for found in going:
+        found.size = alone.get(found.ref, 0)
+    size = use.freed_by([found.ref for found in going])
+    if dry_run:
+        return Pruned(going, staying, [], size)
+    with store.changing():
+        still = {(found.ref, found.tip) for found in find()[0]}
+        going = [found for found in going if (found.ref, found.tip) in still]
+        return Pruned(going, staying, rules.prune(store, going, by_itself=by_itself), size)
+
+
+def on_remotes(store: Store) -> Container[bytes] | None:
+    """The commits that every remote is known to have; None where there is none."""
+    from snapstore.timeline.maintenance.prune import ancestors
+
+    names = (store.documents.optional("remotes.json") or {}).get("remotes") or {}
+    found: set[bytes] | None = None
+    for name in names:
+        pushed = (store.documents.optional(f"shared/{name}.json") or {}).get("pushed") or {}
+        has = ancestors(store, [bytes.fromhex(commit) for _, commit in pushed.values()], set())
+        found = has if found is None else found & has
+    return found
+
+
+def _pack_sizes(store: Store) -> list[int]:
+    """Of the packs that take room of ours."""
+    sizes: list[int] = []
+    for pack in store.shadow.objects.packs():
+        try:
+            st = os.stat(f"{pack.base}.pack")
+        except FileNotFoundError:
+            continue
+        if not is_linked(st) and not is_kept(pack.base):
+            sizes.append(st.st_size)
+    return sizes
+
+
+def _beside_packs(store: Store) -> int:
+    """What else takes much room, as far as that is quickly told: indexes of packs, and what is known of the disk."""
+    size = 0
+    for path in (*(f"{pack.base}.idx" for pack in store.shadow.objects.packs()), f"{store.state}/stat"):
+        try:
+            size += os.stat(path).st_size
+        except FileNotFoundError:
+            continue
+    return size
+
+
+def _has_rested(store: Store) -> bool:
+    try:
+        return abs(time.time() - os.stat(f"{store.state}/{_MARK}").st_mtime) > _RESTS
+    except OSError:
+        return True
+
+
+def _note_begin(store: Store) -> None:
+    """Not synced: without it the next gc may only begin sooner."""
+    path = f"{store.state}/{_MARK}"
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.utime(path)

@@ -1,0 +1,185 @@
+"""Keeps a store small: one pack of what is needed, nothing of what is not, no leftovers of killed processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+from snapstore.errors import SnapstoreError
+from snapstore.git.maintenance import fold, pack_builder, purge
+from snapstore.git.maintenance.repack import Repack, Result
+from snapstore.git.objects.ids import Missing
+from snapstore.git.objects.pack import Vanished
+from snapstore.git.objects.reachability import whole
+from snapstore.git.program import environment, refuse_planted
+from snapstore.git.remote import incoming
+from snapstore.store.handle import failed
+from snapstore.timeline.maintenance import manual_git
+from snapstore.timeline.maintenance.prune import PRUNED, expire
+from snapstore.timeline.record import create_store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+    from typing import Any
+
+    from snapstore.git.maintenance.repack import Packing
+    from snapstore.store.handle import Store
+
+_LOGGED_FOR = 86400  # seconds that the reflog of records is good for: it is there for `git fsck` alone
+_TRIES = 3
+_LOCKED_FOR = 60  # seconds; git holds a ref's lock for milliseconds
+
+
+class Collected:
+    """What a gc did, or with `dry_run` would do."""
+
+    __slots__ = ("by", "dry_run", "expired", "leftovers", "packed")
+
+    def __init__(self, *, by: str, dry_run: bool) -> None:
+        self.packed = Result()
+        self.by = by  # git, or we ourselves
+        self.leftovers = 0  # files of killed processes
+        self.expired = 0  # pruned branches that can no longer be brought back
+        self.dry_run = dry_run
+
+
+def collect(
+    store: Store,
+    *,
+    grace: int | None = None,
+    pruned_grace: int | None = None,
+    dry_run: bool = False,
+    git: str | None = None,
+    threads: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Collected:
+    """Packs the store. What nothing refers to stays for `grace` seconds (else the setting), measured by the age of the
+    file that holds it. `git` is the program to do the packing, by default the one there is; "" for none.
+    `pruned_grace` is how long pruned branches can be brought back, by default as long as `grace`."""
+    grace = store.header.gc_grace if grace is None else grace
+    program = shutil.which("git") if git is None else git
+    way: Packing = pack_builder.by_ourselves
+    if program:
+        refuse_planted(store.shadow.git_dir)  # git is about to read its configuration
+        way = pack_builder.with_git(program, environment(store.shadow.git_dir), threads=threads)
+    done = Collected(by="git" if program else "snapstore", dry_run=dry_run)
+    pruned_grace = grace if pruned_grace is None else pruned_grace
+
+    def again() -> Repack:
+        return Repack(store.shadow.objects, older_than=time.time() - grace, packing=way, progress=progress)
+
+    try:
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                done.packed = _collected(store, again(), done, pruned_grace, careful=tries_left < _TRIES - 1)
+                break
+            except (Missing, Vanished, pack_builder.NotPacked):
+                # Somebody's git may have removed, just now, what nothing but a hint of ours led to (see `roots`), or
+                # moved objects from pack to pack under the eyes of the one that we had started. Nothing was changed.
+                if not tries_left:
+                    raise
+    except OSError as error:
+        raise failed(error) from error
+    except SnapstoreError as error:
+        if done.expired:
+            what = "1 pruned branch" if done.expired == 1 else f"{done.expired:,} pruned branches"
+            error.hint += f" Only this was: {what}, whose time was over, cannot be brought back any more."
+        raise
+    return done
+
+
+def _collected(store: Store, repack: Repack, done: Collected, pruned_grace: float, *, careful: bool) -> Result:
+    with repack as work:
+        # Every turn waits while the lock is held, so what takes its time is done before: it is looked at again.
+        known = roots(store, careful=careful)
+        with store.changing():
+            fold.refuse_links(store.shadow.objects)
+            if not done.dry_run:
+                done.leftovers += sweep(store)
+                if store.shadow.refs.list(PRUNED):
+                    work.must_fit()
+                done.expired += expire(store, pruned_grace)
+                store.shadow.refs.forget_logged(int(time.time()) - _LOGGED_FOR)
+            known = roots(store, known, careful=careful)
+            work.survey(known)
+        work.build()
+        if not done.dry_run:
+            with store.changing():
+                work.install(roots(store, known, careful=careful))
+        return work.result
+
+
+def roots(store: Store, known: Collection[bytes] = frozenset(), *, careful: bool = False) -> set[bytes]:
+    """Everything that refers to objects. To be told the truth call it under the lock: a change that was cut short is
+    finished then, so the journal refers to nothing. Whether the `known` ones are there is not asked again.
+
+    Besides refs there are hints: the tree of the cache, reflogs, open turns. Mostly refs lead to the same objects, and
+    where they do not, a git of somebody's may remove them at any moment, or some of them. With `careful` a hint counts
+    only when all that it leads to is there."""
+    refs = store.shadow.refs
+    store.shadow.objects.refresh()
+    found = set(refs.list("refs/").values())
+    maybe = manual_git.heads(store.shadow.git_dir) | manual_git.staged(store.shadow.git_dir)
+    maybe |= {oid for rows in refs.logged().values() for _, old, new in rows for oid in (old, new)}
+    store.cache.load()
+    if store.cache.coverage is not None:
+        maybe.add(store.cache.tree)
+    for name in store.documents.sessions_with_open_turns():
+        turn = store.documents.open_turn(name)
+        if turn is not None:
+            maybe.update(_named_in([turn.before, *turn.captured_by_others]))
+    # These only help: one whose object went long ago is no fault of the store.
+    contains = store.shadow.objects.contains
+    if careful:
+        return found | whole(store.shadow.objects, maybe - found)
+    return found | {oid for oid in maybe if oid in known or contains(oid, fresh=False)}
+
+
+def _named_in(items: Iterable[Any]) -> Iterable[bytes]:
+    for item in items:
+        if isinstance(item, list):
+            yield from (bytes.fromhex(entry.partition(" ")[2]) for _, entry in item if entry is not None)
+        else:
+            yield bytes.fromhex(item)
+
+
+def sweep(store: Store) -> int:
+    """Removes what killed processes left behind. Call under the lock. Gives the number of files."""
+    now = time.time()
+    count = fold.sweep(store.shadow.objects, now)
+    incoming.sweep(store.shadow.objects)
+    purge.sweep(store.shadow.objects)
+    for top in (store.folder, f"{store.shadow.git_dir}/refs"):
+        for folder, folders, names in os.walk(top):
+            if folder == store.folder:
+                folders[:] = [name for name in folders if name not in ("store.git", "log")]
+            for name in names:
+                path = f"{folder}/{name}"
+                if name.endswith(".new") or (name.endswith(".lock") and _age(path, now) > _LOCKED_FOR):
+                    count += _removed(path)
+    for name in ("HEAD.lock", "packed-refs.lock"):
+        path = f"{store.shadow.git_dir}/{name}"
+        if _age(path, now) > _LOCKED_FOR:
+            count += _removed(path)
+    try:
+        create_store.sweep(store.home)
+    except OSError:
+        pass  # somebody else's, perhaps
+    return count
+
+
+def _age(path: str, now: float) -> float:
+    try:
+        return now - os.stat(path).st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _removed(path: str) -> bool:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,370 @@
+"""Branches and checkpoints of one session: listed, renamed, archived, deleted, promoted, pinned.
+
+Every change is refs that travel from one name to another, in one journal entry with its record, so `ops undo` can send
+them back. Nothing becomes unreachable: what is deleted moves to `refs/snapstore/deleted/<session>/<operation>/…`.
+"""
+
+from __future__ import annotations
+
+from snapstore.errors import Conflict, Unknown, Unsafe, Usage, did_you_mean, similar
+from snapstore.store.state import SessionState, check_name, encode, reads_as_address, timestamp
+from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.operations import Operation, Operations
+from snapstore.timeline.moves.ref_changes import Arrangement, travels_in
+from snapstore.timeline.record.line_writer import MAIN, highest_seq
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from snapstore.timeline.history.operations import RefMove
+    from snapstore.timeline.moves.ref_changes import Travel
+    from snapstore.timeline.record.session import Session
+
+    Listing = list[Branch]
+    Moves = list[RefMove]
+
+
+class Branches:
+    """What can be done with a session's branches and checkpoints. Each change gives its operation."""
+
+    def __init__(self, session: Session) -> None:
+        self._store = session.store
+        self._session = session.name
+        self._refs = session.store.shadow.refs
+
+    def list(self, *, archived: bool = True) -> Listing:
+        """The current one first (a session may have gone to one in the archive), then by last use, then the archive."""
+        graph = self._graph()
+        groups = [(graph.branches, LISTED), (graph.archived, ARCHIVED)]
+        found = [
+            Branch(graph, name, tip, CURRENT if name == graph.branch else state)
+            for group, state in groups
+            for name, tip in group.items()
+            if archived or state == LISTED or name == graph.branch
+        ]
+        order = (CURRENT, LISTED, ARCHIVED)
+        return sorted(found, key=lambda branch: (order.index(branch.state), -branch.seq))
+
+    def named(self, names: Iterable[str]) -> Listing:
+        """Those to be deleted by name. Refused at once where one cannot be."""
+        graph = self._graph()
+        for name in names:
+            self._own(graph, name, "deleted")
+            self._not_stood_on(graph, name, "deleted")
+        wanted = set(names)
+        return [branch for branch in self.list() if branch.name in wanted]
+
+    # Changes.
+
+    def rename(self, old: str, new: str) -> Operation:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+            ref = self._own(graph, old, "renamed")
+            self._free(new)
+            return f"rename of branch {old} to {new}", [(ref, ref[: -len(old)] + new)]
+
+        check_own_name(new, "branch")
+        return self._change("branch rename", [old, new], change)
+
+    def delete(self, name: str) -> Operation:
+        return self.delete_all([name])
+
+    def delete_all(self, names: Iterable[str], *, tips: Mapping[str, bytes] | None = None) -> Operation:
+        """Out of every list; its nodes stay, and `ops undo` brings it back. With `tips`, only while each is still where
+        a person saw it."""
+        wanted = list(dict.fromkeys(names))
+
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+            refs = [self._own(graph, name, "deleted") for name in wanted]
+            for name, ref in zip(wanted, refs, strict=True):
+                self._not_stood_on(graph, name, "deleted")
+                if tips is not None and self._refs.read(ref) != tips.get(name):
+                    raise Conflict(f"branch {name} moved meanwhile", "Look again, then run the command again.")
+            gone = [f"{self._place('snapstore/deleted', str(number))}/{name}" for name in wanted]
+            what = f"delete of branch {wanted[0]}" if len(wanted) == 1 else f"delete of {len(wanted)} branches"
+            return what, zip(refs, gone, strict=True)
+
+        if not wanted:
+            raise Usage("no branch to delete", "`snapstore branches` lists them.")
+        return self._change("branch delete", wanted, change)
+
+    def matching(
+        self, *, older_seconds: float | None = None, merged_into: str | None = None, archived: bool = False
+    ) -> tuple[Listing, Listing]:
+        """Branches last used longer ago than that, or whose tip lies on another's line, and of these the ones that
+        stay all the same: the one stood on, and those with checkpoints."""
+        graph = self._graph()
+        on_line: set[bytes] = set()
+        if merged_into is not None:
+            target = self._refs.read(self._find(graph, merged_into))
+            assert target is not None
+            on_line = set(graph.line(target))
+        going: Listing = []
+        kept: Listing = []
+        for branch in self.list(archived=archived):
+            if older_seconds is not None and self._store.clock() - branch.seconds <= older_seconds:
+                continue
+            if merged_into is not None and (branch.name == merged_into or branch.tip not in on_line):
+                continue
+            stays = branch.state == CURRENT or branch.pinned or branch.owner is not None
+            (kept if stays else going).append(branch)
+        return going, kept
+
+    def archive(self, name: str) -> Operation:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+            ref = self._own(graph, name, "archived")
+            if name not in graph.branches:
+                raise Usage(f"branch {name} is in the archive already", f"`snapstore branch unarchive {name}`.")
+            self._not_stood_on(graph, name, "archived")
+            return f"archive of branch {name}", [(ref, self._place("snapstore/archive", name))]
+
+        return self._change("branch archive", [name], change)
+
+    def unarchive(self, name: str, *, force: bool = False) -> Operation:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+            ref = self._own(graph, name, "listed")
+            if name in graph.branches:
+                raise Usage(f"branch {name} is listed already", "`snapstore branches` shows it.")
+            limit = self._store.header.max_branches
+            count = sum(graph.owner_of(name) is None for name in graph.branches)
+            if limit and count >= limit and not force:
+                raise Usage(
+                    f"session {self._session} lists {count} branches already, and {limit} is the limit",
+                    "Archive or delete one first, or add --force.",
+                )
+            return f"unarchive of branch {name}", [(ref, self._place("heads", name))]
+
+        return self._change("branch unarchive", [name], change)
+
+    def promote(self, name: str) -> Operation | None:
+        """Makes a branch the canonical line (C19): it takes the name `main`, and the branch that had it becomes
+        `archive-main` (`archive-main-2`, …) in the archive. Only names move: no node and no file changes, and a session
+        goes on standing where it stands. Where it stands on the former `main`, that stays in the list, since nobody can
+        stand in the archive. None when it is `main` already."""
+
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+            travels = [(self._own(graph, name, "promoted"), self._place("heads", MAIN))]
+            if name != MAIN and (MAIN in graph.branches or MAIN in graph.archived):
+                place = "heads" if graph.branch == MAIN else "snapstore/archive"
+                spare = self._place(place, self._spare(f"archive-{MAIN}"))
+                travels.insert(0, (self._own(graph, MAIN, "replaced"), spare))
+            return f"promotion of branch {name} to {MAIN}", travels
+
+        if name == MAIN and self._refs.read(self._place("heads", MAIN)):
+            return None
+        return self._change("branch promote", [name], change)
+
+    def former(self, operation: Operation) -> str | None:
+        """What became of the former `main` in a promotion, in words."""
+        travels = dict(travels_in(operation.refs)[0])
+        found = travels.get(self._place("heads", MAIN)) or travels.get(self._place("snapstore/archive", MAIN))
+        return _in_words(found) if found else None
+
+    def checkpoint(self, name: str, oid: bytes, *, force: bool = False) -> Operation | None:
+        """Pins a name to a node. None when it is there already."""
+        ref = self._place("tags", check_own_name(name, "checkpoint"))
+        with self._store.changing():
+            if self._refs.read(ref) == oid:
+                return None
+
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+            if oid not in graph.nodes:
+                raise Usage(
+                    f"{oid.hex()[:8]} is no node of session {self._session}", "Say whose it is with --session NAME."
+                )
+            if self._refs.read(ref) is None:
+                self._free(name)
+                return f"checkpoint {name}", []
+            self._not_foreign(graph, ref, f"checkpoint {name}", "moved")
+            if not force:
+                raise Usage(f"there is a checkpoint {name} already", "--force moves it here.")
+            return f"move of checkpoint {name}", [(ref, self._deleted_checkpoint(number, name))]
+
+        return self._change("checkpoint", [name, oid.hex()], change, {ref: oid})
+
+    def delete_checkpoint(self, name: str) -> Operation:
+        def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
+            if self._refs.read(self._place("tags", name)) is None:
+                names = ", ".join(graph.checkpoints) or "none"
+                hint = did_you_mean(similar(name, graph.checkpoints), f"Checkpoints here: {names}.")
+                raise Unknown(f"there is no checkpoint {name!r}", hint, checkpoint=name)
+            self._not_foreign(graph, self._place("tags", name), f"checkpoint {name}", "deleted")
+            return f"delete of checkpoint {name}", [(self._place("tags", name), self._deleted_checkpoint(number, name))]
+
+        check_name(name, "checkpoint")
+        return self._change("checkpoint delete", [name], change)
+
+    def _change(
+        self,
+        kind: str,
+        arguments: Iterable[str],
+        change: Callable[[Graph, int], tuple[str, Iterable[Travel]]],
+        made: Mapping[str, bytes] | None = None,
+    ) -> Operation:
+        store = self._store
+        with store.changing():
+            graph = self._graph()
+            number = Operations(store).next_number()
+            what, travels = change(graph, number)
+            arranged = Arrangement(self._refs, self._session, graph.branch)
+            arranged.travel(travels, made or {})
+            operation = Operation(
+                number=number,
+                session=self._session,
+                kind=kind,
+                at=timestamp(store.clock()),
+                what=what,
+                arguments=arguments,
+                refs=arranged.moves(),
+            )
+            name, data = operation.document()
+            files = {name: data, **self._documents(graph, arranged)}
+            store.journal.carry_out(operation.refs, files, what=what)
+        return operation
+
+    def _documents(self, graph: Graph, arranged: Arrangement) -> dict[str, bytes | None]:
+        """The session's document as it must be afterwards: the branch stood on may have another name, and the numbers
+        of one that goes away stay taken."""
+        found = self._store.documents.session(self._session)
+        state = found or SessionState(session=self._session, branch=graph.branch, floor=-1)
+        before = (state.branch, state.floor)
+        state.branch = arranged.branch
+        if found is None or any(name.startswith("refs/snapstore/deleted/") for name, _, _ in arranged.moves()):
+            state.floor = max(state.floor, highest_seq(self._store, self._session))
+        changed = found is None or before != (state.branch, state.floor)
+        return {f"sessions/{self._session}.json": encode(state)} if changed else {}
+
+    # The way back.
+
+    def take_back(
+        self, *operations: Operation, target: bytes | None = None
+    ) -> tuple[Moves, dict[str, bytes | None], str]:
+        """The moves that put the refs of operations (newest first) back from where they are now, the state files to
+        write with them, and the branch stood on then. A renamed branch may have grown, and takes that back with it; a
+        deleted one returns; a checkpoint that was made goes. Where the operations also moved the session, `target` is
+        the node that it goes back to. Conflict where a later change is in the way."""
+        graph = self._graph()
+        arranged = Arrangement(self._refs, self._session, graph.branch)
+        for operation in operations:
+            if operation.refs:
+                self._send_back(operation, arranged)
+            if operation.from_ is not None and operation.from_ != operation.to:
+                arranged.stand(operation.from_["branch"])
+        if target is not None and target != graph.cursor:
+            arranged.stand_at(target)
+        return arranged.moves(), self._documents(graph, arranged), arranged.branch
+
+    def _send_back(self, operation: Operation, arranged: Arrangement) -> None:
+        travels, made, lost = travels_in(operation.refs)
+        back = {target: source for source, target in travels}
+        for name in back:
+            if arranged.value(name) is None:
+                raise _in_the_way(operation, f"{_in_words(name)} is not there any more")
+        for name, value in made.items():
+            if arranged.value(name) != value:
+                raise _in_the_way(operation, f"{_in_words(name)} has changed")
+        for name in (*back.values(), *lost):
+            holder = self._holder(name.rpartition("/")[2], arranged, besides={*back, *made})
+            if holder and not name.startswith("refs/snapstore/deleted/"):
+                raise _in_the_way(operation, f"there is another {_in_words(holder)} now")
+        current = self._place("heads", arranged.branch)
+        if not back.get(current, current).startswith(self._place("heads", "")):
+            raise _in_the_way(operation, f"you stand on branch {arranged.branch}", "Switch to another one first.")
+        arranged.travel(back.items(), lost, gone=made)
+
+    # Names.
+
+    def _graph(self) -> Graph:
+        return Graph(self._store, self._session)
+
+    def _place(self, kind: str, name: str) -> str:
+        return f"refs/{kind}/{self._session}/{name}"
+
+    def _deleted_checkpoint(self, number: int, name: str) -> str:
+        return f"{self._place('snapstore/deleted', str(number))}/tags/{name}"
+
+    def _find(self, graph: Graph, name: str) -> str:
+        """The ref of a branch, listed or archived."""
+        if name in graph.branches:
+            return self._place("heads", name)
+        if name in graph.archived:
+            return self._place("snapstore/archive", name)
+        check_name(name, "branch")
+        known = [*graph.branches, *graph.archived]
+        hint = did_you_mean(similar(name, known), f"Branches here: {', '.join(known[:10]) or 'none'}.")
+        raise Unknown(f"there is no branch {name!r}", hint, branch=name)
+
+    def _own(self, graph: Graph, name: str, what: str) -> str:
+        """The ref of a branch of ours: those of other machines are only read."""
+        ref = self._find(graph, name)
+        self._not_foreign(graph, ref, f"branch {name}", what)
+        return ref
+
+    def _not_foreign(self, graph: Graph, ref: str, called: str, what: str) -> None:
+        owner = graph.foreign.owner(ref)
+        if owner is not None:
+            raise Usage(
+                f"{called} is of {owner['name']}: it cannot be {what} here",
+                "Go there and continue: that makes a branch of your own.",
+                machine=owner["name"],
+            )
+
+    def _not_stood_on(self, graph: Graph, name: str, what: str) -> None:
+        if name == graph.branch:
+            raise Usage(
+                f"you stand on branch {name}: it cannot be {what}",
+                "Switch to another one first: `snapstore switch BRANCH`.",
+                branch=name,
+            )
+
+    def _free(self, name: str) -> None:
+        holder = self._holder(name)
+        if holder:
+            raise Usage(f"there is a {_in_words(holder)} already", "Choose another name.", name=name)
+
+    def _holder(self, name: str, refs: Arrangement | None = None, besides: Iterable[str] = ()) -> str | None:
+        """The ref that has a name already. One name is one thing: an address may be a branch or a checkpoint; and on
+        some file systems `Login` and `login` are the same."""
+        source = refs.names if refs is not None else self._refs.list
+        wanted = name.casefold()
+        for place in ("heads", "snapstore/archive", "tags"):
+            for ref in source(self._place(place, "")):
+                if ref not in besides and ref.rpartition("/")[2].casefold() == wanted:
+                    return ref
+        return None
+
+    def _spare(self, name: str) -> str:
+        found, number = name, 1
+        while self._holder(found):
+            number += 1
+            found = f"{name}-{number}"
+        return found
+
+
+def _in_words(ref: str) -> str:
+    kinds = {
+        "tags": "checkpoint",
+        "heads": "branch",
+        "archive": "archived branch",
+        "deleted": "deleted branch",
+        "pruned": "pruned branch",
+    }
+    parts = ref.split("/")
+    kind = parts[1] if parts[1] != "snapstore" else parts[2]
+    if kind == "deleted" and parts[-2] == "tags":
+        return f"deleted checkpoint {parts[-1]}"
+    return f"{kinds.get(kind, kind)} {parts[-1]}"
+
+
+def check_own_name(name: str, what: str) -> str:
+    """A name that a person gives: one that git and file systems take, and that no address looks like."""
+    check_name(name, what)
+    if reads_as_address(name):
+        raise Unsafe(f"{name!r} cannot be a {what} name: it reads as a turn, a time or a hash", "Add a letter to it.")
+    return name
+
+
+def _in_the_way(operation: Operation, why: str, hint: str = "") -> Conflict:
+    hint = hint or "Undo or change that first: `snapstore ops` lists what happened since."
+    return Conflict(f"operation {operation.number} ({operation.what}) cannot be taken back: {why}", hint)

@@ -1,0 +1,385 @@
+"""Carries out a plan: check, safety, journal, write, refs, done. The one way in which files of the user change."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from snapstore.errors import Busy, Conflict, SnapstoreError
+from snapstore.store.background import start_push
+from snapstore.store.conversations import Conversations, last_turn
+from snapstore.store.journal import spell_entry
+from snapstore.store.state import SessionState, encode, timestamp
+from snapstore.timeline.capture.disk_snapshot import Capture
+from snapstore.timeline.history.commit_cache import MANY
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.nodes import read_node
+from snapstore.timeline.history.operations import Operation, Operations
+from snapstore.timeline.moves.folder_state import folders_to_keep, standing_folders
+from snapstore.timeline.moves.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
+from snapstore.timeline.moves.safety import Saved, save, stale
+from snapstore.timeline.record.line_writer import Recorder, highest_seq
+from snapstore.worktree.scan.compare import ORDINARY, is_file, row_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.git.refs import RefValue
+    from snapstore.store.journal import RefMove
+    from snapstore.store.state import OpenTurn
+    from snapstore.timeline.history.nodes import Node
+    from snapstore.timeline.moves.plan import PathMove, State
+    from snapstore.timeline.record.session import Session
+    from snapstore.worktree.scan.stat_cache import FileStat
+    from snapstore.worktree.write.writer import Restore
+
+
+class Moved:
+    """What a move did."""
+
+    __slots__ = ("_session", "operation", "pending_fork", "plan", "safety", "safety_ref", "target")
+
+    def __init__(self, session: Session, plan: Plan) -> None:
+        self._session = session
+        self.plan = plan
+        self.target = plan.target
+        self.operation: int | None = None
+        self.pending_fork = False  # whether the agent's conversation now holds turns that are undone
+        self.safety_ref: str | None = None
+        self.safety: bytes | None = None  # the commit of what was on disk
+
+    @property
+    def turns_undone(self) -> int:
+        return len(self.plan.undone)
+
+    @property
+    def turns_redone(self) -> int:
+        return len(self.plan.redone)
+
+    @property
+    def messages_removed(self) -> int:
+        return self.plan.messages_removed
+
+    @property
+    def files_reverted(self) -> list[bytes]:
+        """The paths whose bytes, mode or existence it changed."""
+        return [move.path for move in self.plan.changing]
+
+    @property
+    def snapshot_restored(self) -> str | None:
+        return self.target.hex() if self.plan.changing else None
+
+    def start_node(self) -> Node:
+        """Read the node that the session stood on."""
+        return self._node(self.plan.start, self.plan.start_branch)
+
+    def target_node(self) -> Node:
+        """Read the node that the session stands on now, or would after a preview."""
+        return self._node(self.target, self.plan.branch)
+
+    def _node(self, oid: bytes, branch: str) -> Node:
+        return read_node(self._session.store.shadow, oid, branch=branch)
+
+
+class Mover:
+    """One move, under the store's lock."""
+
+    def __init__(self, session: Session, plan: Plan) -> None:
+        self._session = session
+        self._store = session.store
+        self._shadow = session.store.shadow
+        self._plan = plan
+        self._number = 0
+        self._moved = Moved(session, plan)
+        self._files: dict[str, bytes | None] = {}
+        self._saved = Saved()
+        self._standing: list[str] = []
+        self._modes: dict[bytes, int] = {}  # of folders that files are removed from
+
+    def run(self) -> Moved:
+        plan = self._plan
+        with self._store.changing():
+            self._refuse()
+            if plan.nothing_to_do:
+                self._look_at_conversation()
+                return self._moved
+            self._number = Operations(self._store).next_number()
+            self._saved = save(self._store, plan, self._number, self.what)
+            try:
+                tag = f"{self._number}-{os.urandom(3).hex()}"
+                restore = self._store.restorer(tag, self._folders_to_keep(), plan.known)
+                restore.folder_modes.update(plan.folder_modes())
+                self._modes = restore.private_above(plan.of(REMOVE))
+                for move in plan.paths:
+                    if move.action in (KEPT, SKIPPED) and not self._as_found(restore, move):
+                        raise stale(f"{os.fsdecode(move.path)} changed since the plan was made")
+                restore.check(plan.file_moves())
+                stats = self._carry_out(restore)
+            except BaseException:
+                self._discard()
+                raise
+            self._moved.safety, self._moved.safety_ref = self._saved.commit, self._saved.ref
+            try:
+                self._shadow.objects.release(self._saved.pack)
+                self._remember(stats)
+            except Exception as error:  # what only saves space or time makes no move look failed, whatever it is
+                self._store.log(f"after a move: {type(error).__name__}: {error}")
+        if plan.new_node is not None:
+            start_push(self._store)
+        return self._moved
+
+    def _folders_to_keep(self) -> list[bytes]:
+        last = None
+        if self._plan.of(REMOVE):
+            log = Operations(self._store).newest_first()
+            last = next((operation for operation in log if operation.session == self._plan.session), None)
+        graph = Graph(self._store, self._plan.session)
+        if len(self._plan.undone) + len(self._plan.redone) >= MANY:
+            graph.open()
+        return folders_to_keep(graph, self._plan, last)
+
+    def _as_found(self, restore: Restore, move: PathMove) -> bool:
+        found = restore.observe(move.path)
+        return found == move.found or (move.found is None and isinstance(found, str))
+
+    def _discard(self) -> None:
+        """Lets go of what was saved for a move that came to nothing; never of what a ref or the journal may need."""
+        refs, plan = self._shadow.refs, self._plan
+        try:
+            needed = self._store.journal.pending() or refs.read(f"refs/snapstore/cursor/{plan.session}") != plan.start
+            needed = needed or any(refs.read(name) is not None for name, _, _ in self._saved.refs)
+        except (OSError, SnapstoreError):
+            needed = True
+        if not needed:
+            self._shadow.objects.give_up(self._saved.pack, retried=True)
+
+    def preview(self) -> Moved:
+        """What the move would do. Every path and object is checked; conflicts are part of the answer."""
+        plan = self._plan
+        self._refuse_to_start()
+        contains = self._shadow.objects.contains
+        saved = {  # what the move itself would put into the store first
+            move.path
+            for move in plan.changing
+            if move.settled or (isinstance(move.found, tuple) and not contains(move.found[1], fresh=False))
+        }
+        restore = self._store.restorer("preview", self._folders_to_keep())
+        restore.check(plan.file_moves(), unsaved=saved)
+        self._look_at_conversation()
+        return self._moved
+
+    def _refuse(self) -> None:
+        self._refuse_to_start()
+        if self._plan.conflicts:
+            raise conflict(self._plan)
+
+    def _refuse_to_start(self) -> None:
+        """Whatever stands against the move as a whole."""
+        store, plan = self._store, self._plan
+        turn = store.open_turn(plan.session)
+        if turn is not None:
+            raise Busy(f"a turn is open in session {plan.session}", _how_to_end(turn), session=plan.session)
+        graph = Graph(store, plan.session)
+        # A cursor that follows its branch holds the same name after another turn, and stands elsewhere.
+        if graph.cursor_value != plan.cursor_value or graph.cursor != plan.start:
+            raise stale("the session has moved since the plan was made")
+        if graph.branch != plan.start_branch or (graph.tip_of(plan.branch) is None and not plan.ref_moves):
+            raise stale("its branches have changed since the plan was made")
+
+    # Journal, write, refs, done.
+
+    def _carry_out(self, restore: Restore) -> dict[bytes, os.stat_result | None]:
+        plan, store = self._plan, self._store
+        refs: list[RefMove] = [*plan.ref_moves, *self._saved.refs]
+        self._tell_others()
+        self._standing = standing_folders(self._shadow, plan, restore, self._shadow.commit(plan.start).tree)
+        if plan.new_node is not None:
+            capture = Capture(store)
+            try:
+                return self._with_node(capture, restore, refs)
+            except BaseException:
+                capture.writer.abandon()
+                raise
+        if plan.ref_moves:
+            self._files.update(plan.state_files)
+        elif plan.scope != FILES:
+            refs += self._stand()
+        if plan.scope != FILES:
+            self._stand_in_conversation()
+        else:
+            self._look_at_conversation()
+        self._log()
+        moves = plan.file_moves()
+        return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, restore=restore)
+
+    def _with_node(self, capture: Capture, restore: Restore, refs: list[RefMove]) -> dict[bytes, os.stat_result | None]:
+        """The move as a node of its own, after what was edited by hand in the same files."""
+        plan, store, trees = self._plan, self._store, self._shadow.trees
+        assert plan.new_node is not None
+        writer = capture.writer
+        recorder = Recorder(store, plan.session, capture)
+        assert recorder.tree is not None
+        at_hand: dict[bytes, State] = {
+            move.path: move.found for move in plan.paths if move.action != SKIPPED and not isinstance(move.found, str)
+        }
+        before = trees.rewrite(writer, recorder.tree, at_hand)
+        changes = list(trees.diff(recorder.tree, before))
+        if changes:
+            names = "1 file" if len(changes) == 1 else f"{len(changes)} files"
+            recorder.add("edits", before, f"Edits: {names}", author=store.user, changes=changes)
+        after = trees.rewrite(writer, before, {move.path: move.new for move in plan.file_moves()})
+        when = timestamp(store.clock())
+        self._moved.target = recorder.add(
+            plan.new_node.kind,
+            after,
+            plan.new_node.subject,
+            author=store.user,
+            changes=list(trees.diff(before, after)),
+            turn=recorder.next_turn(),
+            record={
+                "prompt": plan.new_node.subject,
+                "of": plan.new_node.of.hex(),
+                "empty_folders": self._standing,
+                "started_at": when,
+                "ended_at": when,
+                "status": "done",
+            },
+        )
+        plan.branch = recorder.branch().rpartition("/")[2]
+        self._log()
+        return recorder.commit(self.what, self._files, refs=refs, moves=plan.file_moves(), restore=restore)
+
+    def _stand(self) -> list[RefMove]:
+        """The cursor at the target: on its branch where that ends there, else on the node itself."""
+        plan, refs = self._plan, self._shadow.refs
+        branch_ref = f"refs/heads/{plan.session}/{plan.branch}"
+        tip = refs.read(branch_ref)
+        moves: list[RefMove] = []
+        foreign = self._store.foreign().refs
+        archive_ref = f"refs/snapstore/archive/{plan.session}/{plan.branch}"
+        if tip is None:
+            tip = refs.read(archive_ref)
+            # Nobody can stand in the archive: the branch is listed again.
+            if tip is not None and archive_ref not in foreign:
+                moves += [(branch_ref, None, tip), (archive_ref, tip, None)]
+        # Another machine's branch advances when it is pulled, and the files here do not: stand on the node.
+        on_tip = tip == plan.target and branch_ref not in foreign and archive_ref not in foreign
+        value: RefValue = branch_ref if on_tip else plan.target
+        cursor_ref = f"refs/snapstore/cursor/{plan.session}"
+        if value != plan.cursor_value:
+            moves.append((cursor_ref, plan.cursor_value, value))
+        head = refs.value("HEAD")
+        if tip is not None and head != branch_ref and archive_ref not in foreign:
+            moves.append(("HEAD", head, branch_ref))
+        state = self._store.documents.session(plan.session)
+        if state is None or state.branch != plan.branch:
+            floor = highest_seq(self._store, plan.session)
+            state = SessionState(session=plan.session, branch=plan.branch, floor=floor)
+            self._files[f"sessions/{plan.session}.json"] = encode(state)
+        return moves
+
+    def _stand_in_conversation(self) -> None:
+        conversations = Conversations(self._store)
+        state = conversations.state(self._plan.session)
+        if state is not None:
+            state.stand(last_turn(Graph(self._store, self._plan.session), self._plan.target))
+            self._files |= conversations.written(state)
+            self._moved.pending_fork = state.pending_fork
+
+    def _look_at_conversation(self) -> None:
+        """For the answer of a move that does not touch it, or not yet. One that cannot be read is in nobody's way."""
+        try:
+            state = Conversations(self._store).state(self._plan.session)
+            if state is not None and self._plan.scope != FILES and not self._plan.nothing_to_do:
+                state.stand(last_turn(Graph(self._store, self._plan.session), self._plan.target))
+        except SnapstoreError:
+            return
+        self._moved.pending_fork = state is not None and state.pending_fork
+
+    def _log(self) -> None:
+        plan = self._plan
+        removed = {move.path for move in plan.file_moves() if not is_file(move.new)}
+        operation = Operation(
+            number=self._number,
+            session=plan.session,
+            kind=plan.kind,
+            at=timestamp(self._store.clock()),
+            what=self.what,
+            from_={"commit": plan.start.hex(), "branch": plan.start_branch, "turn": plan.turn_before},
+            to={"commit": self._moved.target.hex(), "branch": plan.branch, "turn": plan.turn},
+            arguments=plan.arguments,
+            # Where the session stands is told by `from` and `to`; these are branches and checkpoints.
+            refs=[move for move in plan.ref_moves if move[0] not in (f"refs/snapstore/cursor/{plan.session}", "HEAD")],
+            files=[(move.path, move.old, move.new) for move in plan.file_moves()],
+            safety=self._saved.ref,
+            undoes=plan.undoes,
+            standing=self._standing,
+            modes={path: bits for path, bits in plan.modes.items() if path in removed and bits not in ORDINARY}
+            | self._modes,
+        )
+        name, data = operation.document()
+        self._files[name] = data
+        self._moved.operation = self._number
+
+    def _tell_others(self) -> None:
+        """What this move writes is not the doing of turns that are open in other sessions."""
+        plan = self._plan
+        for other in self._store.open_turns(besides=plan.session):
+            written = [[os.fsdecode(move.path), spell_entry(move.new)] for move in plan.file_moves()]
+            other.captured_by_others.append(written)
+            self._files[f"open/{other.session}.json"] = encode(other)
+
+    @property
+    def what(self) -> str:
+        """The move in a few words."""
+        plan = self._plan
+        if plan.new_node is not None:
+            return plan.new_node.subject[:1].lower() + plan.new_node.subject[1:]
+        part = {FILES: " (files only)", CONVERSATION: " (conversation only)"}.get(plan.scope, "")
+        count = len(plan.undone) if plan.kind == "undo" else len(plan.redone)
+        if plan.kind in ("undo", "redo"):
+            return f"{plan.kind} of {count} turn{'s' if count != 1 else ''}{part}"
+        if plan.kind == "goto" and len(plan.arguments[0]) == 40:  # a commit, from where people pick instead of typing
+            return f"goto {f'turn {plan.turn}' if plan.turn else 'the start'} of {plan.branch}{part}"
+        return " ".join([plan.kind, *plan.arguments]) + part
+
+    def _remember(self, stats: dict[bytes, os.stat_result | None]) -> None:
+        """Tells the stat cache, where the disk's tree is known without writing one: else the next scan looks itself."""
+        plan, cache = self._plan, self._store.cache
+        # A file that was put into the wanted state by hand has a row of its old state: then it would not add up.
+        plain = all(move.action in (WRITE, REMOVE) and not move.settled for move in plan.paths)
+        if not plain or plan.new_node is not None or plan.scope != "both" or not stats:
+            return
+        trees = self._shadow.trees
+        start, target = (self._shadow.commit(oid).tree for oid in (plan.start, plan.target))
+        changed = {path: new for path, _, new in trees.diff(start, target)}
+        # Where edits were carried along, the disk is not the target.
+        if changed != {move.path: move.result for move in plan.paths} or cache.load_tree() != start:
+            return
+        now = time.time_ns()
+        rows: dict[bytes, FileStat | None] = {}
+        for move in plan.file_moves():
+            stat = stats.get(move.path)
+            rows[move.path] = row_of((move.new, stat), now) if move.new is not None and stat is not None else None
+        cache.change(target, rows, {}, None)
+
+
+def conflict(plan: Plan) -> Conflict:
+    found = plan.conflicts
+    names = ", ".join(os.fsdecode(move.path) for move in found[:3])
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return Conflict(
+        f"{len(found)} file{'s' if len(found) != 1 else ''} changed since: {names}{more}",
+        "Nothing was written. Add --merge, --force or --skip (each saves what is on disk first), or decide for each "
+        "file with --ours PATH and --theirs PATH.",
+        conflicts=found,
+    )
+
+
+def _how_to_end(turn: OpenTurn) -> str:
+    from snapstore.timeline.record.session import is_held
+
+    if is_held(turn) and turn.owner:
+        return f"Process {turn.owner[0]} has it open: wait for it to end."
+    if turn.origin:
+        return "Let the agent finish, or add --cancel to close it first, as interrupted."
+    return f"End it with `snapstore turn end --session {turn.session}`, or add --cancel to close it first."

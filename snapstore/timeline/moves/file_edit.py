@@ -1,0 +1,99 @@
+"""One file written, edited or removed on request: planned, checked, journaled and undone like any other move."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Conflict, Unsafe
+from snapstore.git.objects.ids import BLOB, FILE, LINK, object_id
+from snapstore.timeline.moves.plan import WRITE, How
+from snapstore.timeline.moves.planner import Planner
+from snapstore.worktree.ignore.never_capture import Never
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.timeline.moves.plan import Plan, State
+    from snapstore.timeline.record.session import Session
+
+LARGEST = 64 << 20
+
+
+class FileWriting:
+    """Plans for one file. Each becomes a node of its own, after what was edited by hand in it."""
+
+    def __init__(self, session: Session, path: bytes) -> None:
+        self._session = session
+        self._path = path
+        self._name = os.fsdecode(path)
+
+    def write(self, data: bytes) -> Plan:
+        """The file with this content. A conflict where it is not as the session knows it."""
+        known = self._recorded()
+        mode = known[0] if known is not None and known[0] != LINK else FILE
+        return self._plan(f"Write {self._name}", known, (mode, object_id(BLOB, data)), data)
+
+    def remove(self, content: bytes | None = None) -> Plan:
+        """No file. A conflict where it is not as the session knows it, or as the caller says it must be (S0-45)."""
+        if content is not None and self.content() != content:
+            raise self._differs("it does not hold the content that was to be removed")
+        return self._plan(f"Delete {self._name}", self._recorded(), None, None)
+
+    def edit(self, old: bytes, new: bytes, *, every: bool = False) -> Plan:
+        """Another text in place of one that must be there (S0-44), once unless `every` one is meant."""
+        data = self.content()
+        if data is None:
+            raise self._differs("it is not there")
+        number = data.count(old)
+        if number == 0:
+            raise self._differs("it does not hold the text that was to be replaced")
+        if number > 1 and not every:
+            raise self._differs(f"it holds the text that was to be replaced {number} times")
+        found = self._observed()
+        if not isinstance(found, tuple) or found[1] != object_id(BLOB, data):
+            raise self._differs("it changed just now")
+        edited = data.replace(old, new)
+        return self._plan(f"Edit {self._name}", found, (found[0], object_id(BLOB, edited)), edited)
+
+    def content(self) -> bytes | None:
+        """What is on disk; None where no file is."""
+        found = self._observed()
+        if found is None:
+            return None
+        if isinstance(found, str) or found[0] == LINK:
+            what = found if isinstance(found, str) else "a link"
+            raise Unsafe(f"{self._name!r} is no plain file: {what} is there", "Only plain files are edited here.")
+        data = self._session.store.restorer("look", []).read(self._path, LARGEST + 1)
+        if data is not None and len(data) > LARGEST:
+            raise Unsafe(f"{self._name!r} is larger than {LARGEST >> 20} MiB", "Edit it with a program of your own.")
+        return data
+
+    def _observed(self) -> State | str:
+        return self._session.store.restorer("look", []).observe(self._path)
+
+    def _recorded(self) -> State:
+        shadow = self._session.store.shadow
+        cursor = shadow.refs.read(f"refs/snapstore/cursor/{self._session.name}")
+        return shadow.trees.file(shadow.commit(cursor).tree, self._path) if cursor is not None else None
+
+    def _plan(self, subject: str, expected: State, wanted: State, data: bytes | None) -> Plan:
+        if Never(self._session.store.header.never_capture).matches(self._path):
+            raise Unsafe(
+                f"{self._name!r} is never captured: what is written into it could not be undone",
+                "Write it with a program of your own, or change never_capture.",
+            )
+        if expected == wanted and self._observed() != wanted:  # a plan without a step would look at no file
+            raise self._differs("it is not as the session knows it")
+        return _Planner(self._session, How()).put(subject, self._path, expected, wanted, data)
+
+    def _differs(self, why: str) -> Conflict:
+        return Conflict(f"{self._name}: {why}", "Nothing was written. Look at the file first.", path=self._name)
+
+
+class _Planner(Planner):
+    def put(self, subject: str, path: bytes, expected: State, wanted: State, data: bytes | None) -> Plan:
+        plan = self._new_node("restore", subject, self._graph.cursor, "@")
+        self._settle(plan, {path: [(expected, wanted)]} if expected != wanted else {})
+        for move in plan.paths:
+            if move.action == WRITE:
+                move.merged = data  # in no object yet: it is put into the store before the move
+        return plan

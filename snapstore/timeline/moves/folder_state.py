@@ -1,0 +1,79 @@
+"""What no tree holds: which folders a move may remove when it has emptied them, and who may read a file."""
+
+from __future__ import annotations
+
+import os
+from stat import S_IRUSR
+
+from snapstore.errors import Failed
+from snapstore.git.objects.ids import EMPTY_TREE
+from snapstore.timeline.history.nodes import is_path, paths_in, read_node
+from snapstore.timeline.moves.plan import REMOVE, WRITE
+from snapstore.worktree.write.file_moves import folders_above
+from snapstore.worktree.write.safe_dirs import FOLDER_THERE, UNREADABLE_THERE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from snapstore.git.repository import Shadow
+    from snapstore.timeline.history.graph import Graph
+    from snapstore.timeline.history.operations import Operation
+    from snapstore.timeline.moves.plan import Plan
+    from snapstore.worktree.write.writer import Restore
+
+
+def private_modes(shadow: Shadow, passed: Iterable[bytes]) -> dict[bytes, int]:
+    """Permission bits out of the ordinary, from the records of the nodes that made or removed the files."""
+    found: dict[bytes, int] = {}
+    for oid in passed:
+        modes = read_node(shadow, oid, files=False).record.get("modes", {})
+        for path, mode in modes.items():
+            if isinstance(mode, int) and 0 <= mode <= 0o777 and is_path(path):
+                # The record may be of somebody else: what its owner could not read would be out of our sight, too.
+                found[os.fsencode(path)] = mode | S_IRUSR
+    return found
+
+
+def folders_to_keep(graph: Graph, plan: Plan, last: Operation | None) -> list[bytes]:
+    """Of the folders that files are removed from, those that no turn of this move made or took away: they stay, even if
+    they are empty then. So do those that a person had made when the last move put the turn's files back into them."""
+    left, entered = list(plan.undone), list(plan.redone)
+    if plan.new_node is not None and plan.new_node.kind == "revert":
+        left.append(plan.new_node.of)
+    elif plan.new_node is not None and plan.new_node.kind == "apply":
+        entered.append(plan.new_node.of)
+    removed = plan.of(REMOVE)
+    ours: set[bytes] = set()
+    if removed:
+        shadow = graph.store.shadow
+        ours.update(*(_made(shadow, graph, oid, "empty_folders") for oid in left))
+        ours.update(*(_made(shadow, graph, oid, "left_folders", backwards=True) for oid in entered))
+        if last is not None and last.to is not None and last.to.get("commit") == plan.start.hex():
+            ours -= {os.fsencode(folder) for folder in last.standing if is_path(folder)}
+    return sorted(folders_above(removed) - ours)
+
+
+def _made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
+    """The folders that a turn made (`backwards`: took away), without those of which its record says that they were
+    (are) there, empty."""
+    added = [path for path, old, new in graph.turns.touched(oid) if (new if backwards else old) is None]
+    if not added:
+        return set()
+    node = graph.node(oid)
+    before = graph.node(node.parent).tree if node.parent is not None else EMPTY_TREE
+    tree = node.tree if backwards else before
+    found = {folder for path in added for folder in shadow.trees.missing(tree, path)}
+    return found - paths_in(read_node(shadow, oid, files=False).record, besides) if found else found
+
+
+def standing_folders(shadow: Shadow, plan: Plan, restore: Restore, tree: bytes) -> list[str]:
+    """Folders that are there and hold nothing that a tree knows of, and that the move puts files into."""
+    found = []
+    for folder in {folder for path in plan.of(WRITE) for folder in shadow.trees.missing(tree, path)}:
+        state = restore.observe(folder)
+        if state == UNREADABLE_THERE:
+            raise Failed(f"{os.fsdecode(folder)} cannot be looked at")
+        if state == FOLDER_THERE:
+            found.append(os.fsdecode(folder))
+    return sorted(found)

@@ -1,0 +1,396 @@
+"""Makes plans: which turns a move leaves and enters, and what that means for each path. Looks only; writes nothing."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Corrupt, Unknown, Usage
+from snapstore.git.objects.ids import LINK
+from snapstore.surface.describe import git_parts
+from snapstore.timeline.history.addresses import locate, resolve
+from snapstore.timeline.history.commit_cache import MANY
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.nodes import path_json, read_node
+from snapstore.timeline.history.operations import UNDO, Operations
+from snapstore.timeline.history.turn_cache import ODD
+from snapstore.timeline.moves.caveats import unrecorded
+from snapstore.timeline.moves.conflicts import Settler
+from snapstore.timeline.moves.folder_state import private_modes
+from snapstore.timeline.moves.plan import (
+    BOTH,
+    CONVERSATION,
+    FILES,
+    MERGE,
+    REFUSE,
+    REMOVE,
+    SAFETY,
+    WRITE,
+    How,
+    NewNode,
+    PathMove,
+    Plan,
+    fold,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from snapstore.git.objects.ids import Entry
+    from snapstore.timeline.history.graph import GraphNode
+    from snapstore.timeline.moves.plan import PathStep, Segment
+    from snapstore.timeline.record.session import Session
+
+EDITS = "edits"
+
+
+class Planner:
+    def __init__(self, session: Session, how: How) -> None:
+        self._session = session
+        self._store = session.store
+        self._shadow = session.store.shadow
+        self._trees = session.store.shadow.trees
+        self._how = how
+        self._graph = Graph(session.store, session.name)
+
+    # Along the line, and across branches.
+
+    def undo(self, count: int) -> Plan:
+        _check_count(count)
+        left = self._numbered_before(count)
+        target = left[-1].parent if left else self._graph.cursor
+        assert target is not None
+        return self._travel("undo", target, self._graph.branch, [str(count)])
+
+    def redo(self, count: int | None) -> Plan:
+        _check_count(count)
+        graph = self._graph
+        ahead = graph.undone()
+        numbered = [oid for oid in ahead if graph.node(oid).turn is not None]
+        if count is not None and numbered and count > len(numbered):
+            raise _too_few("redo", count, len(numbered))
+        arguments = ["--all"] if count is None else [str(count)]
+        if not ahead or (not numbered and count is not None):
+            return self._travel("redo", graph.cursor, graph.branch, arguments)
+        target = ahead[-1] if count is None else numbered[count - 1]
+        return self._travel("redo", target, graph.branch, arguments, extend=True)
+
+    def goto(self, address: str, kind: str = "goto") -> Plan:
+        target, branch = self._own(address)
+        if branch is None:
+            on_line = self._on_current_line(target)
+            branch = self._graph.branch if on_line else self._graph.branch_of(target) or self._graph.branch
+        turn = address.isdecimal() or ":" in address  # a turn: what was edited after it, by hand, stays
+        return self._travel(kind, target, branch, [address], extend=turn)
+
+    def switch(self, address: str) -> Plan:
+        if self._own(address)[1] is None:
+            raise Unknown(f"there is no branch {address!r}", "`snapstore branches` lists them.", branch=address)
+        return self.goto(address, "switch")
+
+    def earlier(self, count: int | None, seconds: float | None) -> Plan:
+        return self._in_time("earlier", self._graph.earlier(count, seconds), count, seconds)
+
+    def later(self, count: int | None, seconds: float | None) -> Plan:
+        return self._in_time("later", self._graph.later(count, seconds), count, seconds)
+
+    # One turn, some files: each a new node.
+
+    def revert(self, address: str) -> Plan:
+        node = self._turn(address)
+        plan = self._new_node("revert", f"Revert turn {node.turn}: {node.subject}", node.oid, address)
+        self._settle(plan, fold(self._steps([node.oid], [])))
+        return self._note(plan, [node.oid])
+
+    def apply(self, address: str) -> Plan:
+        node = self._turn(address)
+        plan = self._new_node("apply", f"Apply turn {node.turn}: {node.subject}", node.oid, address)
+        self._settle(plan, fold(self._steps([], [node.oid])))
+        return self._note(plan, [node.oid])
+
+    def restore(self, address: str, paths: Iterable[bytes]) -> Plan:
+        source = resolve(self._graph, address)
+        tree, own = self._shadow.commit(source).tree, self._tree(self._graph.cursor)
+        segments: dict[bytes, list[Segment]] = {}
+        for path in paths:
+            below = dict(self._files_at(own, path)), dict(self._files_at(tree, path))
+            names = sorted(below[0].keys() | below[1].keys())
+            if not names:
+                raise Unknown(
+                    f"{path.decode('utf-8', 'replace')!r} is neither in {address} nor here", **path_json(path)
+                )
+            segments |= {name: [(below[0].get(name), below[1].get(name))] for name in names}
+        shown = ", ".join(path.decode("utf-8", "replace") for path in list(segments)[:3])
+        more = f" and {len(segments) - 3} more" if len(segments) > 3 else ""
+        turn = self._shadow.commit(source).number("Turn")
+        of = "before the first turn" if address == "0" else address if turn is None else f"turn {turn}"
+        plan = self._new_node("restore", f"Restore {shown}{more} from {of}", source, address)
+        self._settle(plan, segments)
+        return self._note(plan, [])
+
+    # Operations.
+
+    def ops_undo(self, number: int | None) -> Plan:
+        """Back to before an operation, through every one since, and through the turns recorded after them."""
+        graph = self._graph
+        back = Operations(self._store).since(self._session.name, number)
+        plan = self._plan(UNDO, graph.cursor, graph.branch, [str(back[-1].number)] if back else [])
+        plan.undoes = [operation.number for operation in back]
+        steps: list[PathStep] = []
+        for operation in back:
+            if operation.from_ is None or operation.to is None:
+                continue
+            left, entered = graph.path(plan.target, bytes.fromhex(operation.to["commit"]))
+            steps += self._steps(*([oid for oid in way if graph.node(oid).turn is not None] for way in (left, entered)))
+            steps += [(path, new, old) for path, old, new in operation.files]
+            plan.target, plan.branch = bytes.fromhex(operation.from_["commit"]), operation.from_["branch"]
+        if any(operation.refs for operation in back):
+            from snapstore.timeline.moves.branches import Branches
+
+            plan.ref_moves, plan.state_files, plan.branch = Branches(self._session).take_back(*back, target=plan.target)
+        elif graph.tip_of(plan.branch) is None:
+            plan.branch = graph.branch_of(plan.target) or graph.branch
+        left, entered = graph.path(graph.cursor, plan.target)
+        plan.undone = [oid for oid in left if graph.node(oid).turn is not None]
+        plan.redone = [oid for oid in entered if graph.node(oid).turn is not None]
+        plan.turn = graph.turn_of(plan.target)
+        self._settle(plan, fold(steps))
+        return self._note(plan, plan.undone)
+
+    # How a plan is made.
+
+    def _numbered_before(self, count: int) -> list[GraphNode]:
+        """The last numbered nodes up to the cursor, newest first."""
+        found: list[GraphNode] = []
+        for node in self._graph.upwards(self._graph.cursor):
+            if node.turn is not None:
+                found.append(node)
+                if len(found) == count:
+                    return found
+        if found:
+            raise _too_few("undo", count, len(found))
+        return found
+
+    def _in_time(self, kind: str, node: GraphNode | None, count: int | None, seconds: float | None) -> Plan:
+        graph = self._graph
+        arguments = [f"{seconds:g}s" if seconds is not None else str(count or 1)]
+        if node is None:
+            return self._travel(kind, graph.cursor, graph.branch, arguments)
+        return self._travel(kind, node.oid, graph.branch_of(node.oid) or graph.branch, arguments)
+
+    def _travel(self, kind: str, target: bytes, branch: str, arguments: list[str], *, extend: bool = False) -> Plan:
+        """The plan that leads from where the session stands to another node. With `extend` to the last of the edits
+        that follow it on its branch: they are not the turn's, and are not undone with the turns after them."""
+        graph, how = self._graph, self._how
+        if not (kind in ("goto", "switch") and how.exact and how.scope == BOTH):
+            self._here()
+        if extend and not how.exact:
+            target = self._past_edits(target, branch)
+        left, entered = graph.path(graph.cursor, target)
+        if len(left) + len(entered) >= MANY:
+            graph.open()
+        plan = self._plan(kind, target, branch, arguments)
+        plan.undone = [oid for oid in left if graph.node(oid).turn is not None]
+        plan.redone = [oid for oid in entered if graph.node(oid).turn is not None]
+        if how.scope == FILES:
+            plan.target, plan.branch, plan.turn = graph.cursor, graph.branch, plan.turn_before
+        if how.exact:
+            from snapstore.timeline.moves.exact_plan import exact_steps
+
+            plan.exact = True
+            plan.source, steps, unknown = exact_steps(self._session, graph, target, [*left, *entered])
+            # Of these only that is known which the turns did to them: at least that is taken back.
+            known = [step for step in self._steps(plan.undone, plan.redone) if step[0] in unknown]
+            unknown -= {path for path, _, _ in known}
+            plan.notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in sorted(unknown)]
+            self._settle(plan, fold([*steps, *known]))
+        elif how.scope != CONVERSATION:
+            self._settle(plan, fold(self._steps(plan.undone, plan.redone)))
+        elif target != graph.cursor:
+            plan.notes.append("Files were left as they are: they may not match the conversation any more.")
+        return self._note(plan, plan.undone)
+
+    def _past_edits(self, target: bytes, branch: str) -> bytes:
+        tip = self._graph.tip_of(branch) or self._graph.cursor
+        after: list[GraphNode] = []
+        for node in self._graph.upwards(tip):
+            if node.oid == target:
+                break
+            after.append(node)
+        else:
+            return target  # not on that branch
+        for node in reversed(after):
+            if node.kind != EDITS:
+                break
+            target = node.oid
+        return target
+
+    def _plan(self, kind: str, target: bytes, branch: str, arguments: list[str]) -> Plan:
+        graph = self._graph
+        plan = Plan(
+            kind=kind,
+            session=self._session.name,
+            start=graph.cursor,
+            start_branch=graph.branch,
+            cursor_value=graph.cursor_value,
+            target=target,
+            branch=branch,
+            policy=self._how.policy,
+            scope=self._how.scope,
+            arguments=arguments,
+        )
+        plan.turn_before, plan.turn = graph.turn_of(graph.cursor), graph.turn_of(target)
+        return plan
+
+    def _here(self) -> None:
+        """Nobody stands in another machine's session before having gone there, files and all."""
+        graph = self._graph
+        if graph.is_elsewhere:
+            owner = graph.owner_of(graph.branch) or {"name": "another machine"}
+            raise Usage(
+                f"session {graph.session} is of {owner['name']}: nobody stands in it here",
+                f"`snapstore goto --exact TURN --session {graph.session}` takes you there (what is on disk is saved "
+                f"first); `snapstore apply {graph.session}/{graph.branch}:N` takes a single turn.",
+                session=graph.session,
+            )
+
+    def _new_node(self, kind: str, subject: str, of: bytes, address: str) -> Plan:
+        self._here()
+        plan = self._plan(kind, self._graph.cursor, self._graph.branch, [address])
+        plan.new_node = NewNode(kind, subject, of)
+        plan.turn = plan.turn_before + 1
+        if kind != "restore" and plan.policy.default == REFUSE:
+            # Other turns lie above it: a merge is what is asked for.
+            plan.policy = plan.policy.with_default(MERGE)
+        return plan
+
+    def _settle(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> None:
+        segments = self._without_never(plan, segments)
+        plan.paths = [PathMove(path, parts) for path, parts in sorted(segments.items())]
+        wanted = [move for move in plan.paths if move.wanted is not None]
+        if wanted:
+            telling = self._graph.turns.replies(self._passed(plan)).items()
+            plan.modes = private_modes(self._shadow, [oid for oid, replies in telling if replies == ODD])
+        Settler(self._session, self._graph, plan).run()
+        # A file that is there keeps the bits it has: only for the others is it worth a look at former operations.
+        gone = [move.path for move in wanted if not isinstance(move.found, tuple) or move.found[0] == LINK]
+        if gone:
+            plan.modes |= Operations(self._store).modes_of(gone)
+        if plan.new_node is not None and not plan.changing and not plan.conflicts:
+            plan.new_node = None  # nothing to record
+            plan.turn = plan.turn_before
+
+    def _without_never(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> dict[bytes, list[Segment]]:
+        """Nothing is done to files that are never captured: what they hold now could not be brought back."""
+        never = self._store.never()
+        if not never:
+            return segments
+        left = {path: None for path in sorted(segments) if never.matches(path)}
+        plan.notes += [f"{os.fsdecode(path)} stays as it is: it is never captured." for path in left]
+        return {path: parts for path, parts in segments.items() if path not in left}
+
+    def _passed(self, plan: Plan) -> list[bytes]:
+        """The nodes whose records tell of the files that the plan brings back."""
+        graph, target = self._graph, plan.target
+        if plan.new_node is not None:
+            target = plan.new_node.of
+            if plan.new_node.kind != "restore" or self._shadow.commit(target).trailers.get("Kind") == SAFETY:
+                return [target]
+        try:
+            left, entered = graph.path(graph.cursor, target)
+        except Corrupt:  # another session's
+            return [target]
+        return [*left, *entered]
+
+    def _steps(self, left: Iterable[bytes], entered: Iterable[bytes]) -> Iterator[PathStep]:
+        """What each turn did, backwards for those left."""
+        for oid in left:
+            for path, old, new in self._graph.turns.touched(oid):
+                yield path, new, old
+        for oid in entered:
+            yield from self._graph.turns.touched(oid)
+
+    def _note(self, plan: Plan, turns: list[bytes]) -> Plan:
+        """What the records of the turns add: their messages, and what cannot be moved back."""
+        changing, told = set(plan.of(WRITE, REMOVE)), set[bytes]()
+        first: bytes | None = None
+        for oid, replies in self._graph.turns.replies(turns).items():
+            prompted = bool(plan.undone) and self._graph.node(oid).kind == "turn"
+            first = oid if prompted else first
+            if replies != ODD:
+                plan.messages_removed += 1 + replies if prompted else 0
+                continue
+            node = read_node(self._shadow, oid, files=False)
+            name = f"turn {node.turn}"
+            if prompted:
+                plan.messages_removed += 1 + len(node.record.get("replies", []))
+            if moved := git_parts(node):
+                plan.notes.append(f"In {name} your own git repository moved ({moved}); that was not moved back.")
+            plan.notes += unrecorded(node, changing, told)
+        if first is not None:
+            plan.prompt = read_node(self._shadow, first, files=False).prompt
+        if plan.scope == FILES:
+            plan.messages_removed, plan.prompt = 0, None
+        self._graph.turns.keep()
+        return plan
+
+    def _turn(self, address: str) -> GraphNode:
+        node = self._graph.node(resolve(self._graph, address))
+        if node.turn is None:
+            shown = f"{address} is" if len(address) < 40 else "the start is" if node.kind == "baseline" else "edits are"
+            raise Unknown(f"{shown} no turn", "`snapstore log` shows their numbers.", address=address)
+        return node
+
+    def _own(self, address: str) -> tuple[bytes, str | None]:
+        """A node of this session to stand on, and the branch that the address names."""
+        oid, branch = locate(self._graph, address)
+        trailers = self._shadow.commit(oid).trailers
+        # A session of another machine may have another name here than its commits say.
+        own = trailers.get("Session") == self._session.name or oid in self._graph.nodes
+        if not own or trailers.get("Kind") == SAFETY:
+            raise Unknown(
+                f"{address} is no node of session {self._session.name}",
+                f"Take a turn with `snapstore apply {address}`, files with `snapstore restore {address} -- PATH`.",
+                address=address,
+            )
+        return oid, branch
+
+    def _on_current_line(self, oid: bytes) -> bool:
+        seq = self._graph.node(oid).seq
+        for node in self._graph.upwards(self._graph.tip):
+            if node.oid == oid:
+                return True
+            if node.seq < seq:
+                return False
+        return False
+
+    def _files_at(self, tree: bytes, path: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """The file at a path, or every file below it."""
+        if not path:
+            yield from self._trees.walk(tree)
+            return
+        entry = self._trees.lookup(tree, path)
+        if entry is not None and entry[0] == b"40000":
+            yield from self._trees.walk(entry[1], path + b"/")
+        elif entry is not None:
+            yield path, entry
+
+    def _tree(self, oid: bytes) -> bytes:
+        return self._graph.node(oid).tree
+
+
+def _check_count(count: int | None) -> None:
+    if count is not None and (not isinstance(count, int) or count < 1):
+        raise Usage(f"{count!r} is no number of turns", "Give a whole number from 1 on.")
+
+
+def _too_few(verb: str, count: int, there: int) -> Unknown:
+    turns = "1 turn" if there == 1 else f"{there} turns"
+    return Unknown(
+        f"there {'is' if there == 1 else 'are'} only {turns} to {verb}",
+        f"`snapstore {verb} {there}` {verb}es them all."
+        if verb == "redo"
+        else f"`snapstore undo {there}` undoes them all.",
+        asked=count,
+        turns=there,
+    )

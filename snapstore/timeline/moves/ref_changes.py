@@ -1,0 +1,103 @@
+"""Refs that travel from one name to another, with the cursor and HEAD behind them; and what moves of refs amount to."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from snapstore.git.refs import Refs, RefValue
+    from snapstore.timeline.history.operations import RefMove
+
+    Travel = tuple[str, str]  # what one ref holds goes to another
+
+
+class Arrangement:
+    """A session's refs as they would be after some changes, which can follow one another."""
+
+    def __init__(self, refs: Refs, session: str, branch: str) -> None:
+        self._refs = refs
+        self._cursor = f"refs/snapstore/cursor/{session}"
+        self._heads = f"refs/heads/{session}/"
+        self._archive = f"refs/snapstore/archive/{session}/"
+        self._after: dict[str, RefValue] = {}
+        self.branch = branch  # the one stood on
+
+    def value(self, name: str) -> RefValue:
+        return self._after[name] if name in self._after else self._refs.value(name)
+
+    def names(self, prefix: str) -> list[str]:
+        found = {*self._refs.list(prefix), *(name for name in self._after if name.startswith(prefix))}
+        return sorted(name for name in found if self.value(name) is not None)
+
+    def travel(self, travels: Iterable[Travel], made: Mapping[str, bytes], gone: Iterable[str] = ()) -> None:
+        """What each source holds goes to its target, all at once; `made` comes from nothing and `gone` goes there."""
+        ways = dict(travels)
+        arrived = {target: self.value(source) for source, target in ways.items()} | dict(made)
+        leaving: dict[str, RefValue] = dict.fromkeys([*ways, *gone])
+        followers = {name: self._follow(name, ways) for name in (self._cursor, "HEAD")}
+        branch = self._goes_to(ways)
+        self._after.update(leaving | arrived | followers)
+        self.branch = branch
+
+    def _stood_on(self) -> str:
+        """The ref of the branch stood on. It may be in the archive: a session can go anywhere."""
+        listed = self._heads + self.branch
+        return listed if self.value(listed) is not None else self._archive + self.branch
+
+    def stand(self, branch: str) -> None:
+        """On the tip of another branch; HEAD goes along."""
+        self.branch = branch
+        self._after[self._cursor] = self._after["HEAD"] = self._heads + branch
+
+    def stand_at(self, oid: bytes) -> None:
+        """On a node of the branch: its tip, or one before it."""
+        tip = self.value(self._heads + self.branch)
+        self._after[self._cursor] = self._heads + self.branch if tip == oid else oid
+
+    def _goes_to(self, ways: Mapping[str, str]) -> str:
+        """The name that the branch stood on has afterwards."""
+        target = ways.get(self._stood_on(), "")
+        return target.rpartition("/")[2] if target.startswith((self._heads, self._archive)) else self.branch
+
+    def _follow(self, name: str, ways: Mapping[str, str]) -> RefValue:
+        """Where the cursor or HEAD leads when its branch travels. A HEAD whose branch leaves the list goes to the
+        branch stood on; a cursor at the tip of one that comes into the list is on it from then on."""
+        value = self.value(name)
+        target = ways.get(value if isinstance(value, str) else self._stood_on())
+        if target is None or (not isinstance(value, str) and value != self.value(self._stood_on())):
+            return value
+        if target.startswith(self._heads):
+            return target
+        return self._heads + self._goes_to(ways) if isinstance(value, str) else value
+
+    def moves(self) -> list[RefMove]:
+        """One move a ref. New places first and old ones last, so that no moment leaves a node to a `git gc`, or the
+        cursor on a branch that is not there."""
+        found = [(name, self._refs.value(name), value) for name, value in self._after.items()]
+        changed = [move for move in found if move[1] != move[2]]
+        return sorted(changed, key=_order)
+
+
+def _order(move: RefMove) -> int:
+    _, old, new = move
+    return 0 if old is None else 3 if new is None else 2 if isinstance(new, str) else 1
+
+
+def travels_in(moves: Iterable[RefMove]) -> tuple[list[Travel], dict[str, bytes], dict[str, bytes]]:
+    """What moves of refs amount to: what one ref held went to another; was made from nothing; was lost to nothing.
+    Refs that held the same are told apart by their order, which is the same on both sides."""
+    plain = [move for move in moves if not isinstance(move[1], str) and not isinstance(move[2], str)]
+    arrived = [(name, new) for name, _, new in plain if isinstance(new, bytes)]
+    travels: list[Travel] = []
+    lost: dict[str, bytes] = {}
+    for name, old, _ in plain:
+        if not isinstance(old, bytes):
+            continue
+        target = next((place for place in arrived if place[1] == old), None)
+        if target is None:
+            lost[name] = old
+        else:
+            arrived.remove(target)
+            travels.append((name, target[0]))
+    return travels, dict(arrived), lost

@@ -1,0 +1,64 @@
+"""One conflicting file of a plan with its three sides, for a person to look at before choosing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from snapstore.errors import Unknown
+from snapstore.git.diff.patch import LARGEST, is_binary
+from snapstore.git.merge import merge, why_not
+from snapstore.git.objects.ids import LINK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.timeline.moves.plan import Found, PathMove, Plan
+    from snapstore.timeline.record.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class ThreeWay:
+    """What the turns left (base), what is on disk (mine), what the move wants (theirs), and the three in one, with
+    markers where both changed the same lines (then it is not clean). A side that is missing, or no text, is None."""
+
+    base: str | None = None
+    mine: str | None = None
+    theirs: str | None = None
+    merged: str | None = None
+    clean: bool = False
+    why: str | None = None
+
+
+def three_way(session: Session, plan: Plan, path: bytes) -> ThreeWay:
+    """Read the three sides of one file of a plan, and merge them."""
+    move = next((move for move in plan.paths if move.path == path), None)
+    if move is None:
+        raise Unknown(
+            f"{path.decode('utf-8', 'replace')!r} has no part in this", "A preview lists the files that have."
+        )
+    states = (move.expected, move.found, move.wanted)
+    sides = [_data(session, move, state) for state in states]
+    links = any(isinstance(state, tuple) and state[0] == LINK for state in states)
+    base, mine, theirs = sides
+    shown = ThreeWay(_text(base), _text(mine), _text(theirs))
+    if mine is None or theirs is None:
+        return replace(shown, why="deleted on one side, changed on the other")
+    if links:
+        return replace(shown, why="a link cannot be merged")
+    folder = session.store.state
+    clean = merge(base or b"", mine, theirs, folder=folder)
+    merged = clean if clean is not None else merge(base or b"", mine, theirs, markers=True, folder=folder)
+    why = None if clean is not None else why_not(base or b"", mine, theirs)
+    return replace(shown, merged=_text(merged), clean=clean is not None, why=why)
+
+
+def _data(session: Session, move: PathMove, state: Found) -> bytes | None:
+    if not isinstance(state, tuple):
+        return None
+    objects = session.store.shadow.objects
+    if not objects.contains(state[1], fresh=False):  # on disk only
+        return session.store.restorer("look", []).read(move.path, LARGEST + 1, link=state[0] == LINK)
+    return objects.read(state[1])[1] if objects.header(state[1])[1] <= LARGEST else b"\0"
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None or is_binary(data) else data.decode("utf-8", "replace")

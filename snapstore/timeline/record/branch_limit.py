@@ -1,0 +1,97 @@
+"""How many branches a session lists (C4): from fifteen on it is said, past the limit the oldest go to the archive.
+
+Nodes are never limited, and no turn is refused: an archived branch is whole, and one command brings it back.
+"""
+
+from __future__ import annotations
+
+from snapstore.store.settings import BY_NAME
+from snapstore.store.state import timestamp
+from snapstore.timeline.history.operations import Operation, Operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.store.handle import Store
+    from snapstore.timeline.history.graph import Graph
+    from snapstore.timeline.history.operations import RefMove
+
+WARN_BRANCHES: int = BY_NAME["warn_branches"].default
+_AT_ONCE = 5  # a turn stays quick after the limit was lowered: the next ones do the rest
+
+
+def make_room(
+    store: Store, session: str, files: dict[str, bytes | None], *, keep: str
+) -> tuple[list[RefMove], list[str]]:
+    """What goes together with a branch that a turn is about to make: refs, and words for people; the record of it is
+    added to `files`. Never the branch just left (`keep`), nor one with a checkpoint of its own."""
+    limit = store.header.max_branches
+    foreign = store.foreign().refs  # neither counted nor moved
+    heads = store.shadow.refs.list(f"refs/heads/{session}/")
+    listed = {name: tip for name, tip in heads.items() if name not in foreign}
+    count = len(listed) + 1
+    crowded = is_crowded(store, count)
+    if not limit or (count <= limit and not crowded):
+        return [], []
+    gone = _oldest(store, session, keep, min(count - limit, _AT_ONCE))
+    if not gone:
+        return [], [warning(session, count, limit)] if crowded else []
+    moves: list[RefMove] = []
+    for name in gone:
+        ref, tip = f"refs/heads/{session}/{name}", listed[f"refs/heads/{session}/{name}"]
+        moves += [(f"refs/snapstore/archive/{session}/{name}", None, tip), (ref, tip, None)]
+    names = ", ".join(gone)
+    operation = Operation(
+        number=Operations(store).next_number(),
+        session=session,
+        kind="branch archive",
+        at=timestamp(store.clock()),
+        what=f"archive of {names}: more than {limit} branches",
+        arguments=gone,
+        refs=moves,
+    )
+    while operation.document()[0] in files:  # a move that makes a node brings its own record along
+        operation.number += 1
+    name, files[name] = operation.document()
+    back = f"`snapstore ops undo {operation.number}` brings it back"
+    return moves, [f"more than {limit} branches: {names} went to the archive; {back}"]
+
+
+def _oldest(store: Store, session: str, keep: str, number: int) -> list[str]:
+    if number <= 0:
+        return []
+    from snapstore.timeline.history.graph import Graph
+
+    graph = Graph(store, session)
+    names = sorted(graph.branches, key=lambda name: graph.node(graph.branches[name]).seq)
+    found: list[str] = []
+    for name in names:
+        if name != keep and name not in graph.archived and not graph.owner_of(name) and not pins(graph, name):
+            found.append(name)
+            if len(found) == number:
+                break
+    return found
+
+
+def pins(graph: Graph, branch: str) -> list[str]:
+    """The checkpoints on the part of a branch that is its own."""
+    found: list[str] = []
+    if not graph.pinned:
+        return found
+    end = graph.parted(branch)
+    for node in graph.upwards(graph.branches.get(branch) or graph.archived[branch]):
+        if node.oid == end:
+            break
+        found += graph.pinned.get(node.oid, ())
+    return found[::-1]
+
+
+def is_crowded(store: Store, count: int) -> bool:
+    """Whether so many branches are worth a word."""
+    return 0 < store.header.warn_branches <= count and store.header.max_branches > 0
+
+
+def warning(session: str, count: int, limit: int) -> str:
+    return (
+        f"session {session} lists {count} branches; past {limit} the oldest go to the archive "
+        "(`snapstore branches`, `snapstore branch delete --older 30d`)"
+    )

@@ -1,0 +1,276 @@
+"""A session made of turns that happened before anybody recorded them. All of it becomes visible at once, and nothing on
+disk is changed."""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISDIR
+
+from snapstore.errors import Conflict
+from snapstore.git.objects.commits import Identity
+from snapstore.git.objects.ids import BLOB, EXECUTABLE, FILE, LINK
+from snapstore.git.objects.pack_writer import ForgetfulWriter
+from snapstore.store.conversations import Conversations, ConversationState
+from snapstore.store.state import readable, timestamp
+from snapstore.timeline.record.transaction import Step, private_mode
+from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from snapstore.git.objects.ids import Entry
+    from snapstore.git.objects.trees import Change
+    from snapstore.store.conversations import AgentSession
+    from snapstore.store.handle import Store
+    from snapstore.timeline.record.line_writer import Record
+
+REPLAYED = "replayed"
+IN_THE_WAY = "there is a link or a file in its way"
+A_FOLDER = "there is a folder in its place"
+A_LINK = "it is a link"
+TOO_LARGE = "too large to be compared"
+
+
+class ImportedTurn:
+    """A turn of the past: what it did to files (bytes before and after, None for no file), and how its record is made.
+    That is asked for when it is written: the records of a long conversation need not be in memory together."""
+
+    __slots__ = ("agent", "answer", "changes", "prompt", "record")
+
+    def __init__(
+        self,
+        prompt: str,
+        agent: str,
+        changes: dict[bytes, tuple[bytes | None, bytes | None]],
+        record: Callable[[], dict[str, Any]],
+        answer: str = "",
+    ) -> None:
+        self.prompt = prompt
+        self.answer = answer
+        self.agent = agent
+        self.changes = changes
+        self.record = record
+
+
+class Imported:
+    """What became of it: each turn's commit, and which files the last of them left as they are on disk."""
+
+    __slots__ = ("commits", "moved_on", "verified")
+
+    def __init__(self) -> None:
+        self.commits: list[bytes] = []
+        self.verified: list[bytes] = []
+        self.moved_on: list[bytes] = []
+
+
+def import_session(
+    store: Store, name: str, turns: Sequence[ImportedTurn], known: AgentSession | None = None
+) -> Imported:
+    """Makes a new session of the turns: a baseline, which is the disk with their files as they were, and a commit for
+    each. Only the session's own refs change, in one transaction. `known` is the agent's session they come from."""
+    with store.changing(), _Import(store, name) as step:
+        return step.run(turns, known)
+
+
+def refuse_known(store: Store, name: str) -> None:
+    """Raises Conflict where the session is there already: turns of the past cannot be put into it."""
+    if name in store.sessions():
+        raise Conflict(
+            f"there is a session {name} already",
+            "Nothing was imported. Choose another name with `--session NAME`.",
+            session=name,
+        )
+
+
+class _Import(Step):
+    """The step that records them."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        super().__init__(store, session)
+        self._disk: dict[bytes, Entry | None] = {}
+
+    def run(self, turns: Sequence[ImportedTurn], known: AgentSession | None) -> Imported:
+        refuse_known(self._store, self._session)
+        self._drop_never(turns)
+        self._look(self.scan(), list(dict.fromkeys(path for turn in turns for path in turn.changes)))
+        self._baseline(turns)
+        imported = Imported()
+        for turn in turns:
+            self._edits(turn)
+            imported.commits.append(self._turn(turn))
+        assert self._recorder.tree is not None
+        for path, entry in self._disk.items():
+            same = self._trees.file(self._recorder.tree, path) == entry
+            (imported.verified if same else imported.moved_on).append(path)
+        if known is not None:
+            self._belong(known, imported.commits[-1])
+        self.commit(f"import of session {self._session}", None)
+        return imported
+
+    def _drop_never(self, turns: Sequence[ImportedTurn]) -> None:
+        """What a conversation tells of files that are never captured is not taken from there either."""
+        if self._store.header.never_capture:
+            from snapstore.worktree.ignore.never_capture import Never
+
+            never = Never(self._store.header.never_capture)
+            for turn in turns:
+                turn.changes = {path: change for path, change in turn.changes.items() if not never.matches(path)}
+
+    def _look(self, disk: bytes, paths: list[bytes]) -> None:
+        """The files that the turns changed as they are now, also where rules hide them from a scan."""
+        states = self._capture.look(paths, disk)
+        for path in paths:
+            entry = states.get(path)
+            if path not in states or (entry is not None and entry[0] not in (FILE, EXECUTABLE)):
+                raise self._changing(path)
+            self._disk[path] = entry
+        if states.keys() - self._disk.keys():
+            raise self._changing(min(states.keys() - self._disk.keys()))
+        self._capture.disk = self._put(disk, states)
+
+    def _changing(self, path: bytes) -> Conflict:
+        return Conflict(f"{os.fsdecode(path)} is being changed", "Nothing was imported. Run it again.")
+
+    def _baseline(self, turns: Sequence[ImportedTurn]) -> None:
+        first: dict[bytes, bytes | None] = {}
+        for turn in turns:
+            for path, (before, _) in turn.changes.items():
+                first.setdefault(path, before)
+        assert self._capture.disk is not None
+        tree = self._put(self._capture.disk, {path: self._entry(path, data) for path, data in first.items()})
+        when = timestamp(self._store.clock())
+        record = {
+            "started_at": when,
+            "ended_at": when,
+            "left_out": [{"path": path, "why": why} for path, why in sorted(self.left_out().items())],
+            "first_seen": sorted(os.fsdecode(path) for path in self._capture.found.first_seen),
+            "imported": True,
+        }
+        self._add("baseline", tree, "Baseline", self._store.user, (), record)
+
+    def _edits(self, turn: ImportedTurn) -> None:
+        """What other hands did to the turn's files since the turns before it."""
+        tree = self._recorder.tree
+        assert tree is not None
+        found = {path: self._entry(path, before) for path, (before, _) in turn.changes.items()}
+        other = {path: entry for path, entry in found.items() if self._trees.file(tree, path) != entry}
+        if other:
+            result = self._put(tree, other)
+            changes = list(self._trees.diff(tree, result))
+            names = "1 file" if len(changes) == 1 else f"{len(changes)} files"
+            self._add("edits", result, f"Edits: {names}", self._store.user, changes, {"imported": True})
+
+    def _turn(self, turn: ImportedTurn) -> bytes:
+        before = self._recorder.tree
+        assert before is not None
+        after = self._put(before, {path: self._entry(path, data) for path, (_, data) in turn.changes.items()})
+        changes = list(self._trees.diff(before, after))
+        agent = readable(turn.agent)
+        more = {
+            # Nobody knows whether a folder was there before the first file in it: then it is not ours to remove.
+            "empty_folders": self._folders(before, (path for path, old, _ in changes if old is None)),
+            "left_folders": self._folders(after, (path for path, _, new in changes if new is None)),
+            "modes": self._modes_on_disk(changes),
+            "user_git": {},
+        }
+        author = Identity(agent, f"{agent}@snapstore")
+        prompt, answer = readable(turn.prompt), readable(turn.answer)
+        return self._add("turn", after, prompt, author, changes, lambda: turn.record() | more, agent, answer)
+
+    def _add(
+        self,
+        kind: str,
+        tree: bytes,
+        subject: str,
+        author: Identity,
+        changes: Iterable[Change],
+        record: Record,
+        agent: str = "",
+        answer: str = "",
+    ) -> bytes:
+        number = self._recorder.next_turn() if kind == "turn" else None
+        return self._recorder.add(
+            kind,
+            tree,
+            subject,
+            author=author,
+            changes=changes,
+            agent=agent,
+            turn=number,
+            record=record,
+            answer=answer,
+        )
+
+    def _belong(self, known: AgentSession, last: bytes) -> None:
+        """The conversation can be gone on with, as if it had been recorded. One that hooks know is theirs."""
+        conversations = Conversations(self._store)
+        if conversations.agent_session(known.id) is None:
+            state = ConversationState(session=known.session, agent=known.agent, id=known.id, materialized=True)
+            state.answered(last, "")
+            self._state = state
+            self._files |= conversations.known_as(known)
+
+    def _entry(self, path: bytes, data: bytes | None) -> Entry | None:
+        """A state as it would be in a tree. What a transcript does not say is taken from the disk: whether the file
+        can be executed."""
+        if data is None:
+            return None
+        now = self._disk[path]
+        return (now[0] if now is not None else FILE, self._capture.writer.add(BLOB, data))
+
+    def _modes_on_disk(self, changes: Iterable[Change]) -> dict[str, int]:
+        """Permission bits out of the ordinary of files that are there: undone and redone, they are to be the same."""
+        rows = self._capture.found.files
+        modes = {path: private_mode(rows.get(path)) for path, old, new in changes if old is None or new is None}
+        return {os.fsdecode(path): mode for path, mode in modes.items() if mode is not None}
+
+    def _folders(self, tree: bytes, paths: Iterable[bytes]) -> list[str]:
+        return sorted({os.fsdecode(folder) for path in paths for folder in self._trees.missing(tree, path)})
+
+
+# The disk, before there is a store.
+
+
+class _Keeping(ForgetfulWriter):
+    """Keeps the one blob it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data: bytes | None = None
+
+    def add(self, kind: bytes, data: bytes, oid: bytes | None = None) -> bytes:
+        self.data = data
+        return super().add(kind, data, oid)
+
+
+def read_files(root: bytes, paths: Iterable[bytes]) -> dict[bytes, bytes | str | None]:
+    """What is at some paths below a root: bytes, None for nothing, or in words why it is not for us. No link is
+    followed."""
+    return {path: _read(root, path) for path in paths}
+
+
+def _read(root: bytes, path: bytes) -> bytes | str | None:
+    prefix = root.rstrip(b"/") + b"/"
+    try:
+        parts = path.split(b"/")
+        for depth in range(1, len(parts)):
+            if not S_ISDIR(os.lstat(prefix + b"/".join(parts[:depth])).st_mode):
+                return IN_THE_WAY
+        if S_ISDIR(os.lstat(prefix + path).st_mode):
+            return A_FOLDER
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    writer = _Keeping()
+    try:
+        taken = Blobs(root, writer).take(path)
+    except LeftOut as why:
+        return str(why.args[0])
+    if taken is None:
+        return None
+    if taken[0][0] == LINK:
+        return A_LINK
+    return writer.data if writer.data is not None else TOO_LARGE

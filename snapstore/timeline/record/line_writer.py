@@ -1,0 +1,326 @@
+"""Builds commits on one session's line and makes them count: objects, journal, refs, cache, in that order."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from snapstore.errors import Corrupt, SnapstoreError
+from snapstore.git.maintenance import fold
+from snapstore.git.objects import commits, notes
+from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, TREE, object_id
+from snapstore.git.repository import SNAPSTORE
+from snapstore.store.state import SessionState, encode
+from snapstore.timeline.capture.stored_objects import DISK_REF
+from snapstore.timeline.history import raw_lines
+from snapstore.timeline.history.commit_cache import row_of
+from snapstore.timeline.history.turn_cache import LONGEST_RECORD, MOST_TOUCHED, TurnCache, replies_in, turns_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from snapstore.git.objects.trees import Change
+    from snapstore.git.repository import Shadow
+    from snapstore.store.handle import Store
+    from snapstore.store.journal import RefMove
+    from snapstore.timeline.capture.disk_snapshot import Capture
+    from snapstore.timeline.record.redact import Scrub
+    from snapstore.worktree.write.file_moves import FileMove
+    from snapstore.worktree.write.writer import Restore
+
+    Record = dict[str, Any] | Callable[[], dict[str, Any]]
+
+MAIN = "main"
+
+# Where a session's nodes can hang: `<prefix><session>/…`. Taken out of the list or deleted, their numbers stay theirs.
+_HELD_BY = tuple(
+    f"refs/{place}/"
+    for place in ("heads", "tags", "snapstore/archive", "snapstore/deleted", "snapstore/pruned", "snapstore/safety")
+)
+
+
+class Recorder:
+    """One transaction on one session. Create it under the lock; nothing counts before `commit`."""
+
+    def __init__(self, store: Store, session: str, capture: Capture) -> None:
+        self._store = store
+        self._refs = store.shadow.refs
+        self._capture = capture
+        self._writer = capture.writer
+        self.session = session
+        self.cursor_ref = f"refs/snapstore/cursor/{session}"
+        value = self._cursor_value = self._refs.value(self.cursor_ref)
+        foreign = store.foreign()
+        self._start = self._refs.read(value) if isinstance(value, str) else value
+        if value is None and foreign.refs:
+            newest = foreign.newest(store, session)
+            self._start = newest[1] if newest is not None else None
+        # The branch that the line goes on. One of another machine is never written to: the line leaves it.
+        self._on = value if isinstance(value, str) and value not in foreign.refs else None
+        self.cursor = self._start
+        self.tree = store.shadow.commit(self._start).tree if self._start else None
+        capture.held.trust(self.tree)
+        self._state = store.documents.session(session) or self._state_from_refs()
+        self._seq: int | None = None  # the last number given; found out when one is needed
+        self._left = self._state.branch  # a new branch keeps the one it leaves in the list
+        self._says: list[str] = []  # what is worth a word once it has happened
+        self._fresh_branch: str | None = None
+        self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # the part that is ours, and the rest
+        self._turn: int | None = None
+        self._title = ""  # of the branch, if this is its first turn
+        self._now = store.clock()
+        self._turns = TurnCache(turns_file(store.state, session))
+
+    def add(
+        self,
+        kind: str,
+        tree: bytes,
+        subject: str,
+        *,
+        author: commits.Identity,
+        changes: Iterable[Change],
+        agent: str = "",
+        turn: int | None = None,
+        record: Record | None = None,
+        answer: str = "",
+    ) -> bytes:
+        """A commit on top of the line. A record may come as a function that makes it when it is written: those of a
+        long conversation need not be in memory together."""
+        if tree == EMPTY_TREE:
+            self._writer.add(TREE, b"")  # known to every git without being there, but `git fsck` wants to see it
+        self._seq = self._last_seq() + 1
+        trailers: dict[str, object] = {"Kind": kind, "Session": self.session}
+        if turn is not None:
+            trailers["Turn"] = turn
+        trailers["Seq"] = self._seq
+        if agent:
+            trailers["Agent"] = agent
+        found = list(changes)
+        # What came from another tree, of another session or branch, may be held by nothing that stays.
+        self._capture.held.keep(self._writer, ((path, new) for path, _, new in found))
+        listed = [(letter(change), change[0]) for change in found]
+        text = commits.message(subject, listed, trailers, answer=answer or _answer(record))
+        parents = [self.cursor] if self.cursor else []
+        seconds = max(0, int(self._now))
+        data = commits.encode(tree, parents, author, SNAPSTORE, seconds, text)
+        parent, self.cursor = self.cursor, self._writer.add(COMMIT, data)
+        row = {self.cursor: row_of(self.cursor, commits.parse(data, self.cursor))}
+        known = parent is not None and len(found) <= MOST_TOUCHED
+        self._turns.add(row, {self.cursor: tuple(found)} if known else None)
+        self.tree = tree
+        if record is not None:
+            head = {"format": 1, "kind": kind, "session": self.session, "turn": turn, "seq": self._seq}
+            self._records[self.cursor] = (head, record)
+        if turn is not None:
+            if kind == "turn" and not self._title and self._may_be_first(turn):
+                self._title = subject
+            self._turn = turn
+        return self.cursor
+
+    def _may_be_first(self, turn: int) -> bool:
+        """Whether a turn may be the first of its branch: edits before it may have begun the branch."""
+        if turn == 1 or self._on is None:
+            return True
+        return self._start is not None and self._store.shadow.commit(self._start).trailers.get("Kind") != "turn"
+
+    def amend(self, commit: bytes, record: dict[str, Any]) -> None:
+        """Adds to the record that a commit has."""
+        note = self._store.shadow.note(commit)
+        if note is not None:
+            known = raw_lines.with_lines(self._store.shadow, commit, json.loads(note))
+            self._records[commit] = (known, record)
+
+    def next_turn(self) -> int:
+        """The number of the next turn on this line."""
+        if self._turn is None:
+            self._turn = 0
+            oid = self._start
+            while oid is not None:  # past a few edits at most
+                commit = self._store.shadow.commit(oid)
+                number = commit.number("Turn")
+                if number is not None:
+                    self._turn = number
+                    break
+                oid = commit.parents[0] if commit.parents else None
+        return self._turn + 1
+
+    def commit(
+        self,
+        what: str,
+        files: dict[str, bytes | None],
+        *,
+        refs: Iterable[RefMove] = (),
+        moves: Sequence[FileMove] = (),
+        restore: Restore | None = None,
+    ) -> dict[bytes, os.stat_result | None]:
+        """Makes it all durable and visible, or nothing of it: further refs and files of the user too."""
+        store, writer = self._store, self._writer
+        ref_moves: list[RefMove] = list(refs)
+        disk = self._capture.disk
+        branch = self._on
+        if self.cursor != self._start:
+            if branch is not None:
+                ref_moves.append((branch, self._start, self.cursor))
+            else:
+                branch = self.branch()
+                ref_moves += [(branch, None, self.cursor), (self.cursor_ref, self._cursor_value, branch)]
+                files[f"sessions/{self.session}.json"] = encode(self._state)
+                ref_moves += self._make_room(files)
+        elif self._cursor_value is None and self._start is not None:
+            ref_moves.append((self.cursor_ref, None, self._start))  # stays there, whatever a pull brings meanwhile
+        if self._records:
+            for ref, blobs in self._notes().items():
+                ref_moves.append((ref, *store.shadow.add_notes(writer, ref, blobs, max(0, int(self._now)))))
+        head = self._refs.value("HEAD")
+        if branch is not None and head != branch:
+            ref_moves.append(("HEAD", head, branch))
+        if disk is not None and disk != self.tree:
+            # Part of the disk belongs to no commit yet (another session's open turn): a ref keeps it from any gc.
+            held = self._refs.read(DISK_REF)
+            if held != disk:
+                ref_moves.append((DISK_REF, held, disk))
+        pack = store.shadow.objects.finish(writer)
+        stats: dict[bytes, os.stat_result | None] = {}
+        try:
+            if ref_moves or files:
+                stats = store.journal.carry_out(ref_moves, files, what=what, moves=moves, restore=restore)
+        except BaseException:
+            self._discard(pack, ref_moves)
+            raise
+        for text in self._says:
+            store.say(text)
+        self._afterwards(lambda: store.shadow.objects.release(pack))
+        self._afterwards(self._capture.remember)
+        self._afterwards(self._turns.keep)
+        if self._title and branch is not None:
+            from snapstore.store import branch_titles
+
+            branch_titles.describe(store, branch, self._title)
+        self._afterwards(self._tidy)
+        return stats
+
+    def _tidy(self) -> None:
+        folded = fold.tidy(self._store.shadow.objects)
+        if folded or (self._turn is not None and self._store.header.max_store_size):
+            from snapstore.timeline.maintenance import auto
+
+            auto.look(self._store, folded=folded)
+
+    def _notes(self) -> dict[str, list[tuple[bytes, bytes]]]:
+        """Stores the records and the raw lines; gives the commit and the object of each, by the ref that holds it."""
+        scrub, add = self._scrub(), self._writer.add
+        found: dict[str, list[tuple[bytes, bytes]]] = {notes.REF: []}
+        for oid, (head, record) in self._records.items():
+            whole = {**head, **(record() if callable(record) else record)}
+            told, lines = raw_lines.take_out(scrub.record(whole) if scrub is not None else whole)
+            note = json.dumps(told).encode()
+            if len(note) <= LONGEST_RECORD:
+                self._turns.add(replies={object_id(BLOB, note): replies_in(note)})
+            found[notes.REF].append((oid, add(BLOB, note)))
+            if lines is not None:
+                found.setdefault(notes.TRANSCRIPTS, []).append((oid, add(BLOB, lines)))
+        return found
+
+    def _scrub(self) -> Scrub | None:
+        """What files hold that are never captured is not to be remembered from a conversation either."""
+        patterns = self._store.header.never_capture
+        if not patterns:
+            return None
+        from snapstore.timeline.record.redact import Scrub
+        from snapstore.worktree.ignore.never_capture import Never
+
+        return Scrub(self._store.root, Never(patterns).matches, patterns)
+
+    def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
+        """Lets go of the pack of a step that came to nothing; never of one that a ref or the journal may need."""
+        try:
+            needed = self._store.journal.pending() or any(self._refs.value(name) == new for name, _, new in moves)
+        except (OSError, SnapstoreError):
+            needed = True
+        if not needed:
+            self._store.shadow.objects.give_up(pack, retried=True)
+
+    def _afterwards(self, work: Callable[[], object]) -> None:
+        """What only saves time later must not make a recorded turn look failed: a full disk is met here first."""
+        try:
+            work()
+        except Exception as error:  # of whatever kind: the turn is recorded
+            self._store.log(f"after recording: {type(error).__name__}: {error}")
+
+    def branch(self) -> str:
+        """The ref of the branch that the line goes on: the one stood on, or a new one."""
+        if self._on is not None:
+            return self._on
+        if self._fresh_branch is None:
+            self._fresh_branch = self._new_branch()
+        return self._fresh_branch
+
+    def _new_branch(self) -> str:
+        """A branch for a line that does not go on from a tip: the session's first, or one of its own. Names out of the
+        list and deleted ones are not made again: they can come back."""
+        taken = {name.rpartition("/")[2] for name in _held(self._store.shadow, self.session)}
+        name, number = MAIN, 1
+        while name in taken:
+            number += 1
+            name = f"{MAIN}-{number}"
+        self._state.branch = name
+        self._state.floor = max(self._state.floor, highest_seq(self._store, self.session))
+        return f"refs/heads/{self.session}/{name}"
+
+    def _make_room(self, files: dict[str, bytes | None]) -> list[RefMove]:
+        """Past the limit the oldest branches go to the archive. No turn fails because of a counter."""
+        from snapstore.timeline.record.branch_limit import make_room
+
+        try:
+            moves, self._says = make_room(self._store, self.session, files, keep=self._left)
+        except SnapstoreError as error:
+            self._store.log(f"the oldest branch stays in the list: {error}")
+            return []
+        return moves
+
+    def _state_from_refs(self) -> SessionState:
+        """The session's document was lost or never written: its refs know as much."""
+        value = self._cursor_value
+        branch = value.rpartition("/")[2] if isinstance(value, str) else MAIN
+        return SessionState(session=self.session, branch=branch, floor=highest_seq(self._store, self.session))
+
+    def _last_seq(self) -> int:
+        if self._seq is not None:
+            return self._seq
+        if self._start is None or self._on is not None:
+            own = (self._store.shadow.commit(self._start).number("Seq") or 0) if self._start else -1
+        else:  # the line goes on from before a tip: its own last number is not the highest
+            own = highest_seq(self._store, self.session)
+        return max(self._state.floor, own)
+
+
+def _answer(record: Record | None) -> str:
+    """Return the last reply in a record that is at hand; one that is made when it is written has none yet."""
+    replies = record.get("replies") if isinstance(record, dict) else None
+    return replies[-1] if replies and isinstance(replies[-1], str) else ""
+
+
+def highest_seq(store: Store, session: str) -> int:
+    """The highest sequence number that the session ever gave, -1 for none."""
+    found = -1
+    for tip in set(_held(store.shadow, session).values()):
+        try:
+            found = max(found, store.shadow.commit(tip).number("Seq") or 0)
+        except Corrupt:
+            pass  # a tag of somebody's own, or damage that `check` names: no reason to refuse a turn
+    return found
+
+
+def _held(shadow: Shadow, session: str) -> dict[str, bytes]:
+    return {name: oid for place in _HELD_BY for name, oid in shadow.refs.list(f"{place}{session}/").items()}
+
+
+def letter(change: Change) -> str:
+    _, old, new = change
+    if old is None:
+        return "A"
+    if new is None:
+        return "D"
+    return "T" if old[0][:2] != new[0][:2] else "M"

@@ -1,0 +1,295 @@
+"""Takes what was written to or read from some files out of the records of turns.
+
+A record repeats what a turn did to files, several times over: the tool calls with their results, and the raw lines of
+the conversation. Where those speak of such a file their content is blanked; who said what, when, and in which order is
+left, so that the conversation can still be read and gone on with. `needles` are pieces of the files' own content, and
+go wherever they stand, in what was said too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from snapstore.timeline.record.fragments import Needles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+FORGOTTEN = "[forgotten]"
+
+# What a raw line keeps when its content goes.
+_KEPT = {
+    *("type", "subtype", "kind", "role", "name", "model", "version", "status", "stop_reason", "is_error"),
+    *("id", "uuid", "parentUuid", "logicalParentUuid", "leafUuid", "messageID", "tool_use_id", "call_id", "callID"),
+    *("sessionId", "sessionID", "session_id", "promptId", "requestId", "timestamp", "time", "cwd", "gitBranch"),
+    *("userType", "file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path"),
+}
+# Of those what holds a conversation together and says where it was: no piece of a file's content is looked for there.
+_LINKING = _KEPT - {"id", "name", "path", "kind", "status", "time"}
+# What a record says besides what was said.
+_STRUCTURE = {
+    *(
+        "lines",
+        "tool_calls",
+        "format",
+        "kind",
+        "seq",
+        "agent",
+        "session",
+        "origin",
+        "status",
+        "found_by",
+        "of",
+        "turn",
+        "exit_status",
+        "modes",
+    ),
+    *("started_at", "ended_at", "empty_folders", "left_folders", "left_out", "first_seen", "user_git"),
+}
+_LINKS = ("tool_use_id", "call_id", "callID", "id", "toolCallId")
+_CALLS = ("input", "arguments", "args", "state")
+_TOOLISH = ("tool", "function", "exec", "output", '"input"', "patch", "attachment", "snapshot")
+_WORD = re.compile(r"[^\s\"'`;|&<>(){}=:,\\]+")
+
+
+class Scrub:
+    """For files below a root that `matches` knows. `patterns` are how it knows them, for a first quick look; `names`
+    are files that may be meant by their last part alone (else what the patterns spell out)."""
+
+    def __init__(
+        self,
+        root: bytes,
+        matches: Callable[[bytes], bool],
+        patterns: Iterable[str],
+        needles: Iterable[str] = (),
+        names: Iterable[bytes] | None = None,
+    ) -> None:
+        self._root = os.fsdecode(root.rstrip(b"/")) + "/"
+        self._matches = matches
+        hints = [_hint(pattern) for pattern in patterns if not pattern.startswith("!")]
+        self._hints = [*dict.fromkeys(hints)] if all(hints) else [""]
+        spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
+        self._names = {name.rpartition("/")[2] for name in spelled if name}
+        self._needles = Needles(needle for needle in needles if needle not in self._root)
+        self._here = self._needles.all  # those that the record at hand may hold
+
+    def record(self, record: dict[str, Any], text: bytes | None = None) -> dict[str, Any]:
+        """A record without them; the very same where there is nothing to take out. `text` is the record as it is
+        stored: it is looked through once, for all that it cannot hold."""
+        self._here = self._needles.all
+        if text is not None:
+            self._here = self._needles.within(text)
+            if not self._here and not any(_encoded(hint) in text for hint in self._hints):
+                return record
+        changed = dict(record)
+        calls = record.get("tool_calls")
+        ids: set[str] = set()
+        if isinstance(calls, list):
+            changed["tool_calls"] = [self._call(call, ids) for call in calls]
+        lines = record.get("lines")
+        if isinstance(lines, list):
+            read = [_plain_json(line) if self._is_suspect(line, ids) else None for line in lines]
+            for value in read:
+                if value is not None:
+                    self._link(value, ids)
+            # Answers come after the calls that they are linked to, some of which are known only now.
+            changed["lines"] = [
+                self._line(line, _plain_json(line) if value is None and _holds(line, ids) else value, ids)
+                for line, value in zip(lines, read, strict=True)
+            ]
+        for key, value in changed.items():
+            if key not in _STRUCTURE:
+                changed[key] = self._needled(value)
+        return changed if changed != record else record
+
+    def text(self, text: str) -> str:
+        """A text without the needles, also as JSON spells them."""
+        for needle in self._here:
+            if needle.part in text:
+                for spelled in _spellings(needle.piece):
+                    if spelled in text:
+                        text = needle.replaced(text, spelled, FORGOTTEN)
+        return text
+
+    def message(self, text: str) -> str:
+        """The same for what belongs to no record."""
+        self._here = self._needles.within(text.encode("utf-8", "replace"))
+        return self.text(text)
+
+    def _call(self, call: Any, ids: set[str]) -> Any:
+        if not isinstance(call, dict):
+            return self._needled(call)
+        if not self._is_about(call):
+            return self._needled(call)
+        if isinstance(call.get("id"), str):
+            ids.add(call["id"])
+        return _blank(call)
+
+    def _is_suspect(self, line: Any, ids: set[str]) -> bool:
+        if not isinstance(line, str):
+            return False
+        hinted = any(hint in line for hint in self._hints)
+        return hinted or _holds(line, ids) or any(needle.part in line for needle in self._here)
+
+    def _line(self, line: Any, value: Any, ids: set[str]) -> Any:
+        if not isinstance(line, str) or (value is None and not self._is_suspect(line, ids)):
+            return line
+        if value is None:  # no JSON: nothing of it can be told apart
+            return self.text(line) if not self._says(line) else ""
+        linked = _holds(line, ids)
+        if linked or (any(word in line for word in _TOOLISH) and self._is_about(value)):
+            return _dumped(_blank(value), line)
+        scrubbed = self._needled(value)
+        return _dumped(scrubbed, line) if scrubbed != value else line
+
+    def _link(self, value: Any, ids: set[str]) -> None:
+        """Notes the ids of calls that are about one of the files."""
+        for found in _dicts(value):
+            names = [found[key] for key in _LINKS if isinstance(found.get(key), str)]
+            if names and any(key in found for key in _CALLS) and self._is_about(found):
+                ids.update(names)
+
+    def _is_about(self, value: Any) -> bool:
+        return any(self._says(text) for text in _strings(value))
+
+    def _says(self, text: str) -> bool:
+        """Whether a text names one of the files."""
+        if not any(hint in text for hint in self._hints):
+            return False
+        nested = _plain_json(text) if text[:1] in "{[" else None
+        if nested is not None and self._is_about(nested):
+            return True
+        return any(self._is_one(word) for word in (text, *_WORD.findall(text)) if len(word) < 4096)
+
+    def _is_one(self, word: str) -> bool:
+        name = word.removeprefix(self._root).removeprefix("./").rstrip("/.,!?*")
+        if not name or "\n" in name:
+            return False
+        if name.rpartition("/")[2] in self._names:
+            return True
+        if name.startswith("/") or ".." in name.split("/"):
+            name = name.rpartition("/")[2]
+        try:
+            return bool(name) and self._matches(os.fsencode(name))
+        except (ValueError, UnicodeError):
+            return False
+
+    def _needled(self, value: Any) -> Any:
+        if not self._here:
+            return value
+        if isinstance(value, str):
+            nested = _plain_json(value) if value[:1] in ("{", "[") else None
+            if nested is None:
+                return self.text(value)
+            scrubbed = self._needled(nested)
+            return _dumped(scrubbed, value) if scrubbed != nested else value
+        if isinstance(value, list):
+            return [self._needled(one) for one in value]
+        if isinstance(value, dict):
+            return self._fields(value)
+        return value
+
+    def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """What links and places a line stays as it is; two names never become one."""
+        made: dict[str, Any] = {}
+        for key, value in fields.items():
+            name = told = self.text(key)
+            while name in made or (name != key and name in fields):
+                name = f"{told} {len(made)}"
+            made[name] = value if key in _LINKING and isinstance(value, str) else self._needled(value)
+        return made
+
+
+def _blank(value: Any, key: str = "") -> Any:
+    """The same shape with every text gone that is not on the list of those kept."""
+    if isinstance(value, str):
+        return value if not value or (key in _KEPT and len(value) < 4096) else FORGOTTEN
+    if isinstance(value, list):
+        return [_blank(one, key if key != "content" else "") for one in value]
+    if isinstance(value, dict):
+        return {name: _blank(one, name) for name, one in value.items()}
+    return value
+
+
+def _dumped(value: Any, line: str) -> str:
+    end = line[len(line.rstrip("\r\n")) :]
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + end
+
+
+def nested_json(text: Any, pairs: Callable[[Any], Any] | None = None) -> Any:
+    """What a text says that is JSON itself: a raw line of a conversation, what a tool was given. `pairs` makes what is
+    wanted of an object's fields, of which two may have one name."""
+    if not isinstance(text, str) or text[:1] not in ("{", "["):
+        return None
+    try:
+        found = json.loads(text, object_pairs_hook=pairs)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+def _plain_json(text: Any) -> Any:
+    """The same, None where a field is named twice: reading it would drop the first unseen."""
+    return nested_json(text, _once)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError
+    return fields
+
+
+def _spellings(needle: str) -> tuple[str, ...]:
+    if needle.isascii() and not any(c in needle for c in '"\\/'):
+        return (needle,)
+    plain = (needle, json.dumps(needle)[1:-1], json.dumps(needle, ensure_ascii=False)[1:-1])
+    return (*plain, *(text.replace("/", "\\/") for text in plain))
+
+
+def _holds(line: Any, ids: set[str]) -> bool:
+    return isinstance(line, str) and any(id in line for id in ids)
+
+
+def _strings(value: Any) -> Iterable[str]:
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, str):
+            yield at
+        elif isinstance(at, list):
+            waiting += at
+        elif isinstance(at, dict):
+            waiting += at.values()
+
+
+def _dicts(value: Any) -> Iterable[dict[str, Any]]:
+    waiting = [value]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, dict):
+            yield at
+            waiting += at.values()
+        elif isinstance(at, list):
+            waiting += at
+
+
+def _encoded(hint: str) -> bytes:
+    """A text as JSON holds it."""
+    return json.dumps(hint)[1:-1].encode()
+
+
+def _hint(pattern: str) -> str:
+    """A text that must be where a path is named that the pattern matches; empty for none."""
+    last = pattern.rstrip("/").rpartition("/")[2]
+    return max(re.split(r"[*?]|\[[^]]*\]|\\", last), key=len)
+
+
+def _last_part(pattern: str) -> str:
+    last = pattern.rstrip("/").rpartition("/")[2]
+    plain = re.sub(r"\\(.)", r"\1", last)
+    return "" if pattern.startswith("!") or pattern.endswith("/") or re.search(r"(?<!\\)[*?\[]", last) else plain

@@ -1,0 +1,384 @@
+"""One step of a session: a look at the disk, the commits that come of it, and whose work each change is."""
+
+from __future__ import annotations
+
+import json
+import os
+from stat import S_IMODE, S_ISREG
+
+from snapstore.git.objects.commits import Identity
+from snapstore.store.journal import unspell_entry
+from snapstore.store.state import OpenTurn, encode, timestamp
+from snapstore.timeline.capture.disk_snapshot import Capture
+from snapstore.timeline.record.line_writer import Recorder
+from snapstore.worktree.scan.case_folding import as_spelled
+from snapstore.worktree.scan.compare import ORDINARY, is_file, with_parents
+from snapstore.worktree.scan.stat_cache import private_in, scans_in
+from snapstore.worktree.usergit import repository
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Self
+
+    from snapstore.git.objects.ids import Entry
+    from snapstore.git.objects.trees import Change
+    from snapstore.store.conversations import AgentSession, ConversationState
+    from snapstore.store.handle import Store
+    from snapstore.store.journal import RefMove
+    from snapstore.worktree.scan.stat_cache import FileStat
+
+    States = dict[bytes, Entry | None]
+
+DONE, INTERRUPTED = "done", "interrupted"
+NAMED, SCANNED = "named", "scanned"
+_MEMO = "user-git.json"
+
+
+class Step:
+    """Used as a context under the store's lock; nothing counts before `commit`."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self._store = store
+        self._shadow = store.shadow
+        self._trees = store.shadow.trees
+        self._session = session
+        self._capture = Capture(store)
+        self._recorder = Recorder(store, session, self._capture)
+        self._others = store.open_turns(besides=session)  # what happens here may matter to them
+        self._files: dict[str, bytes | None] = {}
+        self._refs: list[RefMove] = []
+        self._state: ConversationState | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
+        if error is not None:
+            self._capture.writer.abandon()
+
+    @property
+    def cursor(self) -> bytes:
+        assert self._recorder.cursor is not None
+        return self._recorder.cursor
+
+    def scan(self, since: OpenTurn | None = None) -> bytes:
+        """The tree of the disk now; for a turn that is to end, as seen from where it began."""
+        disk = self._capture.scan(self._recorder.tree, since.scan if since is not None else 0)
+        for other in self._others:
+            other.first_seen += [os.fsdecode(path) for path in self._capture.found.first_seen]
+        return disk
+
+    def commit(self, what: str, turn: OpenTurn | None) -> None:
+        """Makes everything count; `turn` is the session's open turn from now on."""
+        if turn is not None or self._store.open_turn(self._session) is not None:
+            self._files[f"open/{self._session}.json"] = encode(turn) if turn is not None else None
+        for other in self._others:
+            self._files[f"open/{other.session}.json"] = encode(other)
+        if self._state is not None:
+            self._files[f"conversations/{self._session}.json"] = encode(self._state)
+        self._recorder.commit(what, self._files, refs=self._refs)
+
+    def over(self, turn: OpenTurn) -> None:
+        """The turn ends with this step: what was saved of it on the way goes."""
+        if turn.saved_at:
+            from snapstore.timeline.record.autosave import forgotten
+
+            self._refs += forgotten(self._store, turn)
+
+    def scans(self) -> int:
+        return scans_in(self._capture.found.coverage)
+
+    def left_out(self) -> dict[str, str]:
+        """Files that came or changed since the last look and could not be taken, and why."""
+        return {os.fsdecode(path): why for path, why in self._capture.found.newly_left_out.items()}
+
+    def record_edits(self, tree: bytes) -> None:
+        """What changed by other hands, as a commit of its own; for a new session its baseline."""
+        left_out = _listed(self.left_out())
+        when = timestamp(self._store.clock())
+        first_seen = sorted(os.fsdecode(path) for path in self._capture.found.first_seen)
+        record: dict[str, Any] | None = None
+        if left_out or first_seen:
+            record = {"started_at": when, "ended_at": when, "left_out": left_out, "first_seen": first_seen}
+        recorder, user = self._recorder, self._store.user
+        if recorder.tree is None:
+            recorder.add("baseline", tree, "Baseline", author=user, changes=(), record=record)
+            return
+        changes = list(self._trees.diff(recorder.tree, tree))
+        if any(not is_file(new) for _, _, new in changes):
+            self._store.cache.load()  # knows their permission bits; a touch alone would not have read it
+        modes = self._modes(changes, {})
+        if modes:
+            record = {**(record or {"started_at": when, "ended_at": when}), "modes": modes}
+        if changes:
+            names = "1 file" if len(changes) == 1 else f"{len(changes)} files"
+            recorder.add("edits", tree, f"Edits: {names}", author=user, changes=changes, record=record)
+
+    def name(self, turn: OpenTurn, paths: Iterable[bytes], *, after: bool) -> None:
+        """Notes files as named by the turn; what other hands did to them before becomes edits."""
+        before = self._gone_on(turn)
+        known = set(turn.named)
+        fresh = [path for path in dict.fromkeys(paths) if os.fsdecode(path) not in known]
+        if not after:
+            self._note_empty_folders(turn, before, fresh)
+        states = self._capture.look(fresh, before)
+        if not after:
+            modes = {path: private_mode(self._capture.found.files.get(path)) for path in states}
+            turn.modes |= {os.fsdecode(path): mode for path, mode in modes.items() if mode is not None}
+        made = self._made_by_others(turn, before, states, after)
+        if made:
+            result = self._put(before, made)
+            self._capture.apply(made, before, result)
+            self.record_edits(result)
+        turn.named += [os.fsdecode(path) for path in fresh]
+        turn.left_out = self._still_left_out(turn, states)
+
+    def record_others(self, turn: OpenTurn) -> None:
+        """What changed since the turn began and is not its own, as edits. Before its first program runs that can still
+        be told: it has named all that it wrote. Afterwards a scan takes everything for the turn's."""
+        before = self._gone_on(turn)
+        disk = self.scan(turn)
+        named = [os.fsencode(path) for one in (turn, *self._others) for path in one.named]
+        theirs = {path: new for path, _, new in self._trees.diff(before, disk) if not _below_any(path, named)}
+        self.record_edits(self._put(before, theirs))
+
+    def record_turn(self, turn: OpenTurn, found_by: str, status: str, record: dict[str, Any]) -> bytes:
+        """The turn's commit, with whatever belongs before it recorded first. Gives its id."""
+        recorder, found = self._recorder, self._capture.found
+        assert recorder.tree is not None
+        self.over(turn)
+        named = [os.fsencode(path) for path in turn.named]
+        states: States = self._capture.look(named, recorder.tree) if found_by == NAMED else {}
+        first_seen = {path for path in found.first_seen if not self._was_known(turn, recorder.tree, path)}
+        first_seen |= {os.fsencode(path) for path in turn.first_seen}
+        before = self._put(recorder.tree, self._settled(turn, recorder.tree, first_seen))
+        if found_by == NAMED:
+            after = self._put(before, states)
+            self._capture.apply(states, before, after)
+        else:
+            after, states = self._scanned(turn, before, named)
+        changes = list(self._trees.diff(before, after))
+        self.record_edits(before)
+        oid = recorder.add(
+            "turn",
+            after,
+            turn.prompt,
+            author=Identity(turn.agent, f"{turn.agent}@snapstore"),
+            changes=changes,
+            agent=turn.agent,
+            turn=recorder.next_turn(),
+            record={
+                "prompt": turn.prompt,
+                "replies": [],
+                "thinking": [],
+                "tool_calls": [],
+                "lines": [],
+                **record,
+                "agent": turn.agent,
+                "started_at": timestamp(turn.started_at),
+                "ended_at": timestamp(self._store.clock()),
+                "status": status,
+                "found_by": found_by,
+                "left_out": _listed({**self._still_left_out(turn, states), **self._lost()}),
+                "first_seen": sorted(os.fsdecode(path) for path in first_seen),
+                "beside": self._beside() if changes and found_by == SCANNED else [],
+                "empty_folders": self._empty_folders(turn, before, changes),
+                "left_folders": self._left_folders(after, changes),
+                "modes": self._modes(changes, turn.modes),
+                "user_git": repository.compare(turn.user_git or {}, self.observe() or {}),
+            },
+        )
+        for other in self._others:
+            other.captured_by_others.append(oid.hex())
+        if turn.origin:
+            state = self._conversation()
+            if state is not None:
+                state.answered(oid, turn.origin.get("prompt_id", ""))
+        return oid
+
+    def amend(self, commit: bytes, record: dict[str, Any]) -> None:
+        """More for the record of a turn that has one."""
+        self._recorder.amend(commit, record)
+
+    def take_up(self, known: AgentSession) -> None:
+        """The conversation goes on, with a prompt, in this session of the agent."""
+        from snapstore.store.conversations import ConversationState
+
+        state = self._conversation() or ConversationState(session=known.session, agent=known.agent, id=known.id)
+        state.take_up(known)
+        state.prompted()
+        self._state = state
+        self._files[f"agents/{known.id}.json"] = encode(known)
+
+    def _conversation(self) -> ConversationState | None:
+        """What is known of the session's conversation; written with the step."""
+        if self._state is None:
+            from snapstore.store.conversations import Conversations
+
+            self._state = Conversations(self._store).state(self._session)
+        return self._state
+
+    def observe(self) -> dict[str, Any] | None:
+        """Where the user's own repository stands. What spares us reading its index again is remembered."""
+        repo = self._store.user_repo()
+        if repo is None:
+            return None
+        memo = self._store.documents.optional(_MEMO)
+        observed, fresh = repository.observe(repo, memo)
+        if fresh != memo:
+            self._files[_MEMO] = json.dumps(fresh).encode()
+        return observed
+
+    # Whose work it is.
+
+    def _gone_on(self, turn: OpenTurn) -> bytes:
+        """The tree that the turn goes on from. What others have recorded meanwhile comes into it now: edits by hand
+        that are found next came after it, and must not be covered by it at the turn's end."""
+        tree = self._recorder.tree
+        assert tree is not None
+        if turn.captured_by_others:
+            tree = self._put(tree, self._settled(turn, tree, set()))
+            self.record_edits(tree)
+            turn.captured_by_others = []
+        return tree
+
+    def _settled(self, turn: OpenTurn, before: bytes, first_seen: set[bytes]) -> States:
+        """What belongs before the turn although it came to light only now: what turns of other sessions left behind
+        that ended meanwhile, and files whose state before nobody knows."""
+        states: States = {}
+        for done in turn.captured_by_others:
+            if isinstance(done, list):
+                states.update((os.fsencode(path), unspell_entry(entry)) for path, entry in done)
+                continue
+            commit = self._shadow.commit(bytes.fromhex(done))
+            parent = self._shadow.commit(commit.parents[0])
+            states.update((path, new) for path, _, new in self._trees.diff(parent.tree, commit.tree))
+        disk = self._capture.disk
+        if disk is not None:
+            for path in first_seen:
+                if os.fsdecode(path) not in turn.first_seen or self._trees.file(before, path) is None:
+                    states[path] = self._trees.file(disk, path)
+        return states
+
+    def _was_known(self, turn: OpenTurn, before: bytes, path: bytes) -> bool:
+        """Whether the state before the turn is known though the scan before it could not see the file: it was named
+        before the write, or there was a file where its folder is now."""
+        named = [os.fsencode(name) for name in turn.named if name not in turn.first_seen]
+        above = self._trees.missing(before, path)
+        return _below_any(path, named) or any(self._trees.file(before, folder) for folder in above)
+
+    def _note_empty_folders(self, turn: OpenTurn, before: bytes, paths: Iterable[bytes]) -> None:
+        """A folder that is there and holds nothing of ours: an undo that empties it again must not remove it."""
+        for path in paths:
+            there = [folder for folder in self._trees.missing(before, path) if self._is_folder(folder)]
+            turn.empty_folders += [os.fsdecode(folder) for folder in there]
+
+    def _empty_folders(self, turn: OpenTurn, before: bytes, changes: Iterable[Change]) -> list[str]:
+        """The folders that were there before the turn put the first files into them: named ones, and those that the
+        scan before it listed."""
+        listed = self._store.cache.folders
+        found = set(turn.empty_folders)
+        for path, old, _ in changes:
+            if old is None:
+                found.update(os.fsdecode(folder) for folder in self._trees.missing(before, path) if folder in listed)
+        return sorted(found)
+
+    def _left_folders(self, after: bytes, changes: Iterable[Change]) -> list[str]:
+        """The folders whose last file the turn removed, and that are still there."""
+        gone = {folder for path, _, new in changes if new is None for folder in self._trees.missing(after, path)}
+        return sorted(os.fsdecode(folder) for folder in gone if self._is_folder(folder))
+
+    def _modes(self, changes: Iterable[Change], noted: dict[str, int]) -> dict[str, int]:
+        """Permission bits out of the ordinary of files that the turn made or removed, which a tree cannot hold: a key
+        that only its owner may read must not come back readable to all. Of removed ones a scan has the rows from
+        before, and a touch has noted them. The same for the folders that came or went with them."""
+        found: dict[str, int] = {}
+        before, now = private_in(self._store.cache.coverage), private_in(self._capture.found.coverage)
+        for path, old, new in changes:
+            name = os.fsdecode(path)
+            mode = None
+            if not is_file(old):
+                mode = private_mode(self._capture.found.files.get(path))
+            elif not is_file(new):
+                mode = noted.get(name, private_mode(self._store.cache.files.get(path)))
+            folders = now if old is None else before if new is None else {}
+            if folders:
+                found |= {os.fsdecode(top): folders[top] for top in with_parents(path)[1:] if top in folders}
+            if mode is not None:
+                found[name] = mode
+        return found
+
+    def _is_folder(self, path: bytes) -> bool:
+        full = os.path.join(self._store.root, path)
+        return os.path.isdir(full) and not os.path.islink(full) and as_spelled(self._store.root, path) == path
+
+    def _still_left_out(self, turn: OpenTurn, taken: States) -> dict[str, str]:
+        """What was left out so far, without the files that were taken after all because they were named."""
+        left_out = {**turn.left_out, **self.left_out()}
+        return {path: why for path, why in left_out.items() if taken.get(os.fsencode(path)) is None}
+
+    def _beside(self) -> list[str]:
+        """Sessions whose open turns may have written what a scan takes for this one's: they do not name all they do."""
+        return sorted(one.session for one in self._others if one.shell or (one.origin or {}).get("tells") != "before")
+
+    def _lost(self) -> dict[str, str]:
+        """What was never recorded and is gone now."""
+        return {os.fsdecode(path): why for path, why in self._capture.found.lost.items()}
+
+    def _scanned(self, turn: OpenTurn, before: bytes, named: list[bytes]) -> tuple[bytes, States]:
+        """The turn's tree after a scan: the disk, without what other open turns have named as theirs. Also the states
+        of named files that the scan did not see."""
+        capture, trees = self._capture, self._trees
+        assert capture.disk is not None
+        after = capture.disk
+        theirs = [os.fsencode(path) for path in {path for other in self._others for path in other.named}]
+        theirs = [path for path in theirs if path not in named]
+        if any(trees.lookup(before, path) != trees.lookup(after, path) for path in theirs):
+            mine = {path: new for path, _, new in trees.diff(before, after) if not _below_any(path, theirs)}
+            after = self._put(before, mine)
+        # Named files may lie where the scan does not look: ignored, or too large.
+        unseen = [path for path in named if trees.lookup(after, path) is None or path in capture.found.left_out]
+        states = capture.look(unseen, before)
+        capture.disk = self._put(capture.disk, states)
+        return self._put(after, states), states
+
+    def _made_by_others(self, turn: OpenTurn, before: bytes, states: States, after: bool) -> States:
+        """Of the states found at a touch, those that the turn did not bring about.
+
+        Before the write and with no program run yet, any difference is another hand's. After the write, only a file
+        nobody could have seen before belongs to the past, as first seen.
+        """
+        made: States = {}
+        for path, state in states.items():
+            known = self._trees.file(before, path)
+            if state == known:
+                continue
+            if after:
+                if known is None and not self._capture.covered(path):
+                    made[path] = state
+                    turn.first_seen.append(os.fsdecode(path))
+            elif not turn.shell:
+                made[path] = state
+                if known is None and not self._capture.covered(path):
+                    self._capture.found.first_seen.add(path)  # its state is known from now on, not before
+        return made
+
+    def _put(self, tree: bytes, states: States) -> bytes:
+        return self._trees.rewrite(self._capture.writer, tree, states) if states else tree
+
+
+def _below_any(path: bytes, tops: Iterable[bytes]) -> bool:
+    return any(path == top or path.startswith(top + b"/") for top in tops)
+
+
+def private_mode(row: FileStat | None) -> int | None:
+    """The permission bits of a file where they are not what a umask leaves."""
+    if row is None or not S_ISREG(row[4]):
+        return None
+    mode = S_IMODE(row[4]) & 0o777
+    return mode if mode not in ORDINARY else None
+
+
+def _listed(left_out: dict[str, str]) -> list[dict[str, str]]:
+    return [{"path": path, "why": why} for path, why in sorted(left_out.items())]

@@ -1,0 +1,168 @@
+"""The bytes of a fork: a line with some of its fields changed and the rest as it was, and the file they go into."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+
+from snapstore.errors import Conflict, Failed
+from snapstore.transcripts.lines import parse
+from snapstore.transcripts.locate import checked_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+_BUFFER = 1 << 20
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+_OPEN = re.compile(r"\{[ \t\r\n]*")
+_COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
+_COMMA = re.compile(r"[ \t\r\n]*(?:,[ \t\r\n]*(?=\")|(?=\}))")
+_AROUND = "\0 \t\r\n\ufeff"  # what a crash or an editor leaves around a line
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # strict: what other readers refuse is written anew
+
+
+class Line:
+    """A JSON object that was written by someone else, its fields with their places."""
+
+    __slots__ = ("_end", "_places", "_text", "fields")
+
+    def __init__(self, raw: bytes) -> None:
+        self._text = raw.decode("utf-8", "surrogateescape").strip(_AROUND)
+        self._places: dict[str, tuple[int, int]] | None = {}
+        self.fields: dict[str, Any] = {}
+        self._end = 0
+        try:
+            self._end = self._scan()
+        except (ValueError, IndexError, StopIteration, RecursionError):
+            self._places = None
+            self.fields = parse(raw) or {}
+
+    def _scan(self) -> int:
+        """Find the fields; where the object ends. Raises ValueError or the like when it is none."""
+        text, places = self._text, self._places
+        assert places is not None
+        at = _past(_OPEN, text, 0)
+        while text[at] != "}":
+            key, at = _scan(text, at)
+            start = _past(_COLON, text, at)
+            self.fields[key], end = _scan(text, start)
+            places[key] = (start, end)
+            at = _past(_COMMA, text, end)
+        if at + 1 != len(text):
+            raise ValueError("more than one value")
+        return at
+
+    def changed(self, values: dict[str, Any]) -> bytes:
+        """The line with these fields, its line end included. What is not changed keeps its bytes."""
+        changes = {key: value for key, value in values.items() if key not in self.fields or self.fields[key] != value}
+        if self._places is None:
+            return dumped({**self.fields, **changes}).encode() + b"\n"
+        pieces = []
+        at = 0
+        for (start, end), key in sorted((self._places[key], key) for key in changes if key in self._places):
+            pieces += [self._text[at:start], dumped(changes[key])]
+            at = end
+        pieces.append(self._text[at : self._end])
+        for key in changes:
+            if key not in self._places:
+                pieces += ["," if self._places else "", f"{dumped(key)}:{dumped(changes[key])}"]
+        pieces.append(self._text[self._end :])
+        return "".join(pieces).encode("utf-8", "surrogateescape") + b"\n"
+
+
+def _past(mark: re.Pattern[str], text: str, at: int) -> int:
+    found = mark.match(text, at)
+    if found is None:
+        raise ValueError(f"not an object from {at} on")
+    return found.end()
+
+
+def dumped(value: Any) -> str:
+    """JSON as the agent writes it. Lone surrogates, which UTF-8 cannot hold, stay escapes."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"))
+    return text
+
+
+def write_fork(folder: str, new_id: str, lines: Iterable[bytes], check: Callable[[], object] | None = None) -> str:
+    """Write the file of a new session; returns its path. Whatever interrupts it, under that name there is either
+    nothing or all of it. `check` is called when everything is written, just before it gets its name.
+
+    Raises Conflict when the session exists, Unsafe for an id that leads elsewhere, Failed when it cannot be written."""
+    path = os.path.join(folder, f"{checked_id(new_id)}.jsonl")
+    # Not *.jsonl: nobody takes what a kill leaves behind for a session.
+    temporary = os.path.join(folder, f".{new_id}.{os.getpid()}-{os.urandom(4).hex()}.new")
+    try:
+        if os.path.lexists(path):
+            raise FileExistsError
+        _write(temporary, lines)
+        try:
+            if check is not None:
+                check()
+            _name(temporary, path)
+        finally:
+            _remove(temporary)
+        _sync(folder)
+    except FileExistsError as error:
+        raise Conflict(
+            f"there is already a session {new_id}", "Nothing was written; choose another id.", session=new_id
+        ) from error
+    except OSError as error:
+        raise Failed(f"cannot write a session into {folder!r}: {error.strerror}", "Nothing was written.") from error
+    return path
+
+
+def _write(path: str, lines: Iterable[bytes]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        waiting = bytearray()
+        for line in lines:
+            waiting += line
+            if len(waiting) >= _BUFFER:
+                _write_all(descriptor, waiting)
+                waiting = bytearray()
+        _write_all(descriptor, waiting)
+        os.fsync(descriptor)
+    except BaseException:
+        _remove(path)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytearray) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _name(temporary: str, path: str) -> None:
+    """A link never replaces what is there, as a rename would."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError from error
+        os.rename(temporary, path)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def _sync(folder: str) -> None:
+    from snapstore.base.files import sync_folder
+
+    sync_folder(folder)

@@ -1,0 +1,282 @@
+"""Forks of Claude Code conversations: a new session file with turns 1..N of an old one, which the agent resumes.
+
+The old file is only ever read. A line of the fork is the old line byte for byte, but for the session it names, the
+line above it and where it came from; ids of lines stay, as they do in the agent's own /branch.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from io import BytesIO
+
+from xxhash import xxh3_128
+
+from snapstore.errors import Busy, Unsafe
+from snapstore.transcripts.fork.file import Line, dumped
+from snapstore.transcripts.fork.file import write_fork as write_fork
+from snapstore.transcripts.fork.tree import ForkTree
+from snapstore.transcripts.lines import Source, clean, opened
+from snapstore.transcripts.locate import checked_id
+from snapstore.transcripts.outline import get
+from snapstore.transcripts.readers.read import feed_lines, filled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+    from typing import Any, BinaryIO
+
+    from snapstore.transcripts.fork.chain import Node, Piece
+
+_NO_RESULT = "No result was recorded: the call was interrupted."
+_LONGEST_TITLE = 80
+_BRANCH = re.compile(r"(.*) \(Branch(?: (\d{1,6}))?\)", re.DOTALL)
+_ENVELOPE = ("userType", "entrypoint", "cwd", "version", "gitBranch", "timestamp")
+
+
+def fork_lines(
+    lines: Iterable[bytes],
+    *,
+    new_id: str,
+    up_to: str | None = None,
+    title: str | None = None,
+    parent: str | None = None,
+) -> list[bytes]:
+    """The lines of a fork from the lines of a conversation: a whole file's, or those of turns kept elsewhere.
+
+    It ends with the turn that `up_to` names (its prompt's uuid or promptId; any line of the turn will do), without one
+    where the conversation stands. `parent` is the session it comes from, if the lines do not say. Raises Unknown when
+    there is no such turn."""
+    file = BytesIO(b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines))
+    plan = _Plan(file, checked_id(new_id), up_to, title)
+    return list(plan.lines(file, parent or plan.tree.session_id))
+
+
+def fork_conversation(
+    path: str | os.PathLike[str], *, up_to: str | None, new_id: str, title: str | None = None
+) -> Fork:
+    """Read a conversation and prepare its fork after the turn `up_to` (see `fork_lines`); `write` makes the file.
+
+    Raises Unknown (no such file or turn: fall back to the whole, G-19), Unsafe (an id or a file that leads
+    elsewhere)."""
+    return Fork(os.fspath(path), new_id, up_to, title)
+
+
+def rewind_alias(original_id: str, now: str, taken: Container[str] = ()) -> str:
+    """`{originalId}-rewind-{timestamp}` (S1-17), the name that people see; `now` is ISO 8601."""
+    alias = checked_id(f"{original_id}-rewind-{re.sub(r'[^0-9A-Za-z]', '', now)}")
+    found, number = alias, 1
+    while found in taken:
+        number += 1
+        found = f"{alias}-{number}"
+    return found
+
+
+def branch_title(title: str) -> str:
+    """The title of a fork (S1-52); that of a fork of a fork counts on."""
+    match = _BRANCH.fullmatch(title)
+    return f"{match[1]} (Branch {int(match[2] or 1) + 1})" if match else f"{title} (Branch)"
+
+
+class Fork:
+    """A fork that is ready to be written; `path` is None until it is.
+
+    `parent` is the session it comes from, `lines` and `turns` count what it holds. `compacted`: it goes back to before
+    a compaction and gives the agent again in full what was summed up since; whether to allow that is the caller's
+    choice (S1-47). `notices` say what could not be copied as it was."""
+
+    __slots__ = (
+        "_digest",
+        "_given",
+        "_plan",
+        "_size",
+        "compacted",
+        "id",
+        "lines",
+        "notices",
+        "parent",
+        "path",
+        "source",
+        "title",
+        "turns",
+    )
+
+    def __init__(self, source: str, id: str, up_to: str | None, title: str | None) -> None:
+        self.id = checked_id(id)
+        self.source = source
+        self.path: str | None = None
+        self._given = up_to, title
+        with opened(source) as file:
+            self._read(file)
+        try:
+            self.parent: str | None = checked_id(os.path.basename(source).removesuffix(".jsonl"))
+        except Unsafe:
+            self.parent = self._plan.tree.session_id
+
+    def _read(self, file: BinaryIO) -> None:
+        up_to, title = self._given
+        self._size = os.fstat(file.fileno()).st_size
+        self._digest = _digest(file, self._size)  # first: whatever changes while it is read shows afterwards
+        self._plan = plan = _Plan(file, self.id, up_to, title)
+        self.title = plan.title
+        self.lines = len(plan.cut.pieces) + len(plan.beside)
+        self.turns = len(plan.cut.turns)
+        self.compacted = plan.cut.compacted
+        self.notices = plan.notices()
+
+    def write(self, folder: str | None = None) -> str:
+        """Write it beside the conversation it comes from, or into another folder; returns its path.
+
+        A conversation that grew is read once more. One that is rewritten meanwhile, or grows into the fork itself
+        while that is written, is Busy, and nothing is left (S1-65)."""
+        folder = folder if folder is not None else os.path.dirname(os.path.abspath(self.source))
+        with opened(self.source) as file:
+            if self._has_grown(file):
+                self._read(file)
+
+            def check() -> None:
+                before = self._plan.cut.places()
+                if self._has_grown(file):
+                    self._read(file)
+                if self._plan.cut.places() != before:
+                    raise _busy()
+
+            self.path = write_fork(folder, self.id, self._plan.lines(file, self.parent), check)
+        return self.path
+
+    def _has_grown(self, file: BinaryIO) -> bool:
+        """Whether something was added to what was read. Raises Busy if anything else was done to it."""
+        now = os.fstat(file.fileno())
+        try:
+            named = os.stat(self.source)
+        except OSError as error:
+            raise _busy() from error
+        same = (now.st_dev, now.st_ino) == (named.st_dev, named.st_ino) and now.st_size >= self._size
+        if not same or _digest(file, self._size) != self._digest:
+            raise _busy()
+        return now.st_size > self._size
+
+
+class _Plan:
+    """One reading of a conversation, and the fork that it makes."""
+
+    def __init__(self, file: BinaryIO, new_id: str, up_to: str | None, title: str | None) -> None:
+        self.new_id = new_id
+        self.tree = ForkTree()
+        source = Source(file)
+        feed_lines(self.tree, source, 0)
+        self.cut = self.tree.fork(up_to, new_id)
+        self.title = (title or "").strip() or branch_title(self._own_title(source))
+        self.beside = list(self._beside(source))
+
+    def _own_title(self, source: Source) -> str:
+        if self.tree.title:
+            return clean(self.tree.title)
+        for span in self.cut.turns[:1]:
+            said = (filled(source, self.tree, span, 1).prompt or "").strip()
+            if said:
+                return said.splitlines()[0][:_LONGEST_TITLE].strip()
+        return "Conversation"
+
+    def _beside(self, source: Source) -> Iterator[bytes]:
+        """The few lines without a place in the tree that a fork needs."""
+        kept = {piece.uuid for piece in self.cut.pieces}
+        for ref, leaf in self.tree.summaries:
+            if leaf in kept:
+                yield Line(source.take(ref)[0]).changed({})
+        made: list[dict[str, Any]] = []
+        if self.tree.replacements:
+            made.append({"type": "content-replacement", "replacements": self.tree.replacements})
+        made.append({"type": "custom-title", "customTitle": self.title})
+        for record in made:
+            yield dumped({**record, "sessionId": self.new_id}).encode() + b"\n"
+
+    def notices(self) -> list[str]:
+        found = []
+        lost = sum(piece.call is not None and piece.source is None for piece in self.cut.pieces)
+        if lost:
+            found.append(f"{lost} tool call(s) have no recorded result; the fork says so in its place")
+        if self.tree.strangers:
+            found.append(f"lines of unknown kinds were left out: {', '.join(sorted(self.tree.strangers))}")
+        if self.tree.malformed:
+            found.append(f"{self.tree.malformed} unreadable line(s) were left out")
+        return found
+
+    def lines(self, file: BinaryIO, parent: str | None) -> Iterator[bytes]:
+        """One at a time: a fork needs no more memory than its longest line."""
+        kept = {piece.uuid for piece in self.cut.pieces}
+        above: str | None = None
+        for piece in self.cut.pieces:
+            line = _line(file, piece.node)
+            if piece.call is not None:
+                yield self._result(piece, piece.call, line.fields, file)
+            else:
+                changes = self._changes(piece, line.fields, parent)
+                if piece.node.boundary and line.fields.get("logicalParentUuid") not in kept:
+                    changes["logicalParentUuid"] = above
+                yield line.changed(changes)
+            above = piece.uuid
+        yield from self.beside
+
+    def _changes(self, piece: Piece, fields: dict[str, Any], parent: str | None) -> dict[str, Any]:
+        changes: dict[str, Any] = {"parentUuid": piece.parent, "isSidechain": False, "sessionId": self.new_id}
+        changes["forkedFrom"] = {"sessionId": parent, "messageUuid": piece.uuid}
+        if piece.answers is not None and len(piece.answers) < len(piece.node.answers):
+            waiting = set(piece.answers)
+            blocks = []
+            for block in _content(fields):
+                id = get(block, "tool_use_id")
+                if get(block, "type") != "tool_result" or id in waiting:
+                    blocks.append(block)
+                    waiting.discard(id)
+            changes["message"] = {**(fields.get("message") or {}), "content": blocks}
+        return changes
+
+    def _result(self, piece: Piece, call: str, fields: dict[str, Any], file: BinaryIO) -> bytes:
+        """A line for a call that has no result of its own where the fork needs it."""
+        block: Any = {"type": "tool_result", "tool_use_id": call, "is_error": True, "content": _NO_RESULT}
+        if piece.source is not None:
+            blocks = _content(_line(file, piece.source).fields)
+            block = next((block for block in blocks if get(block, "tool_use_id") == call), block)
+        record = {
+            "parentUuid": piece.parent,
+            "isSidechain": False,
+            **{name: fields[name] for name in _ENVELOPE if name in fields},
+            "sessionId": self.new_id,
+            "type": "user",
+            "message": {"role": "user", "content": [block]},
+            "uuid": piece.uuid,
+            "sourceToolAssistantUUID": piece.node.uuid,
+        }
+        return dumped(record).encode() + b"\n"
+
+
+def _line(file: BinaryIO, node: Node) -> Line:
+    assert isinstance(node.ref, tuple)
+    file.seek(node.ref[0])
+    line = Line(file.read(node.ref[1]))
+    if line.fields.get("uuid") != node.uuid:
+        raise _busy()
+    return line
+
+
+def _content(fields: dict[str, Any]) -> list[Any]:
+    found = get(fields, "message", "content")
+    return found if isinstance(found, list) else []
+
+
+def _busy() -> Busy:
+    return Busy(
+        "the conversation was changed while it was being forked; no fork was written",
+        "Wait for the agent to finish its turn, then run this again.",
+    )
+
+
+def _digest(file: BinaryIO, size: int) -> bytes:
+    """Of the first bytes as they are on disk now, whatever the file object has in its buffer."""
+    state = xxh3_128()
+    at = 0
+    while at < size and (chunk := os.pread(file.fileno(), min(size - at, 1 << 20), at)):
+        state.update(chunk)
+        at += len(chunk)
+    return state.digest()

@@ -1,0 +1,156 @@
+"""What a fork of a Claude Code conversation keeps of it: the chain of lines (S4-02) from the last line of a turn up to
+its root, through compactions, and what belongs on it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from snapstore.errors import Unknown
+from snapstore.transcripts.fork.chain import Arranging, Node, Piece
+from snapstore.transcripts.outline import string
+from snapstore.transcripts.readers.claude import ClaudeOutline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.transcripts.lines import Ref
+    from snapstore.transcripts.outline import Span
+
+
+class Cut:
+    """The lines of a fork, its turns, and whether it goes back to before a compaction."""
+
+    __slots__ = ("compacted", "pieces", "turns")
+
+    def __init__(self, pieces: list[Piece], turns: list[Span], compacted: bool) -> None:
+        self.pieces = pieces
+        self.turns = turns
+        self.compacted = compacted
+
+    def places(self) -> list[tuple[Ref, str, str | None]]:
+        """Which lines they are; the same for two readings that make the same fork."""
+        return [(piece.node.ref, piece.uuid, piece.parent) for piece in self.pieces]
+
+
+class ForkTree(ClaudeOutline):
+    """The outline of a conversation, with what a fork must know of each line besides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.nodes: dict[str, Node] = {}
+        self.lines: list[Node] = []
+        self.summaries: list[tuple[Ref, str]] = []
+        self.replacements: list[Any] = []
+        self.strangers: set[str] = set()  # types without a place in the tree that this version does not know
+        self._last: Node | None = None  # of the conversation itself
+
+    def feed(self, ref: Ref, record: dict[str, Any]) -> None:
+        id = string(record, "uuid")
+        unknown = self.unknown
+        super().feed(ref, record)
+        if id is None or id in self.nodes:
+            self._feed_beside(ref, record, self.unknown > unknown)
+            return
+        node = Node(id, ref, len(self.lines), record)
+        above = string(record, "parentUuid") or (string(record, "logicalParentUuid") if node.boundary else None)
+        if node.dropped and node.kind != "progress":
+            node.parent = self.lines[-1] if self.lines else None  # a subagent's own tree leads nowhere
+        elif above is not None:
+            # A line that names one that is not there goes on from the one before it, as in the outline.
+            node.parent = self.nodes.get(above, self._last)
+        if node.parent is not None:
+            node.depth = node.parent.depth
+        if not node.dropped:
+            node.depth = (node.depth[0] + (node.kind in ("user", "assistant")), node.depth[1] + 1)
+            self._last = node
+        self.nodes[id] = node
+        self.lines.append(node)
+
+    def _feed_beside(self, ref: Ref, record: dict[str, Any], unknown: bool) -> None:
+        kind = record.get("type")
+        leaf = string(record, "leafUuid")
+        replaced = record.get("replacements")
+        if kind == "summary" and leaf is not None:
+            self.summaries.append((ref, leaf))
+        elif kind == "content-replacement" and isinstance(replaced, list) and not record.get("agentId"):
+            self.replacements.extend(replaced)
+        elif unknown:
+            self.strangers.add(str(kind)[:40])
+
+    def fork(self, up_to: str | None, new_id: str) -> Cut:
+        """The fork after the turn that a line's uuid or a prompt's id names; None = where the conversation stands."""
+        line = self.line()
+        turns = [*(span for _, spans in self.branches() for span in spans), *line]
+        places = {ref: span for span in turns for ref in span.refs}
+        turn = self._turn(up_to, places) if up_to is not None else (line[-1] if line else None)
+        own = [node for node in self.lines if not node.dropped and places.get(node.ref) is turn]
+        if turn is None or not own:
+            raise Unknown("there is nothing in the conversation to fork", "Start a new session instead.")
+        pieces = self._linked(_upwards(max(own, key=lambda node: (node.depth, node.order))), new_id)
+        kept = {piece.uuid for piece in pieces}
+        compactions = [node for node in self.lines if node.segment is not None and node.uuid not in kept]
+        compacted = any(turn in _lineage(places.get(node.ref))[:-1] for node in compactions)
+        return Cut(pieces, [span for span in _lineage(turn) if span.prompted], compacted)
+
+    def _turn(self, up_to: str, places: dict[Ref, Span]) -> Span:
+        node = self.nodes.get(up_to)
+        named = [node] if node is not None else [node for node in self.lines if node.prompt_id == up_to]
+        for node in named:
+            if node.ref in places:
+                return places[node.ref]
+        raise Unknown(f"the conversation has no turn {up_to[:80]!r}", "It may have been rewritten; fork it whole.")
+
+    # The order of the lines.
+
+    def _linked(self, chain: list[Node], new_id: str) -> list[Piece]:
+        """The pieces with their parents. A compaction starts a chain of its own, as the agent wrote it."""
+        arranging = Arranging(self.lines, chain, new_id)
+        pieces: list[Piece] = []
+        start = 0
+        for end in range(1, len(chain) + 1):
+            if end == len(chain) or chain[end].boundary:
+                above: str | None = None
+                for piece in arranging.arranged(chain[start:end]):
+                    piece.parent, above = above, piece.uuid
+                    pieces.append(piece)
+                start = end
+        for node in self.lines:
+            if node.segment is not None and node.segment[1] is not None:
+                self._add_preserved(node, pieces)
+        return pieces
+
+    def _add_preserved(self, boundary: Node, pieces: list[Piece]) -> None:
+        """A compaction that preserves the last lines leaves them where they are and goes on from them: its boundary
+        and its summary then lie beside the chain, and the agent finds them by their ids."""
+        anchor, tail = boundary.segment or (None, None)
+        places = {piece.uuid: at for at, piece in enumerate(pieces, 1)}
+        if tail not in places or boundary.uuid in places:
+            return
+        at = places[tail]
+        if not any(piece.node.order > boundary.order for piece in pieces[at:]):
+            return  # the fork ends before it
+        summary = [node for node in _upwards(self.nodes.get(anchor or "")) if node.order >= boundary.order]
+        aside = [Piece(node) for node in summary if node.uuid not in places]
+        for above, piece in pairwise(aside):
+            piece.parent = above.uuid
+        pieces[at:at] = aside
+
+
+def _upwards(node: Node | None) -> list[Node]:
+    """The chain that ends with a node, from its root. A parent is always an earlier line: there are no circles."""
+    found = []
+    while node is not None:
+        if not node.dropped:
+            found.append(node)
+        node = node.parent
+    return found[::-1]
+
+
+def _lineage(span: Span | None) -> list[Span]:
+    """The turns down to one."""
+    found = []
+    while span is not None:
+        found.append(span)
+        span = span.parent
+    return found[::-1]

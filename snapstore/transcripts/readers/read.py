@@ -1,0 +1,232 @@
+"""Read a conversation: whole, turn by turn, or only its last turns."""
+
+from __future__ import annotations
+
+import os
+
+from snapstore.errors import Unknown
+from snapstore.transcripts.lines import Source, document, is_blank, lines, opened, parse
+from snapstore.transcripts.model import Branch, Conversation, ConversationTurn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from snapstore.transcripts.outline import Outline, Span
+
+AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode")
+_FIRST_TAIL = 1 << 20
+_FIRST_LINES = 100
+_ROOM = 4 << 20  # bytes of lines kept between the passes where memory is to stay small
+_ROOM_FOR_ALL = 256 << 20  # where the caller wants everything in memory anyway
+_SQLITE = b"SQLite format 3\0"
+
+
+def read_conversation(
+    path: str | os.PathLike[str], agent: str, session_id: str | None = None, *, branches: bool = True
+) -> Conversation:
+    """The whole conversation. `session_id` is only needed for opencode's database, which holds many.
+
+    Raises Unknown (no such file, agent or session), Unsafe (no regular file) or Corrupt (a document that is none)."""
+    with opened(path) as file:
+        source = Source(file, _ROOM_FOR_ALL)
+        outline = outlined(source, path, agent, session_id)
+        conversation = described(outline)
+        conversation.session_id = conversation.session_id or session_id or _session_from(path, agent)
+        conversation.turns = [filled(source, outline, span, n) for n, span in enumerate(outline.line(), 1)]
+        for after, spans in outline.branches() if branches else ():
+            turns = [filled(source, outline, span, n) for n, span in enumerate(spans, after + 1)]
+            conversation.branches.append(Branch(after, turns))
+        return conversation
+
+
+def iter_turns(path: str | os.PathLike[str], agent: str, session_id: str | None = None) -> Iterator[ConversationTurn]:
+    """The turns one at a time: memory is that of the largest turn and of a few words for each line."""
+    with opened(path) as file:
+        source = Source(file, _ROOM)
+        outline = outlined(source, path, agent, session_id)
+        for number, span in enumerate(outline.line(), 1):
+            yield filled(source, outline, span, number)
+
+
+def last_turns(
+    path: str | os.PathLike[str], agent: str, count: int = 1, session_id: str | None = None
+) -> list[ConversationTurn]:
+    """The last turns, oldest first, their index counted back from -1. Reads from the end, as much as that takes."""
+    if count <= 0:
+        return []
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        reach = _FIRST_TAIL
+        while True:
+            start = _line_start(file, size - reach) if reach < size and _has_lines(file, agent) else 0
+            source = Source(file, _ROOM)
+            outline = outlined(source, path, agent, session_id, start)
+            spans = outline.line()
+            # Cut off at its beginning, a turn has no prompt here; and what leads further back may change the rest.
+            whole = [span for span in spans if span.prompted] if start else spans
+            if not start or (len(whole) >= count and not outline.reached_outside):
+                chosen = whole[-count:]
+                return [filled(source, outline, span, n) for n, span in enumerate(chosen, -len(chosen))]
+            reach *= 4
+
+
+def forked_from(path: str | os.PathLike[str], agent: str) -> str | None:
+    """The session that a conversation says it was forked from: its first lines tell."""
+    if agent == "opencode":
+        return None
+    with opened(path) as file:
+        return _opening(Source(file), agent).forked_from
+
+
+def first_prompt(path: str | os.PathLike[str], agent: str) -> str:
+    """What a conversation began with, as far as its first lines tell."""
+    with opened(path) as file:
+        source = Source(file)
+        outline = _opening(source, agent)
+        span = next((span for span in outline.line() if span.prompted), None)
+        return (filled(source, outline, span, 1).prompt or "") if span is not None else ""
+
+
+def _opening(source: Source, agent: str) -> Outline:
+    outline = new_outline(agent)
+    for number, (ref, raw) in enumerate(lines(source.file)):
+        record = parse(raw)
+        if record is not None:
+            outline.feed(ref, record)
+        if number >= _FIRST_LINES:
+            break
+    return outline
+
+
+# The two passes.
+
+
+def new_outline(agent: str) -> Outline:
+    """Imported one at a time: a hook reads one agent's file and should not wait for the others."""
+    if agent == "claude":
+        from snapstore.transcripts.readers.claude import ClaudeOutline
+
+        return ClaudeOutline()
+    if agent == "codex":
+        from snapstore.transcripts.readers.codex import CodexOutline
+
+        return CodexOutline()
+    if agent == "gemini":
+        from snapstore.transcripts.readers.gemini import GeminiOutline
+
+        return GeminiOutline()
+    if agent == "copilot":
+        from snapstore.transcripts.readers.copilot import CopilotOutline
+
+        return CopilotOutline()
+    if agent == "cursor":
+        from snapstore.transcripts.readers.cursor import CursorOutline
+
+        return CursorOutline()
+    if agent == "opencode":
+        from snapstore.transcripts.readers.opencode import OpencodeOutline
+
+        return OpencodeOutline()
+    raise Unknown(f"no reader for the transcripts of {agent[:80]!r}", f"Known are {', '.join(AGENTS)}.")
+
+
+def outlined(
+    source: Source, path: str | os.PathLike[str], agent: str, session_id: str | None, start: int = 0
+) -> Outline:
+    file = source.file
+    outline = new_outline(agent)
+    outline.is_tail = start > 0
+    if agent == "opencode":
+        from snapstore.transcripts.readers.opencode import OpencodeOutline, exported, from_database
+
+        assert isinstance(outline, OpencodeOutline)
+        file.seek(0)
+        if file.read(len(_SQLITE)) == _SQLITE:
+            from_database(outline, path, session_id)
+        else:
+            exported(outline, document(file, path))
+    elif agent == "gemini" and not _has_lines(file, agent):
+        from snapstore.transcripts.readers.gemini import GeminiOutline
+
+        assert isinstance(outline, GeminiOutline)
+        outline.describe(document(file, path))
+    else:
+        feed_lines(outline, source, start)
+    return outline
+
+
+def feed_lines(outline: Outline, source: Source, start: int, *, half: bool = True) -> int:
+    """Everything from an offset on; returns where the next line will begin.
+
+    A last line without its end is still being written, unless it already is a whole object (`half` allows it): no
+    beginning of a JSON object is itself one."""
+    offset = start
+    for ref, raw in lines(source.file, start):
+        record = parse(raw)
+        if raw[-1:] != b"\n" and raw and (record is None or not half):
+            break
+        if record is not None:
+            outline.feed(ref, record)
+            source.keep(ref, raw, record)
+        elif not raw or not is_blank(raw):
+            outline.feed_malformed(ref)
+        offset = ref[0] + ref[1]
+    return offset
+
+
+def described(outline: Outline) -> Conversation:
+    conversation = Conversation(outline.agent)
+    conversation.session_id = outline.session_id
+    conversation.forked_from = outline.forked_from
+    conversation.cwd = outline.cwd
+    conversation.title = outline.title
+    conversation.unknown_lines = outline.unknown
+    conversation.malformed_lines = outline.malformed
+    return conversation
+
+
+def filled(source: Source, outline: Outline, span: Span, index: int) -> ConversationTurn:
+    turn = ConversationTurn(index)
+    turn.compacted_before = span.compacted
+    filler = outline.filler(turn, span)
+    for ref in span.refs:
+        raw, record = source.take(ref)
+        if raw:
+            turn.lines.append(raw)
+        if record is not None:
+            filler.take(record)
+    filler.finish()
+    turn.prompt_id = turn.prompt_id or (span.key if span.prompted else None)
+    return turn
+
+
+def _line_start(file: BinaryIO, offset: int) -> int:
+    """The beginning of the first line that starts at or after an offset."""
+    file.seek(offset - 1)
+    while chunk := file.readline(1 << 20):
+        if chunk[-1:] == b"\n":
+            break
+    return file.tell()
+
+
+def _has_lines(file: BinaryIO, agent: str) -> bool:
+    """Whether the file is a list of lines. Gemini's older chats are one document, most often over many lines."""
+    if agent == "opencode":
+        return False
+    if agent != "gemini":
+        return True
+    file.seek(0)
+    first = file.readline(_FIRST_TAIL)
+    if first.strip(b"\xef\xbb\xbf \t\r\n") == b"{":
+        return False
+    record = parse(first)
+    return record is None or not isinstance(record.get("messages"), list)
+
+
+def _session_from(path: str | os.PathLike[str], agent: str) -> str | None:
+    """Cursor and Copilot name the file or its folder after the session."""
+    name = os.path.basename(os.fsdecode(os.path.dirname(path) if agent == "copilot" else path))
+    name = name.removesuffix(".jsonl")
+    return name if agent in ("cursor", "copilot") and name else None

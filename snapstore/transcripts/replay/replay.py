@@ -1,0 +1,263 @@
+"""A conversation's work on files, replayed: for each turn the files whose state before and after it is known, and what
+is not known, with the reason.
+
+The operations on one file form a chain. Some of its states are in the transcript in full; the others follow from them
+forwards (an edit done again) or backwards (taken back, where only one place can be meant), at the end from what is on
+disk. Nothing is read or written here.
+"""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8 as BOM
+
+from snapstore.transcripts.replay.operations import State, operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from snapstore.transcripts.model import ConversationTurn
+    from snapstore.transcripts.replay.operations import Operation
+
+    # What is on disk: bytes, nothing, or in words why the path cannot be used.
+    Found = bytes | str | None
+    Change = tuple[str | None, str | None]
+
+OUTSIDE = "outside the root"
+BEFORE_UNKNOWN = "what it was before is not in the transcript"
+AFTER_UNKNOWN = "what the edit made of it is not certain"
+TOO_MUCH = "there is too much text to work it out"
+NEITHER_KNOWN = "neither what it was before nor after follows from the transcript"
+CHANGED_BETWEEN = "something else changed it in between"
+LINE_ENDS = "its line ends or its byte order mark are not in the transcript"
+FILE_AND_FOLDER = "it was a file at one time and a folder at another"
+_ROOM = 256 << 20  # characters worked out for all files together: edits can be made to double a text forty times
+
+
+class ReplayedTurn:
+    """`changes` by path: the text before and after, None for no file. `unknown`: path (None: any) and reason."""
+
+    __slots__ = ("changes", "unknown")
+
+    def __init__(self) -> None:
+        self.changes: dict[bytes, Change] = {}
+        self.unknown: list[tuple[str | None, str]] = []
+
+
+class Replay:
+    """Takes the turns one after the other, then says what became of the files. `place` gives the path below the root
+    that a name in the transcript means, None for any other."""
+
+    def __init__(self, agent: str, place: Callable[[str], bytes | None]) -> None:
+        self._agent = agent
+        self._place = place
+        self._chains: dict[bytes, _Chain] = {}
+        self._room = _Room()
+        self._texts: dict[str, str] = {}  # one copy of each: most are what one edit left and the next one found
+        self.turns: list[ReplayedTurn] = []
+
+    @property
+    def paths(self) -> list[bytes]:
+        return list(self._chains)
+
+    def take(self, turn: ConversationTurn) -> None:
+        replayed = ReplayedTurn()
+        number = len(self.turns)
+        outside: dict[str | None, str] = {}
+        found, remarks = operations(turn, self._agent)
+        for operation in found:
+            path = self._place(operation.path) if operation.path else None
+            if path is None:
+                outside[operation.path or None] = OUTSIDE if operation.path else operation.why
+                continue
+            for state in (operation.before, operation.after):
+                if state is not None and state.text is not None:
+                    state.text = self._texts.setdefault(state.text, state.text)
+            self._chains.setdefault(path, _Chain(self._room)).add(number, operation)
+        replayed.unknown += [*outside.items(), *((None, remark) for remark in remarks)]
+        self.turns.append(replayed)
+
+    def settle(self, disk: Mapping[bytes, Found]) -> tuple[list[bytes], list[bytes]]:
+        """Fills the turns. Gives the paths whose last known state is on disk, and those where the disk has moved on."""
+        verified: list[bytes] = []
+        moved_on: list[bytes] = []
+        folders = {folder for path in self._chains for folder in _way_up(path)}
+        for path, chain in self._chains.items():
+            twofold = path in folders or any(folder in self._chains for folder in _way_up(path))
+            found = FILE_AND_FOLDER if twofold else disk[path]
+            if isinstance(found, str):
+                for number in dict.fromkeys(chain.turns):
+                    self._unknown(number, path, found)
+                continue
+            refused = chain.settle(found)
+            known = False
+            for number, before, after, why in chain.by_turn():
+                if refused or before is None or after is None:
+                    self._unknown(number, path, refused or why)
+                else:
+                    known = True
+                    self.turns[number].changes[path] = (before.text, after.text)
+            if known:
+                (verified if chain.ends_with(found) else moved_on).append(path)
+        return verified, moved_on
+
+    def _unknown(self, number: int, path: bytes, why: str) -> None:
+        self.turns[number].unknown.append((path.decode("utf-8", "surrogateescape"), why))
+
+
+class _Room:
+    """How much text may still be worked out."""
+
+    def __init__(self) -> None:
+        self.left = _ROOM
+
+    def take(self, text: str | None) -> bool:
+        self.left -= len(text or "")
+        return self.left >= 0
+
+
+class _Chain:
+    """The operations on one file, with the states around each."""
+
+    def __init__(self, room: _Room) -> None:
+        self._room = room
+        self.turns: list[int] = []
+        self._operations: list[Operation] = []
+        self._before: list[State | None] = []
+        self._after: list[State | None] = []
+        self._clash: set[int] = set()
+
+    def add(self, turn: int, operation: Operation) -> None:
+        self.turns.append(turn)
+        self._operations.append(operation)
+        self._before.append(operation.before if operation.before is not None and operation.before.sure else None)
+        self._after.append(operation.after)
+
+    def settle(self, found: bytes | None) -> str:
+        """Finds what follows from what. Gives a reason not to believe any of it, if there is one."""
+        for number, before in enumerate(self._before):
+            if before is not None:
+                self._do(number)
+        while self._forwards() | self._backwards(None):
+            pass
+        if self._after[-1] is None and self._anchor(found):
+            while self._forwards() | self._backwards(None):
+                pass
+        self._part()
+        return LINE_ENDS if found is not None and not self.ends_with(found) and self._is_foreign(found) else ""
+
+    def _is_foreign(self, found: bytes) -> bool:
+        """Whether the disk has bytes of a kind that agents lose on the way, and nothing in the transcript has them."""
+        known = [state.text for state in (*self._before, *self._after) if state is not None and state.text is not None]
+        if not known and any(operation.why for operation in self._operations):
+            return False  # there is a better reason
+        returns = b"\r" in found and not any("\r" in text for text in known)
+        return returns or (found.startswith(BOM) and not any(text.startswith("\ufeff") for text in known))
+
+    def ends_with(self, found: bytes | None) -> bool:
+        last = self._after[-1]
+        return last is not None and (last.text.encode() if last.text is not None else None) == found
+
+    def by_turn(self) -> list[tuple[int, State | None, State | None, str]]:
+        """For each turn the state before its first operation and after its last, and why one is not known."""
+        rows = []
+        by_turn: dict[int, list[int]] = {}
+        for number, turn in enumerate(self.turns):
+            by_turn.setdefault(turn, []).append(number)
+        for turn, own in by_turn.items():
+            before, after = self._before[own[0]], self._after[own[-1]]
+            why = next((self._operations[number].why for number in own if self._operations[number].why), "")
+            if any(number in self._clash for number in own):
+                why = CHANGED_BETWEEN
+            elif self._room.left < 0:
+                why = TOO_MUCH
+            elif not why:
+                why = NEITHER_KNOWN if before is after is None else BEFORE_UNKNOWN if before is None else AFTER_UNKNOWN
+            rows.append((turn, before, after, why))
+        return rows
+
+    def _do(self, number: int) -> bool:
+        before = self._before[number]
+        if before is None or self._after[number] is not None or self._room.left < 0:
+            return False
+        outcomes = self._operations[number].outcomes(before.text)
+        if len(outcomes) != 1 or not self._room.take(outcomes[0]):
+            return False
+        self._after[number] = State(outcomes[0], before.sure)
+        return True
+
+    def _forwards(self) -> bool:
+        """Takes the file as it was left for what the next operation found."""
+        changed = False
+        for number, operation in enumerate(self._operations):
+            if self._before[number] is None:
+                left = self._after[number - 1] if number else operation.before
+                if left is not None:
+                    if operation.why or operation.outcomes(left.text):
+                        self._before[number] = State(left.text)
+                        changed = True
+                    else:
+                        self._clash.add(number)
+            changed = self._do(number) or changed
+        return changed
+
+    def _backwards(self, end: State | None) -> bool:
+        """Takes what an operation found for what the one before it left."""
+        changed = False
+        for number in reversed(range(len(self._operations))):
+            operation = self._operations[number]
+            if self._room.left < 0:
+                return False
+            follows = self._before[number + 1] if number + 1 < len(self._operations) else end
+            before, after = self._before[number], self._after[number]
+            if after is None and follows is not None:
+                if before is not None:
+                    fits = bool(operation.why) or follows.text in operation.outcomes(before.text)
+                else:
+                    before = self._source(operation, follows.text)
+                    fits = bool(operation.why) or before is not None
+                if fits:
+                    self._after[number], self._before[number] = State(follows.text), before
+                    changed = True
+            elif after is not None and before is None:
+                self._before[number] = self._source(operation, after.text)
+                changed = changed or self._before[number] is not None
+        return changed
+
+    def _source(self, operation: Operation, text: str | None) -> State | None:
+        found = operation.source(text)
+        return found if found is not None and self._room.take(found.text) else None
+
+    def _anchor(self, found: bytes | None) -> bool:
+        """The disk as the state after the last operation: where nothing else tells, and only for text of which no byte
+        can have been lost on the way through the agent."""
+        if found is None or b"\r" in found or found.startswith(BOM) or self._operations[-1].why:
+            return False
+        try:
+            text = found.decode()
+        except UnicodeDecodeError:
+            return False
+        # U+FFFD is what an agent leaves of bytes that it could not read: what stood there before it is lost.
+        return "\ufffd" not in text and self._backwards(State(text))
+
+    def _part(self) -> None:
+        """Where what was worked out does not meet what the transcript has in full, the latter is believed."""
+        for number in range(1, len(self._operations)):
+            left, found = self._after[number - 1], self._before[number]
+            if left is None or found is None or left.text == found.text or left.sure or not found.sure:
+                continue
+            for place in reversed(range(number)):
+                self._clash.add(place)
+                self._after[place] = None
+                before = self._before[place]
+                if before is None or before.sure:
+                    break
+                self._before[place] = None
+                earlier = self._after[place - 1] if place else None
+                if earlier is None or earlier.sure:
+                    break
+
+
+def _way_up(path: bytes) -> Iterator[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path

@@ -1,0 +1,97 @@
+"""What is typed after `:`. Commands are the keys' long forms and those that need a word or a number, as in Vim: the
+beginning of a name will do where it is the beginning of one only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from snapstore.base.text import shorten
+from snapstore.errors import Usage
+from snapstore.surface.wording import count, count_or_duration
+
+LONGEST = 1000
+
+
+class Command:
+    """One that is understood: its name, and its operand made what it must be."""
+
+    __slots__ = ("name", "operand")
+
+    def __init__(self, name: str, operand: object = None) -> None:
+        self.name = name
+        self.operand = operand
+
+
+def _number(text: str | None) -> int:
+    return count(text)
+
+
+def _number_or_all(text: str | None) -> int | None:
+    return None if text == "all" else count(text)
+
+
+def _nothing(text: str | None) -> None:
+    if text is not None:
+        raise Usage(f"{shorten(text, 40)!r} is too much", "This command stands alone.")
+
+
+def _one_word(what: str) -> Callable[[str | None], str]:
+    def word(text: str | None) -> str:
+        if text is None or " " in text:
+            raise Usage(f"{what} is wanted" if text is None else f"{shorten(text, 40)!r} is not {what}", "One word.")
+        return text
+
+    return word
+
+
+def _address_or_selected(text: str | None) -> str | None:
+    return None if text is None else _one_word("a turn")(text)
+
+
+COMMANDS: dict[str, tuple[Callable[[str | None], object], str, str]] = {
+    "undo": (_number, "[N]", "undo the last turn, or the last N"),
+    "redo": (_number_or_all, "[N|all]", "redo what was undone"),
+    "earlier": (count_or_duration, "[N|90s|5m|2h|1d]", "back in time, across all branches"),
+    "later": (count_or_duration, "[N|90s|5m|2h|1d]", "forward in time"),
+    "goto": (_one_word("a turn, branch or checkpoint"), "TURN", "to 5, #12, a branch, name:5, a checkpoint, a hash"),
+    "switch": (_one_word("a branch"), "BRANCH", "to the tip of a branch"),
+    "revert": (_address_or_selected, "[TURN]", "take one turn out, whatever came after it; the selected one"),
+    "checkpoint": (_one_word("a name"), "NAME", "pin a name to the selected node"),
+    "undolist": (_nothing, "", "every end of the tree"),
+    "branches": (_nothing, "", "list, switch, rename, archive"),
+    "sessions": (_nothing, "", "sessions and their forks; look at another"),
+    "back": (_nothing, "", "take the last move or change back, whatever it was"),
+    "cancel": (_nothing, "", "close a turn that is still open, as interrupted"),
+    "help": (_nothing, "", "keys and commands"),
+    "quit": (_nothing, "", "leave"),
+}
+_ALIASES = {"q": "quit", "q!": "quit", "quit!": "quit", "h": "help", "u": "undo", "red": "redo", "b": "branches"}
+
+
+def parse(text: str) -> Command | None:
+    """The command that a text is; None for an empty one. Raises Usage."""
+    words = text.strip().lstrip(":").strip()
+    if not words:
+        return None
+    if len(words) > LONGEST:
+        raise Usage("that is too long for a command", "`:help` lists them.")
+    name, _, rest = words.partition(" ")
+    found = _find(name)
+    try:
+        return Command(found, COMMANDS[found][0](rest.strip() or None))
+    except Usage as error:
+        usage = f":{found} {COMMANDS[found][1]}".strip()
+        raise Usage(f":{found}: {error.message}", f"{error.hint} `{usage}`".strip()) from None
+
+
+def _find(name: str) -> str:
+    if name in COMMANDS or name in _ALIASES:
+        return _ALIASES.get(name, name)
+    close = [known for known in COMMANDS if known.startswith(name)]
+    if len(close) == 1:
+        return close[0]
+    if close:
+        raise Usage(
+            f"`:{name}` is the beginning of {' and '.join(f'`:{known}`' for known in close)}", "Type more of it."
+        )
+    raise Usage(f"there is no command `:{shorten(name, 40)}`", f"There are {', '.join(COMMANDS)}.")

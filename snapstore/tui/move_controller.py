@@ -1,0 +1,192 @@
+"""The way of every move and change through the app: asked for, looked at where a look is due, done, told.
+
+What touches the store runs on threads, one move at a time, and no error leaves the app.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from textual import events, work
+from textual.app import App
+from textual.reactive import reactive
+from textual.screen import Screen
+
+from snapstore.errors import Conflict, Usage
+from snapstore.store.handle import Store
+from snapstore.timeline.history.operations import Operation
+from snapstore.timeline.moves.plan import Policy
+from snapstore.timeline.moves.stale import changing, unlike
+from snapstore.timeline.record.session import Session
+from snapstore.tui.move_steps import Asked, Look, carry_out, look, spoken, trouble
+from snapstore.tui.screens.ask import AskingScreen
+from snapstore.tui.screens.conflicts import ConflictScreen
+from snapstore.tui.screens.plan import PlanScreen
+from snapstore.tui.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from snapstore.tui.move_steps import MakePlan
+
+T = TypeVar("T")
+
+LOOK_EVERY = 0.05  # seconds, whether a screen is closed
+
+
+class MovingApp(App[None]):
+    selected: reactive[bytes | None] = reactive(None, init=False)  # the node looked at; None for a folded run
+    marked: reactive[bytes | None] = reactive(None, init=False)
+    snapshot: Snapshot
+    clock: Callable[[], float]
+    reading_time = 0.4  # seconds without a key before one is an answer to what was just shown
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._one_move = asyncio.Lock()
+        self.words: list[str] = []  # of the store, about what it did for somebody else
+        self._closed_at = -math.inf
+        self._under_way = 0
+        self._run = 0  # of keys typed one after the other: a move that comes to nothing ends it
+
+    # What the app itself has.
+
+    def say(self, text: str, error: bool = False) -> None:
+        raise NotImplementedError
+
+    def store(self, *, recover: bool = True) -> AbstractContextManager[Store]:
+        raise NotImplementedError
+
+    async def refresh_snapshot(self, select: bytes | None = None) -> None:
+        raise NotImplementedError
+
+    def hears(self, event: events.Key) -> bool:
+        """Whether a key is for what is on the screen. An Enter that follows the one which closed a line or a list is
+        a key that bounced, and goes nowhere."""
+        if isinstance(self.screen, AskingScreen):
+            return self.screen.hears(event)
+        bounced = event.time - self._closed_at < self.reading_time
+        return not (event.key == "enter" and len(self.screen_stack) == 1 and bounced)
+
+    def closed(self, screen: Screen[Any]) -> None:
+        """Called by a screen over the tree when it is left."""
+        self._closed_at = time.monotonic()
+
+    # Moves.
+
+    def run_move(self, make_plan: MakePlan, verb: str, nothing: str = "") -> None:
+        """Starts a move. Those asked for while one is under way wait for it, and are forgotten if it fails or a person
+        is asked: they were meant for what would have come of it."""
+        self._under_way += 1
+        self.in_background(partial(self._in_turn, Asked(make_plan, nothing), self._run), verb)
+
+    def move_in_view(self, make_plan: MakePlan, verb: str, nothing: str) -> None:
+        """Starts a move to something that was chosen by looking. While another is under way what is seen is about to
+        be history: the second Enter of a plan must not go back to where the first one led away from (G-08)."""
+        if self._under_way:
+            self.say("A move is under way: look at what comes of it first.")
+        else:
+            self.run_move(make_plan, verb, nothing)
+
+    async def _in_turn(self, asked: Asked, run: int) -> None:
+        try:
+            async with self._one_move:
+                if run == self._run:
+                    await self.move(asked)
+        finally:
+            self._under_way -= 1
+
+    async def move(self, asked: Asked) -> None:
+        seen = self.snapshot
+        found = await self.in_thread(look, seen.session, seen.cursor, asked)
+        if found.plan.conflicts:
+            settled = await self._settle(found)
+            if settled is None:
+                self.say("Nothing was written.")
+                return
+            found = settled
+            if found.unseen and not await self._ask(PlanScreen(found)):
+                self.say("Nothing was written.")
+                return
+        elif not await self._agreed(found):
+            self.say("Nothing was changed.")
+            return
+        told = await self.in_thread(carry_out, found)
+        if told.moved:
+            await self.refresh_snapshot(told.target)
+        self.tell(told.text)
+
+    async def _agreed(self, found: Look) -> bool:
+        """Whether to go on, asked where a look is due (C13)."""
+        if not found.due or found.plan.nothing_to_do:
+            return True
+        return await self._ask(PlanScreen(found))
+
+    async def _ask(self, screen: AskingScreen[T]) -> T:
+        """Never over what a person is at: what they type there is no answer."""
+        if len(self.screen_stack) > 1:
+            self.say("There is a plan to look at: it comes when this is closed.")
+        while len(self.screen_stack) > 1:
+            await asyncio.sleep(LOOK_EVERY)
+        self._run += 1
+        return await self.push_screen_wait(screen)
+
+    async def _settle(self, found: Look) -> Look | None:
+        """File by file, until nothing stands in the way (G-38). What changes on disk meanwhile is looked at again."""
+        session, seen, asked, notice = found.plan.session, found.plan.start, found.asked, ""
+        while True:
+            choices = await self._ask(ConflictScreen(found, notice))
+            if choices is None:
+                return None
+            settled = await self.in_thread(look, session, seen, asked, Policy(each=choices))
+            if unlike(settled.plan, found.seen):
+                notice = "Files changed while you looked: look again."
+                found = await self.in_thread(look, session, seen, asked)
+                if not found.plan.conflicts:
+                    return found if await self._agreed(found) else None
+            elif settled.plan.conflicts:
+                notice = "That does not settle all of them."
+            else:
+                return settled
+
+    # Changes of names: branches, checkpoints.
+
+    async def change(self, made: Callable[[Session], Operation | None], what: str) -> None:
+        """Made only where the session still stands as it was seen."""
+        seen = self.snapshot
+
+        def work(opened: Callable[[], AbstractContextManager[Store]]) -> Operation | None:
+            with opened() as store:
+                session = store.session(seen.session)
+                return changing(session, seen.cursor.hex(), lambda: made(session))
+
+        operation = await self.in_thread(work)
+        await self.refresh_snapshot()
+        self.say(f"{what} · U takes this back" if operation is not None else "Nothing had to be done.")
+
+    # Threads, and errors.
+
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.to_thread(work, self.store, *arguments)
+
+    @work(group="acting")
+    async def in_background(self, doing: Callable[[], Awaitable[None]], verb: str) -> None:
+        """Every error is told, with what failed (S2-20) and what to do next. A view that is stale is refreshed first
+        (G-08)."""
+        try:
+            await doing()
+        except Exception as error:
+            self._run += 1
+            if isinstance(error, Conflict) and error.details.get("stale"):
+                await self.refresh_snapshot()
+            failed = "" if isinstance(error, Usage) else f"{verb} failed: "
+            self.tell(f"{failed}{trouble(error)}", error=True)
+
+    def tell(self, text: str, error: bool = False) -> None:
+        """What came of something, and what the store said meanwhile."""
+        self.say(" ".join([*map(spoken, self.words), text]).strip(), error=error)
+        self.words.clear()

@@ -1,0 +1,285 @@
+"""What keys and commands do. Looking never moves; what does goes the one way through `moving`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from typing import Any, ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+
+from snapstore.base.text import safe
+from snapstore.store.handle import Store
+from snapstore.surface.tree_rows import NARROW
+from snapstore.timeline.moves.branches import Branches
+from snapstore.tui.command_line import COMMANDS, Command, parse
+from snapstore.tui.move_controller import MovingApp
+from snapstore.tui.screens.branches import BranchesScreen
+from snapstore.tui.screens.line import LineScreen
+from snapstore.tui.screens.sessions import SessionsScreen
+from snapstore.tui.screens.undo_list import UndolistScreen
+from snapstore.tui.widgets.diff import DiffView, name_of
+from snapstore.tui.widgets.tree import TreeView
+
+_UNSELECTED = "A run of turns is folded there: Enter opens it, then select one."
+
+
+class ActingApp(MovingApp):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("u", "undo", "undo"),
+        Binding("ctrl+r", "redo", "redo"),
+        Binding("g", "prefix", show=False),
+        Binding("minus", "in_time('earlier')", show=False),
+        Binding("plus", "in_time('later')", show=False),
+        Binding("enter", "go", "go"),
+        Binding("r", "revert", "revert"),
+        Binding("U", "take_back", "take back"),
+        Binding("b", "branches", "branches"),
+        Binding("s", "sessions", "sessions"),
+        Binding("d", "diff", "diff"),
+        Binding("m", "mark", "mark"),
+        Binding("colon", "command", "command"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys = 0
+        self._prefix = -1  # which key was the `g` of `g-`
+        self._typed: list[str] = []  # commands, as they were typed
+
+    # What the app itself has.
+
+    def open_run(self) -> None:
+        """Unfolds what is selected."""
+        raise NotImplementedError
+
+    def select(self, oid: bytes) -> None:
+        """Looks at a node."""
+        raise NotImplementedError
+
+    async def show_archived(self, archived: bool) -> None:
+        """Draws archived branches too, or leaves them out."""
+        raise NotImplementedError
+
+    async def show_session(self, name: str) -> None:
+        """Shows another session's tree."""
+        raise NotImplementedError
+
+    def diff_shown(self, shown: bool) -> None:
+        """Makes room for the diff panel, or takes it back."""
+        raise NotImplementedError
+
+    async def action_help(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def looked_at(self) -> bytes | None:
+        """The selected node as the tree has it now: keys that come at once are obeyed before the app hears of it."""
+        return self.screen_stack[0].query_one(TreeView).selected
+
+    def count(self) -> int:
+        """How often, from digits typed before the key."""
+        return 1
+
+    # Keys one after the other.
+
+    async def on_event(self, event: events.Event) -> None:
+        """Each key is obeyed before the next is looked at, however many come at once. Textual would send them to the
+        widget first, and their actions would find the counts and the screens of later keys."""
+        if not isinstance(event, events.Key) or event.is_forwarded:
+            await super().on_event(event)
+        elif self.hears(event):
+            self.note(event.key)
+            if isinstance(self.focused, Input) and event.is_printable:
+                await self._type(self.focused, event)
+            elif not await self._check_bindings(event.key, priority=True):
+                await self._check_bindings(event.key)
+
+    async def _type(self, line: Input, event: events.Key) -> None:
+        """Until the letter is in the line."""
+        await super().on_event(event)
+        there = asyncio.Event()
+        if line.call_later(there.set):
+            with suppress(TimeoutError):  # a line that is closed by other means
+                await asyncio.wait_for(there.wait(), 1)
+
+    def note(self, key: str) -> None:
+        """A key, before it is obeyed."""
+        self._keys += 1
+
+    # Keys that open a screen wait for it: what is typed next is the screen's, not the tree's.
+
+    async def action_command(self) -> None:
+        await self.push_screen(LineScreen(":", typed=self._typed, known=COMMANDS), self._entered)
+
+    async def action_branches(self) -> None:
+        screen = BranchesScreen()
+        await self.push_screen(screen, self._chosen)
+        await screen.read()
+
+    async def action_sessions(self) -> None:
+        screen = SessionsScreen()
+        await self.push_screen(screen, self._look_at_session)
+        await screen.read()
+
+    async def _look_at_session(self, name: str | None) -> None:
+        if name is not None:
+            await self.show_session(name)
+
+    # Keys that move.
+
+    def action_undo(self) -> None:
+        self._undo(self.count())
+
+    def action_redo(self) -> None:
+        self._redo(self.count())
+
+    def _undo(self, number: int) -> None:
+        self.run_move(lambda session, policy: session.plan_undo(number, policy=policy), "undo", "Nothing to undo.")
+
+    def _redo(self, number: int | None) -> None:
+        self.run_move(lambda session, policy: session.plan_redo(number, policy=policy), "redo", "Nothing to redo.")
+
+    def action_prefix(self) -> None:
+        self._prefix = self._keys
+
+    def after_g(self) -> bool:
+        """Whether the key before this one was `g`."""
+        return self._keys == self._prefix + 1
+
+    def action_in_time(self, verb: str) -> None:
+        """`g-` and `g+`."""
+        if self.after_g():
+            self._in_time(verb, {"count": self.count()})
+
+    def _in_time(self, verb: str, how: dict[str, int]) -> None:
+        nothing = f"Nothing is {verb}." if "count" in how else f"Nothing is {verb} by so much."
+        if verb == "earlier":
+            self.run_move(lambda session, policy: session.plan_earlier(**how, policy=policy), verb, nothing)
+        else:
+            self.run_move(lambda session, policy: session.plan_later(**how, policy=policy), verb, nothing)
+
+    def action_go(self) -> None:
+        oid = self.looked_at
+        if oid is None:
+            self.open_run()
+        else:
+            self._goto(oid.hex())
+
+    def _goto(self, address: str) -> None:
+        nothing = "You are there already."
+        self.move_in_view(lambda session, policy: session.plan_goto(address, policy=policy), "goto", nothing)
+
+    def action_revert(self) -> None:
+        oid = self.looked_at
+        if oid is None:
+            self.say(_UNSELECTED)
+        else:
+            self._revert(oid.hex())
+
+    def _revert(self, address: str) -> None:
+        nothing = "Nothing to revert: nothing of it is left."
+        self.move_in_view(lambda session, policy: session.plan_revert(address, policy=policy), "revert", nothing)
+
+    def action_take_back(self) -> None:
+        nothing = "There is nothing to take back."
+        self.run_move(lambda session, policy: session.plan_ops_undo(policy=policy), "take back", nothing)
+
+    # Keys that look.
+
+    def action_diff(self) -> None:
+        """Against where you are, then against the node before, then against the marked one, then away with it."""
+        view = self.query_one(DiffView)
+        ways = view.ways()
+        at = ways.index(view.against) + 1 if view.display and view.against in ways else 0
+        view.display = at < len(ways)
+        view.against = ways[at % len(ways)]
+        self.diff_shown(view.display)
+        view.show(self.looked_at, self.snapshot)
+
+    def action_mark(self) -> None:
+        """Marks the selected node for `d`; again, and it is unmarked."""
+        oid = self.looked_at
+        if oid is None:
+            self.say(_UNSELECTED)
+            return
+        self.marked = None if self.marked == oid else oid
+        view = self.query_one(DiffView)
+        if self.marked is None:
+            self.say("Unmarked.")
+            view.against = view.ways()[0]
+        else:
+            self.say(f"Marked {name_of(self.snapshot, self.marked)}: `d` also compares with it.")
+        view.show(self.looked_at, self.snapshot)
+
+    def _chosen(self, branch: str | None) -> None:
+        if branch is not None:
+            self._switch(branch)
+
+    def _switch(self, address: str) -> None:
+        nothing = "You are there already."
+        self.move_in_view(lambda session, policy: session.plan_switch(address, policy=policy), "switch", nothing)
+
+    # Commands.
+
+    def _entered(self, text: str | None) -> None:
+        if text is not None and text.strip():
+            self._typed.append(text)
+            self.in_background(partial(self._obey, text), f":{safe(text.strip()).lstrip(':')}")
+
+    async def _obey(self, text: str) -> None:
+        command = parse(text)
+        if command is not None:
+            await self.obey(command)
+
+    async def obey(self, command: Command) -> None:
+        meant: dict[str, Callable[[Any], Awaitable[None] | None]] = {
+            "undo": self._undo,
+            "redo": self._redo,
+            "earlier": partial(self._in_time, "earlier"),
+            "later": partial(self._in_time, "later"),
+            "goto": self._goto,
+            "switch": self._switch,
+            "revert": lambda address: self._revert(address) if address is not None else self.action_revert(),
+            "checkpoint": self._checkpoint,
+            "undolist": lambda _: self._undolist(),
+            "branches": lambda _: self.action_branches(),
+            "sessions": lambda _: self.action_sessions(),
+            "back": lambda _: self.action_take_back(),
+            "cancel": lambda _: self._cancel(),
+            "help": lambda _: self.action_help(),
+            "quit": lambda _: self.exit(),
+        }
+        done = meant[command.name](command.operand)
+        if done is not None:
+            await done
+
+    async def _checkpoint(self, name: str) -> None:
+        """Pins a name to the selected node."""
+        oid = self.looked_at or self.snapshot.cursor
+        told = f"Checkpoint {safe(name)} is at {name_of(self.snapshot, oid)}"
+        await self.change(lambda session: Branches(session).checkpoint(name, oid), told)
+
+    async def _undolist(self) -> None:
+        await self.push_screen(UndolistScreen(self.snapshot, self.clock(), self.size.width < NARROW), self._looked_up)
+
+    async def _looked_up(self, oid: bytes | None) -> None:
+        if oid is None:
+            return
+        if oid not in self.snapshot.shown:
+            await self.show_archived(True)
+        self.select(oid)
+
+    async def _cancel(self) -> None:
+        closed = await self.in_thread(_close_open_turn, self.snapshot.session)
+        await self.refresh_snapshot()
+        self.say("Closed the open turn as interrupted." if closed else "No turn is open.")
+
+
+def _close_open_turn(opened: Callable[[], AbstractContextManager[Store]], session: str) -> bool:
+    with opened() as store:
+        return store.session(session).close_open_turn() is not None

@@ -1,0 +1,178 @@
+"""One move from a key or a command to its end. The rules are the timeline's; here is only the way through them:
+plan, look where a look is due, move, tell. Runs on threads, each step with the store opened anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from snapstore.agents.fork import way_on
+from snapstore.agents.hooks.interrupted import close_interrupted
+from snapstore.base.text import files_text, first_line, safe, shorten
+from snapstore.errors import Busy, Conflict, SnapstoreError
+from snapstore.surface.wording import deserves_a_look, headline, intent, place, turns_text
+from snapstore.timeline.moves.plan import BOTH, FILES, REMOVE, WRITE, Plan, Policy, state_text
+from snapstore.timeline.moves.stale import stale
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from snapstore.store.handle import Store
+    from snapstore.timeline.moves.execute import Moved
+    from snapstore.timeline.record.session import Session
+
+    Opened = Callable[[], AbstractContextManager[Store]]
+    MakePlan = Callable[[Session, Policy], Plan]
+
+LONGEST_PROMPT = 60
+
+
+class Asked:
+    """A move as somebody asked for it: how to plan it, and what to say where nothing is to be done."""
+
+    __slots__ = ("make", "nothing")
+
+    def __init__(self, make: MakePlan, nothing: str = "") -> None:
+        self.make = make
+        self.nothing = nothing or "Nothing to do: everything is as wanted already."
+
+
+class Look:
+    """A plan as it is shown before it is carried out."""
+
+    __slots__ = ("asked", "due", "first", "intent", "place", "plan", "unseen")
+
+    def __init__(self, session: Session, asked: Asked, plan: Plan) -> None:
+        self.asked = asked
+        self.plan = plan
+        self.due = deserves_a_look(plan)
+        # Who has settled the conflicts has seen those files only.
+        removed = any(move.action == REMOVE and not move.settled for move in plan.paths)
+        self.unseen = removed or plan.exact or len(plan.undone) + len(plan.redone) > 1
+        self.intent = intent(session, plan)
+        self.place = "".join(place(plan))
+        self.first = ""
+        if plan.undone and plan.scope == BOTH:
+            first = session.store.shadow.commit(plan.undone[-1])
+            self.first = f"First undone: turn {first.number('Turn')}, {first_line(first.subject)}".rstrip(", ")
+
+    @property
+    def seen(self) -> dict[bytes, str]:
+        """The states that the files were found in: who settles conflicts has seen these."""
+        return {move.path: state_text(move.found) for move in self.plan.paths}
+
+
+def look(opened: Opened, name: str, seen: bytes, asked: Asked, policy: Policy | None = None) -> Look:
+    """Plans the move in view of where the session was seen. A turn that nobody works on any more is closed first: it
+    is then the last turn, and what was asked for in view of another is stale (G-08)."""
+    with opened() as store:
+        session = store.session(name)
+        if close_interrupted(session):
+            hint = "Nothing else was done. Look again."
+            raise Conflict("the turn that was cut off is closed now, and is the last one", hint, stale=True)
+        plan = asked.make(session, policy or Policy())
+        if plan.start != seen:
+            raise stale(plan.start.hex())
+        found = Look(session, asked, plan)
+        if not plan.nothing_to_do:
+            session.preview(plan)  # what would be refused anyway is refused before anybody looks at it
+        return found
+
+
+def carry_out(opened: Opened, found: Look) -> Told:
+    """Moves, as planned or not at all."""
+    with opened() as store:
+        session = store.session(found.plan.session)
+        moved = session.move(found.plan)
+        return Told(session, found.asked, moved)
+
+
+class Told:
+    """What a move did, in a line: what happened, where one is, how to come back."""
+
+    __slots__ = ("moved", "target", "text")
+
+    def __init__(self, session: Session, asked: Asked, moved: Moved) -> None:
+        self.target = moved.target
+        self.moved = not moved.plan.nothing_to_do
+        try:
+            self.text = " · ".join(self._parts(session, asked, moved))
+        except (SnapstoreError, OSError) as error:  # it is done all the same
+            self.text = f"Done, but telling about it failed: {trouble(error)}"
+
+    def _parts(self, session: Session, asked: Asked, moved: Moved) -> list[str]:
+        plan = moved.plan
+        if plan.nothing_to_do:
+            return [asked.nothing, *map(safe, plan.notes[:1])]
+        parts = [_what(session, plan), f"now at {''.join(place(plan))}"]
+        changed = plan.of(WRITE, REMOVE)
+        told = f"{files_text(len(changed))} changed" if changed else "no file changed"
+        if plan.undone and plan.scope != FILES and plan.messages_removed:
+            number = plan.messages_removed
+            told += f", {number:,} message{'s' if number > 1 else ''} removed"
+        parts.insert(1, told)
+        if moved.safety is not None:
+            parts.append("what was on disk is saved")
+        parts.append(_back(plan))
+        parts += [f"note: {safe(note)}" for note in plan.notes[:1]]
+        if len(plan.notes) > 1:
+            parts.append(f"{len(plan.notes) - 1:,} more notes")
+        return [*parts, *_way_on(session, moved)]
+
+
+def _what(session: Session, plan: Plan) -> str:
+    if plan.new_node is not None or plan.undoes or not (plan.undone or plan.redone):
+        return headline(session, plan)
+    parts = [
+        _turns(session, verb, turns) for verb, turns in (("undone", plan.undone), ("redone", plan.redone)) if turns
+    ]
+    text = " and ".join(parts)
+    return text[0].upper() + text[1:]
+
+
+def _turns(session: Session, verb: str, turns: list[bytes]) -> str:
+    if len(turns) > 1:
+        return f"{verb} {turns_text(len(turns))}"
+    commit = session.store.shadow.commit(turns[0])
+    prompt = shorten(first_line(commit.subject), LONGEST_PROMPT)
+    return f"{verb} turn {commit.number('Turn')}{f' ({prompt})' if prompt else ''}"
+
+
+def _back(plan: Plan) -> str:
+    """The key that leads back. What was settled, or went somewhere else than along the line, is taken back whole."""
+    number = len(plan.undone) + len(plan.redone)
+    them = "it" if number == 1 else "them"
+    if plan.kind == "undo" and not plan.saves:
+        return f"{'Ctrl-R' if number == 1 else f':redo {number}'} brings {them} back"
+    if plan.kind == "redo" and plan.redone and not plan.saves:
+        return f"{'u' if number == 1 else f':undo {number}'} undoes {them}"
+    return "U takes this back"
+
+
+def _way_on(session: Session, moved: Moved) -> list[str]:
+    """What the move means for the agent's conversation, which remembers what was undone."""
+    notices, forks, resume = way_on(session)
+    told = [safe(notice) for notice in notices]
+    if forks and (moved.pending_fork or moved.plan.undone):
+        told.append(f"`{resume or 'snapstore fork'}` goes on with the agent from here")
+    return told
+
+
+def trouble(error: Exception) -> str:
+    """An error for the status line: what is wrong, and what to do next."""
+    if isinstance(error, Busy) and "session" in error.details:
+        return f"{sentence(error.message)} Wait for it to end; `:cancel` closes it as interrupted."
+    if isinstance(error, SnapstoreError):
+        return f"{sentence(error.message)} {safe(error.hint)}".strip()
+    return sentence(f"{type(error).__name__}: {error}")
+
+
+def sentence(text: str) -> str:
+    text = safe(text)
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def spoken(text: str) -> str:
+    """A word of the store's, on its own."""
+    return sentence(text[:1].upper() + text[1:])

@@ -1,0 +1,36 @@
+"""What lies over the tree for a while: lines to type in, lists, plans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from textual.await_complete import AwaitComplete
+from textual.screen import ModalScreen
+
+if TYPE_CHECKING:
+    from snapstore.tui.move_keys import ActingApp
+
+T = TypeVar("T")
+
+
+class Overlay(ModalScreen[T]):
+    """In a low terminal its `.box` is all there is, and the list in it takes what is left by the words around it."""
+
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-tiny"), (12, "-low"), (24, "-roomy")]  # noqa: RUF012
+    app: ActingApp
+    DEFAULT_CSS = """
+    Overlay.-tiny .box, Overlay.-low .box {
+        width: 100%; max-width: 100%; height: 100%; max-height: 100%; border: none; padding: 0;
+    }
+    Overlay.-tiny .box LinesView, Overlay.-low .box LinesView {
+        height: 1fr; max-height: 100%; min-height: 2; margin: 0;
+    }
+    Overlay.-tiny .roomy { display: none; }
+    """
+
+    def dismiss(self, result: T | None = None) -> AwaitComplete:
+        """Once: Textual would close whatever is on top instead, and end the app where nothing is left."""
+        if not self.is_current:
+            return AwaitComplete()
+        self.app.closed(self)
+        return super().dismiss(result)

@@ -1,0 +1,111 @@
+"""The plan before a move that deserves a look: more than one turn, a file removed, a conflict settled (C13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Button, Static
+
+from snapstore.base.text import path_text
+from snapstore.surface.wording import action_word, by_weight, remark
+from snapstore.timeline.moves.plan import CONFLICT, CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
+from snapstore.tui.move_steps import Look
+from snapstore.tui.screens.ask import AskingScreen
+from snapstore.tui.widgets.lines import LinesView, styled
+
+if TYPE_CHECKING:
+    from snapstore.tui.move_keys import ActingApp
+
+_COLOURS = {CONFLICT: "$error", REMOVE: "$error", SKIPPED: "$warning", KEPT: "$quiet", WRITE: "$success"}
+MOST_ROWS = 1000
+LOOK_EVERY = 0.2  # seconds
+
+
+class PlanScreen(AskingScreen[bool]):
+    """What would happen, path by path; nothing has happened yet."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,y", "go", "go"),
+        Binding("escape,n,q,ctrl+c", "leave", "leave it"),
+    ]
+    DEFAULT_CSS = """
+    PlanScreen { align: center middle; }
+    PlanScreen .box {
+        width: 90%; max-width: 110; height: auto; max-height: 90%;
+        background: $surface; border: round $primary; padding: 0 1;
+    }
+    PlanScreen LinesView { height: auto; max-height: 45vh; margin: 1 0; background: $surface; }
+    PlanScreen #notice { color: $error; height: auto; display: none; }
+    PlanScreen #keys { height: auto; }
+    PlanScreen.-tiny #what, PlanScreen.-tiny #notice { max-height: 2; }
+    PlanScreen.-tiny.-stale #what { display: none; }
+    PlanScreen Button { margin: 0 2 0 0; }
+    """
+    app: ActingApp
+
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look = look
+
+    def compose(self) -> ComposeResult:
+        look = self._look
+        with Vertical(classes="box"):
+            yield Static(
+                styled((look.intent[:1].upper() + look.intent[1:], "bold"), f", and be at {look.place}."), id="what"
+            )
+            if look.first:
+                yield Static(styled((look.first, "$quiet")), classes="roomy")
+            yield LinesView(id="rows")
+            yield Static("", id="notice")
+            with Horizontal(id="keys"):
+                yield Button("Go (Enter)", variant="primary", compact=True, id="go")
+                yield Button("Leave it (Esc)", compact=True, id="leave")
+
+    def on_mount(self) -> None:
+        rows = self.query_one("#rows", LinesView)
+        rows.show_lines(plan_lines(self._look.plan))
+        self.set_focus(rows)
+        self.set_interval(LOOK_EVERY, self._check)
+
+    def _check(self) -> None:
+        """The session may move on while somebody looks: then this plan is history (G-08)."""
+        if self.app.snapshot.cursor != self._look.plan.start:
+            notice = self.query_one("#notice", Static)
+            notice.update(styled("The session has moved since: leave this, and look again."))
+            notice.display = True
+            self.add_class("-stale")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "go")
+
+    def action_go(self) -> None:
+        self.dismiss(True)
+
+    def action_leave(self) -> None:
+        self.dismiss(False)
+
+
+def plan_lines(plan: Plan) -> Iterator[Content]:
+    """`remove  new.txt`, what deserves a look first; then what it means beyond the files."""
+    if plan.scope != CONVERSATION:
+        shown = [path for path in plan.paths if path.action in (WRITE, REMOVE, CONFLICT) or path.settled]
+        for path in by_weight(shown)[:MOST_ROWS]:
+            colour = "$warning" if path.settled else _COLOURS[path.action]
+            text = remark(path)
+            more = (f"  {text}", "$quiet") if text else ""
+            yield styled((f"{action_word(path):<11}", colour), path_text(path.path), more)
+        if len(shown) > MOST_ROWS:
+            yield styled((f"… and {len(shown) - MOST_ROWS:,} more", "$quiet"))
+        if not shown:
+            yield styled(("No file will change.", "$quiet"))
+    if plan.undone and plan.scope != FILES:
+        yield styled((f"Messages removed: {plan.messages_removed}", "$quiet"))
+    if plan.saves:
+        yield styled(("What is on disk is saved first.", "$quiet"))
+    for note in plan.notes:
+        yield styled((f"Note: {note}", "$warning"))

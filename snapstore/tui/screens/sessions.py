@@ -1,0 +1,65 @@
+"""`s`: the sessions recorded here, the agent's own below each. Enter shows another one's tree; nothing moves."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from snapstore.base.text import ago, first_line, safe
+from snapstore.surface.tree_rows import whose
+from snapstore.surface.wording import turns_text
+from snapstore.timeline.history.agent_sessions import SessionLine, about, drawn, read_sessions
+from snapstore.tui.move_steps import trouble
+from snapstore.tui.screens.pick import PickScreen
+from snapstore.tui.widgets.lines import styled
+
+
+class SessionsScreen(PickScreen[str | None]):
+    """Gives the session to look at."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "look", "look at it"),
+        Binding("escape,q,s,ctrl+c", "leave", "leave"),
+    ]
+    KEYS = "Enter shows its tree · Esc leaves"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: list[str] = []  # by row
+
+    @work(group="sessions")
+    async def fill(self) -> None:
+        lines, notice = list[SessionLine](), ""
+        try:
+            lines = await asyncio.to_thread(self._read)
+        except Exception as error:  # whatever is wrong with the store, it is told here
+            notice = trouble(error)
+        shown, now = self.app.snapshot.session, self.app.clock()
+        rows = [(line.name, row) for line in lines for row in _rows(line, line.name == shown, now)]
+        self._names = [name for name, _ in rows]
+        self.show([row for _, row in rows], self._names.index(shown) if shown in self._names else 0, notice)
+
+    def _read(self) -> list[SessionLine]:
+        with self.app.store(recover=False) as store:
+            return read_sessions(store)
+
+    def action_look(self) -> None:
+        if self._names:
+            self.dismiss(self._names[self.picked])
+
+
+def _rows(line: SessionLine, shown: bool, now: float) -> list[Content]:
+    """`@ claude-3f2a9c1d  5 turns, 2m ago  Add a login form`; below it who was forked from whom, after which turn."""
+    name = styled((("@ " if shown else "  ") + safe(line.name), "bold $here" if shown else "bold"))
+    when = f"  {turns_text(line.turns)}, {ago(line.last_active, now)}  " if line.last_active else "  cannot be read  "
+    parts = [whose(line.owner)] if line.owner is not None else []
+    parts += [first_line(line.prompt)] if line.prompt else []
+    rows = [Content.assemble(name, styled((when, "$quiet"), " · ".join(parts)))]
+    for lead, one in drawn(line):
+        style = "$here" if one.current else ""
+        rows.append(styled((f"    {lead}", "$lane"), (safe(one.known.id), style), (f"  {about(one)}", "$quiet")))
+    return rows

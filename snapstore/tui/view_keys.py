@@ -1,0 +1,261 @@
+"""Keys that look: through the rows, from branch to branch, folds, search, how it is shown. None of them moves."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.worker import WorkType
+
+from snapstore.errors import SnapstoreError
+from snapstore.tui.move_keys import ActingApp
+from snapstore.tui.screens.help import HelpScreen
+from snapstore.tui.search import Search, SearchScreen
+from snapstore.tui.search_index import Words
+from snapstore.tui.terminal.themes import THEMES, other
+from snapstore.tui.widgets.tree import TreeView
+
+if TYPE_CHECKING:
+    from snapstore.tui.snapshot import Snapshot
+
+_LONGEST_COUNT = 6  # digits
+
+
+class LookingApp(ActingApp):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j,down", "walk(1)", "older"),
+        Binding("k,up", "walk(-1)", "newer"),
+        Binding("h,left", "beside(-1)", "branch to the left"),
+        Binding("l,right", "beside(1)", "branch to the right"),
+        Binding("a", "branch_point", "branch point"),
+        Binding("e", "end", "end of the branch"),
+        Binding("full_stop", "here", "where you are"),
+        Binding("G,end", "edge(1)", "bottom", show=False),
+        Binding("home", "edge(-1)", "top", show=False),
+        Binding("pagedown,ctrl+d,ctrl+f", "page(1)", "page down", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", "page up", show=False),
+        Binding("z", "fold", "fold"),
+        Binding("Z", "folds", "fold all"),
+        Binding("A", "archived", "archived branches"),
+        Binding("slash", "search", "search"),
+        Binding("n", "found(1)", "next"),
+        Binding("N", "found(-1)", "previous"),
+        Binding("t", "dates", "age or time"),
+        Binding("T", "theme", "light or dark"),
+        Binding("escape", "back_to_tree", show=False),
+        Binding("question_mark", "help", "help"),
+        Binding("q,ctrl+c", "quit", "quit"),
+        Binding("ctrl+z", "suspend_process", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._digits = ""
+        self._counting = False
+        self._search: Search | None = None
+        self._read_words = Words()
+        self._origin: bytes | None = None
+
+    @property
+    def tree_view(self) -> TreeView:
+        # Keys arrive on the tree's own screen only, but what they began may end when another lies over it.
+        return self.screen_stack[0].query_one("#tree", TreeView)
+
+    def select(self, oid: bytes) -> None:
+        if oid in self.snapshot.shown:
+            self.tree_view.select(oid)
+
+    def open_run(self) -> None:
+        self.tree_view.toggle_fold()
+
+    async def show_archived(self, archived: bool) -> None:
+        raise NotImplementedError
+
+    def at_once(self, work: WorkType[None], group: str) -> None:
+        """Starts work beside the keys; what is left of the same before is given up."""
+        self.run_worker(work, group=group, exclusive=True)
+
+    # Counts: `3j`.
+
+    def note(self, key: str) -> None:
+        super().note(key)
+        digit = len(key) == 1 and key in "0123456789" and (key != "0" or self._counting)
+        if not self._counting:
+            self._digits = ""
+        if digit:
+            self._digits = (self._digits + key)[:_LONGEST_COUNT]
+        self._counting = digit or (key == "g" and self._counting)
+
+    def count(self) -> int:
+        digits, self._digits = self._digits, ""
+        return int(digits or 1)
+
+    # Rows and branches.
+
+    def action_walk(self, step: int) -> None:
+        self.tree_view.walk(step * self.count())
+
+    def action_page(self, step: int) -> None:
+        self.tree_view.walk(step * max(self.tree_view.size.height - 2, 1))
+
+    def action_edge(self, step: int) -> None:
+        self.tree_view.walk(step * len(self.snapshot.graph.nodes) * 2)
+
+    def action_prefix(self) -> None:
+        """`gg` is the top; what else `g` begins is a move's."""
+        if self.after_g():
+            self.action_edge(-1)
+        else:
+            super().action_prefix()
+
+    def _standing(self) -> bytes:
+        """The selected node; of a folded run the newest."""
+        run = self.tree_view.run
+        return run.folded[0].oid if run is not None else self.tree_view.selected or self.snapshot.cursor
+
+    def action_beside(self, step: int) -> None:
+        found = self.snapshot.beside(self._standing(), step)
+        if found is None:
+            self.say(f"No branch to the {'right' if step > 0 else 'left'} of this one.")
+        else:
+            self.select(found)
+
+    def action_branch_point(self) -> None:
+        self.select(self.snapshot.branch_point(self._standing()))
+
+    def action_end(self) -> None:
+        self.select(self.snapshot.end(self._standing()))
+
+    def action_here(self) -> None:
+        self.select(self.snapshot.cursor)
+
+    # Folds.
+
+    def action_fold(self) -> None:
+        if not self.tree_view.toggle_fold():
+            self.say("Nothing is folded here.")
+
+    def action_folds(self) -> None:
+        self.tree_view.toggle_folds()
+
+    async def action_archived(self) -> None:
+        if not self.snapshot.graph.archived:
+            self.say("No branch is archived.")
+            return
+        await self.show_archived(not self.snapshot.archived)
+        number = len(self.snapshot.graph.archived)
+        what = "1 archived branch" if number == 1 else f"{number:,} archived branches"
+        self.say(f"{what} {'shown' if self.snapshot.archived else 'left out'}.")
+
+    # Search.
+
+    async def action_search(self) -> None:
+        self._origin = self._standing()
+        await self.push_screen(SearchScreen(self.look_for), self._searched)
+
+    def look_for(self, text: str) -> None:
+        """What is found while the text is typed: the nearest from where the search began."""
+        self._search = Search(text, self.snapshot, self._read_words) if text else None
+        found = self._search.next(self._origin, 1, here=True) if self._search is not None else None
+        self._show_found()
+        place = found[0] if found is not None else self._origin
+        if place is not None:
+            self.select(place)
+
+    def _searched(self, text: str | None) -> None:
+        if not text:
+            self._forget_search()
+            if self._origin is not None:
+                self.select(self._origin)
+            return
+        if self._search is None or self._search.text != text:
+            self.look_for(text)
+        self._tell_found()
+        self.at_once(self._look_further, "search")
+
+    async def _look_further(self) -> None:
+        """Whole prompts and paths, which have to be read. What is found first is gone to if nothing was before."""
+        search = self._search
+        if search is None:
+            return
+        while not search.whole:
+            waiting = not search.hits
+            try:
+                more = await search.look_further(
+                    lambda: self.store(recover=False), self._origin or self.snapshot.cursor
+                )
+            except SnapstoreError as error:
+                self.say(f"{error.message} {error.hint}", error=True)
+                return
+            if more:
+                self._show_found()
+                found = search.next(self._origin, 1, here=True) if waiting else None
+                if found is not None:
+                    self.select(found[0])
+        self._tell_found()
+
+    def action_found(self, step: int) -> None:
+        search = self._search
+        if search is None:
+            self.say("Search first: / and a text.")
+            return
+        for _ in range(self.count()):
+            found = search.next(self._standing(), step)
+            if found is None:
+                break
+            self.select(found[0])
+            self._tell_found(round_the_end=found[1])
+
+    def _tell_found(self, *, round_the_end: bool = False) -> None:
+        search = self._search
+        if search is None:
+            return
+        if not search.hits:
+            self.say(f"/{search.text}: not found." if search.whole else f"/{search.text}: searching…")
+            return
+        end = ", round the end" if round_the_end else ""
+        more = "" if search.whole else "…"
+        self.say(f"/{search.text}: {search.number(self._standing())} of {len(search.hits):,}{more}{end}")
+
+    def _show_found(self) -> None:
+        search = self._search
+        self.tree_view.show_found(frozenset(search.hits) if search else frozenset(), search.text if search else "")
+
+    def _forget_search(self) -> None:
+        self._search = None
+        self._show_found()
+
+    def search_again(self, snapshot: Snapshot) -> None:
+        """Another snapshot: the same search goes on in it."""
+        if self._search is not None:
+            self._search = Search(self._search.text, snapshot, self._read_words)
+            self._show_found()
+            self.at_once(partial(self._look_quietly, self._search), "search")
+
+    async def _look_quietly(self, search: Search) -> None:
+        try:
+            while not search.whole:
+                await search.look_further(lambda: self.store(recover=False), self.snapshot.cursor)
+        except SnapstoreError:  # the next search tells
+            return
+        self._show_found()
+
+    # How it is shown.
+
+    def action_dates(self) -> None:
+        self.say("Times." if self.tree_view.toggle_dates() else "Ages.")
+
+    def action_theme(self) -> None:
+        if self.theme == THEMES["none"]:
+            self.say("Without colour there is no light and dark.")
+            return
+        self.theme = other(self.theme)
+
+    def action_back_to_tree(self) -> None:
+        self._digits, self._counting = "", False
+        self.tree_view.focus()
+        self._forget_search()
+
+    async def action_help(self) -> None:
+        await self.push_screen(HelpScreen())

@@ -1,0 +1,116 @@
+"""Branches, checkpoints and forks of a conversation. Every change names the cursor that the page saw (C15)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fastapi import APIRouter, Response
+
+from snapstore.agents.capabilities import NONE, capability
+from snapstore.agents.fork import Forking
+from snapstore.errors import SnapstoreError, Unknown
+from snapstore.store.conversations import Conversations
+from snapstore.surface.records.branches import ChangeRecord
+from snapstore.surface.records.errors import ErrorRecord
+from snapstore.surface.records.moves import MoveRecord
+from snapstore.surface.records.web import CheckpointRequest, DeleteRequest, Expecting, ForkRequest, RenameRequest
+from snapstore.timeline.history.addresses import resolve
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.operations import Operation
+from snapstore.timeline.moves.branches import Branches
+from snapstore.timeline.moves.stale import changing, stale
+from snapstore.timeline.record.session import Session
+from snapstore.web.project import Project, answer
+
+Change = Callable[[Session], Operation | None]
+
+
+def routes(project: Project) -> APIRouter:
+    api = APIRouter(responses={409: {"model": ErrorRecord}, 404: {"model": ErrorRecord}, 423: {"model": ErrorRecord}})
+
+    def change(name: str, expected: str, what: str, made: Change) -> Response:
+        with project.session(name) as session:
+            operation = changing(session, expected, lambda: made(session))
+            said = what if operation is not None else "Nothing had to be done."
+            return answer(ChangeRecord.of(session, operation, said))
+
+    # Before the routes with a name: a branch may be called anything, and this is no branch.
+    @api.post("/api/sessions/{name}/branches/delete", response_model=ChangeRecord)
+    def delete_all(name: str, request: DeleteRequest) -> Response:
+        what = f"Deleted {len(request.names)} branches."
+        return change(name, request.expected, what, lambda session: Branches(session).delete_all(request.names))
+
+    @api.post("/api/sessions/{name}/branches/{branch}/rename", response_model=ChangeRecord)
+    def rename(name: str, branch: str, request: RenameRequest) -> Response:
+        what = f"Branch {branch} is now called {request.to}."
+        return change(name, request.expected, what, lambda session: Branches(session).rename(branch, request.to))
+
+    @api.post("/api/sessions/{name}/branches/{branch}/archive", response_model=ChangeRecord)
+    def archive(name: str, branch: str, request: Expecting) -> Response:
+        what = f"Branch {branch} is in the archive, whole."
+        return change(name, request.expected, what, lambda session: Branches(session).archive(branch))
+
+    @api.post("/api/sessions/{name}/branches/{branch}/unarchive", response_model=ChangeRecord)
+    def unarchive(name: str, branch: str, request: Expecting) -> Response:
+        what = f"Branch {branch} is listed again."
+        return change(name, request.expected, what, lambda session: Branches(session).unarchive(branch))
+
+    @api.post("/api/sessions/{name}/branches/{branch}/promote", response_model=ChangeRecord)
+    def promote(name: str, branch: str, request: Expecting) -> Response:
+        what = f"Branch {branch} is now main."
+        return change(name, request.expected, what, lambda session: Branches(session).promote(branch))
+
+    @api.post("/api/sessions/{name}/branches/{branch}/delete", response_model=ChangeRecord)
+    def delete(name: str, branch: str, request: Expecting) -> Response:
+        what = f"Deleted branch {branch}."
+        return change(name, request.expected, what, lambda session: Branches(session).delete(branch))
+
+    @api.post("/api/sessions/{name}/checkpoints", response_model=ChangeRecord)
+    def checkpoint(name: str, request: CheckpointRequest) -> Response:
+        def made(session: Session) -> Operation | None:
+            oid = resolve(Graph(session.store, session.name), request.address)
+            return Branches(session).checkpoint(request.name, oid, force=request.force)
+
+        return change(name, request.expected, f"Checkpoint {request.name} is set.", made)
+
+    @api.post("/api/sessions/{name}/checkpoints/{checkpoint}/delete", response_model=ChangeRecord)
+    def delete_checkpoint(name: str, checkpoint: str, request: Expecting) -> Response:
+        what = f"Deleted checkpoint {checkpoint}."
+        return change(name, request.expected, what, lambda session: Branches(session).delete_checkpoint(checkpoint))
+
+    @api.post("/api/sessions/{name}/fork", response_model=MoveRecord)
+    def fork(name: str, request: ForkRequest) -> Response:
+        with project.moving(name) as session:
+            refuse_unforkable(session)
+            made = move_and_fork(session, request.address, request.expected, request.title, request.compacted)
+            return answer(made)
+
+    return api
+
+
+def refuse_unforkable(session: Session) -> None:
+    """Before anything moves: a conversation that nobody can fork."""
+    state = Conversations(session.store).state(session.name)
+    if state is None:
+        hint = "`snapstore connect` makes agents tell of theirs. The files can go there all the same."
+        raise Unknown(f"session {session.name} belongs to no agent's conversation", hint, session=session.name)
+    able = capability(state.agent)
+    if able.forks == NONE:
+        raise Unknown(able.notice, "The files can go there; only the conversation is the agent's.")
+
+
+def move_and_fork(
+    session: Session, address: str, expected: str | None, title: str | None = None, compacted: bool = False
+) -> MoveRecord:
+    """Goes to a node and forks the conversation there. A fork that fails takes the move back: nothing half-done."""
+    plan = session.plan_goto(address)
+    if expected is not None and plan.start.hex() != expected:
+        raise stale(plan.start.hex())
+    moved = session.move(plan)
+    try:
+        forked = Forking(session, title=title, compacted=compacted).run()
+    except (SnapstoreError, OSError):
+        if moved.operation is not None:
+            session.move(session.plan_ops_undo(moved.operation))
+        raise
+    return MoveRecord.of(moved).with_fork(forked)

@@ -1,0 +1,132 @@
+"""Moves: the same plans as on the command line, previewed or carried out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from snapstore.errors import Unknown, Usage
+from snapstore.surface.records.errors import ErrorRecord
+from snapstore.surface.records.moves import MoveRecord
+from snapstore.surface.records.web import MergeRecord, MergeRequest, MoveRequest, PageDiffRecord
+from snapstore.timeline.history.history import History
+from snapstore.timeline.history.nodes import path_json
+from snapstore.timeline.moves.plan import FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
+from snapstore.timeline.moves.stale import stale, unlike
+from snapstore.timeline.moves.three_way import three_way
+from snapstore.timeline.record.session import Session
+from snapstore.web.project import Project, answer, below
+from snapstore.web.routes.diff import planned
+
+_TRAVELS = ("undo", "redo", "goto", "switch")
+_COUNTED = ("undo", "redo")
+
+
+def routes(project: Project) -> APIRouter:
+    api = APIRouter(responses={409: {"model": ErrorRecord}, 404: {"model": ErrorRecord}, 423: {"model": ErrorRecord}})
+
+    @api.post("/api/sessions/{name}/preview", response_model=MoveRecord)
+    def preview(name: str, request: MoveRequest) -> Response:
+        with project.moving(name, counted=False) as session:
+            return answer(MoveRecord.of(session.preview(plan(session, request)), preview=True))
+
+    @api.post("/api/sessions/{name}/preview/diff", response_model=PageDiffRecord)
+    def preview_diff(name: str, request: MergeRequest) -> Response:
+        """One file of a preview: from what is on disk to what the move would leave there."""
+        path = below(request.path)
+        with project.session(name) as session:
+            found = next((move for move in plan(session, request).paths if move.path == path), None)
+            if found is None:
+                raise Unknown("this file has no part in it", "A preview lists the files that have.", **path_json(path))
+            return answer(planned(name, History(session), found))
+
+    @api.post("/api/sessions/{name}/move", response_model=MoveRecord)
+    def move(name: str, request: MoveRequest) -> Response:
+        if request.expected is None:
+            raise Usage("where the session was last seen is missing", "Send `expected`: the tree has it.")
+        with project.moving(name) as session:
+            return answer(MoveRecord.of(session.move(plan(session, request))))
+
+    @api.post("/api/sessions/{name}/merge", response_model=MergeRecord)
+    def merge(name: str, request: MergeRequest) -> Response:
+        path = below(request.path)
+        with project.session(name) as session:
+            return answer(MergeRecord.of(path, three_way(session, plan(session, request), path)))
+
+    return api
+
+
+def plan(session: Session, request: MoveRequest) -> Plan:
+    """The plan that is asked for. A plan keeps where the session stood, and a move refuses one that is stale: so it is
+    enough to compare that with what the page saw."""
+    _fits(request)
+    each = {below(path): way for way, paths in _ways(request) for path in paths}
+    seen = {below(path): found for path, found in request.seen.items()}
+    how: dict[str, Any] = {"policy": Policy(request.on_conflict, each=each)}
+    if request.move in _TRAVELS:
+        how |= {"scope": request.scope, "exact": request.exact}
+    made = _made(session, request, how)
+    other = unlike(made, seen)
+    if other:
+        how["policy"] = Policy(request.on_conflict, each={**each, **dict.fromkeys(other, REFUSE)})
+        made = _made(session, request, how)
+    if request.expected is not None and made.start.hex() != request.expected:
+        raise stale(made.start.hex())
+    # The same commit can be stood on by another branch, and a name be another line by now.
+    if request.to not in (None, made.target.hex()) or request.branch not in (None, made.branch):
+        raise stale(made.start.hex())
+    unknown = each.keys() - {path.path for path in made.paths}
+    for path in sorted(unknown):
+        raise Usage(f"{path.decode('utf-8', 'replace')!r} has no part in this", "A preview lists the files that have.")
+    return made
+
+
+def _made(session: Session, request: MoveRequest, how: dict[str, Any]) -> Plan:
+    address = request.address or ""
+    if request.move == "undo":
+        return session.plan_undo(request.count or 1, **how)
+    if request.move == "redo":
+        return session.plan_redo(None if request.all else request.count or 1, **how)
+    if request.move == "goto":
+        return session.plan_goto(address, **how)
+    if request.move == "switch":
+        return session.plan_switch(address, **how)
+    if request.move == "revert":
+        return session.plan_revert(address, **how)
+    if request.move == "apply":
+        return session.plan_apply(address, **how)
+    return session.plan_restore(address, [below(path) for path in request.paths], **how)
+
+
+def _fits(request: MoveRequest) -> None:
+    """What is given must have a meaning for this move: left out, it would be another move than the one meant."""
+    wrong = [
+        name
+        for name, given, moves in (
+            ("count", request.count is not None, _COUNTED),
+            ("all", request.all, ("redo",)),
+            ("paths", bool(request.paths), ("restore",)),
+            ("scope", request.scope != "both", _TRAVELS),
+            ("exact", request.exact, _TRAVELS),
+        )
+        if given and request.move not in moves
+    ]
+    if wrong:
+        raise Usage(f"{request.move} takes no {wrong[0]}", "Leave it out.")
+    if (request.move in _COUNTED) == bool(request.address):
+        word = "takes no" if request.address else "needs an"
+        raise Usage(f"{request.move} {word} address", "Undo and redo count turns, the others go by addresses.")
+    if request.move == "restore" and not request.paths:
+        raise Usage("which files?", "Name them in `paths`.")
+    if request.exact and request.scope == "conversation":
+        raise Usage("exact is about files, and the scope leaves them alone", "Choose one of them.")
+    ways: dict[str, str] = {}
+    for way, paths in _ways(request):
+        for path in paths:
+            if ways.setdefault(path, way) != way:
+                raise Usage(f"two ways are chosen for {path!r}", "Choose one of them.")
+
+
+def _ways(request: MoveRequest) -> list[tuple[str, list[str]]]:
+    return [(SKIP, request.ours), (FORCE, request.theirs), (MERGE, request.merge), (MARKERS, request.markers)]

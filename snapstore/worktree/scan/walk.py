@@ -1,0 +1,152 @@
+"""The walk: lists folders, asks the rules, and gathers the files that nobody knows yet."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Mapping, Sequence
+
+from snapstore.base.paths import GIT_BEGINNINGS, is_git
+from snapstore.base.platform import is_young
+from snapstore.worktree.ignore.never_capture import Never
+from snapstore.worktree.ignore.rules import RuleBook
+from snapstore.worktree.scan import blob_reader as reasons
+from snapstore.worktree.scan.case_folding import has_twin
+from snapstore.worktree.scan.rule_reader import RuleReader
+from snapstore.worktree.scan.stat_cache import YOUNG, FileStat, FolderStat, StatCache
+
+# Errors that say something of a file or folder; any other (no descriptors, no memory) says that we cannot look.
+GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR)
+FOLDER_ERRORS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG)
+IGNORE_FILES = (b".gitignore", b".snapstoreignore")
+
+
+class Listing:
+    """What a walk came across: files not known yet, the folders listed, and those that hold rules or attributes."""
+
+    def __init__(self, attributes: Sequence[bytes] = ()) -> None:
+        self.fresh: list[tuple[bytes, os.stat_result]] = []
+        self.folders: dict[bytes, FolderStat] = {}
+        self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}
+        self.texts: list[tuple[bytes, bytes | None, bytes | None]] = []
+        self.attributes = list(attributes)
+        self.folding: dict[bytes, list[bytes]] = {}  # the names in folders where new ones may be known by another case
+
+    def leave(self, tops: set[bytes]) -> None:
+        """Takes out what was listed in these folders, or is one of these files."""
+        if not tops:
+            return
+        below = tuple(top + b"/" for top in tops)
+        self.fresh = [file for file in self.fresh if not (file[0] + b"/").startswith(below)]
+        for rows in (self.folders, self.left_out):
+            for path in [path for path in rows if (path + b"/").startswith(below)]:
+                del rows[path]
+
+
+class Walk:
+    """The way through one root. What the cache knows is passed over, unless this scan found it gone."""
+
+    def __init__(
+        self,
+        prefix: bytes,
+        cache: StatCache,
+        files: Mapping[bytes, FileStat | None],
+        folders: Mapping[bytes, FolderStat | None],
+        rules: RuleReader,
+        skip: bytes | None,
+        never: Never,
+    ) -> None:
+        self._prefix = prefix
+        self._known_files = cache.files
+        self._known_folders = cache.folders
+        self._files = files  # rows of this scan; None: gone
+        self._folders = folders
+        self._rules = rules
+        self._skip = skip
+        self._never = never
+        self.book: RuleBook = rules.book
+
+    def list(self, folders: list[bytes], listing: Listing, *, whole: bool, deep: bool) -> list[bytes]:
+        """Reads folders and (`deep`) those below them; gives the folders that were found and not read."""
+        known_files, known_folders, prefix = self._known_files, self._known_folders, self._prefix
+        gone_files, gone_folders = self._files, self._folders
+        never = self._never.matches if self._never else None
+        waiting = folders
+        below_waiting: list[bytes] = waiting if deep else []
+        while waiting:
+            folder = waiting.pop()
+            if never is not None and folder and never(folder, True):
+                continue
+            below = folder + b"/" if folder else b""
+            now = time.time_ns()
+            try:
+                st = os.lstat(prefix + folder)
+                if not stat.S_ISDIR(st.st_mode):
+                    continue
+                with os.scandir(prefix + folder) as names:
+                    entries = list(names)
+            except OSError as error:
+                if not folder or error.errno not in (*GONE_ERRORS, *FOLDER_ERRORS):
+                    raise
+                if error.errno in GONE_ERRORS:
+                    continue
+                listing.left_out[folder] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
+                continue
+            # No folder has a negative inode; a negative time stamp is an ordinary one, of 1969 and before.
+            inode = YOUNG if is_young(st, now) else st.st_ino
+            listing.folders[folder] = (st.st_mtime_ns, st.st_ctime_ns, inode)
+            if whole or folder not in known_folders:
+                listed = [entry.name for entry in entries]
+                if IGNORE_FILES[0] in listed or IGNORE_FILES[1] in listed:
+                    listing.texts.append((folder, *self._rules.enter(self.book, folder)))
+                if b".gitattributes" in listed:
+                    listing.attributes.append(folder)
+            ignored = self.book.folder(folder).ignored
+            if known_files and self._is_folding(below, entries):
+                listing.folding[folder] = [entry.name for entry in entries]
+            for entry in entries:
+                name = entry.name
+                path = below + name
+                if path in known_files and gone_files.get(path, ()) is not None:
+                    continue
+                try:
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if is_folder and not whole and path in known_folders and gone_folders.get(path, ()) is not None:
+                        continue
+                    if ignored(name, is_folder) or path == self._skip:
+                        continue
+                    if name[0] in GIT_BEGINNINGS and is_git(name):
+                        if name != b".git":
+                            listing.left_out[path] = (reasons.BAD_NAME, ())
+                    elif never is not None and never(path, is_folder):
+                        mark = () if is_folder else state_mark(entry.stat(follow_symlinks=False))
+                        listing.left_out[path] = (reasons.NEVER, mark)
+                    elif is_folder:
+                        below_waiting.append(path)
+                    else:
+                        listing.fresh.append((path, entry.stat(follow_symlinks=False)))
+                except OSError as error:
+                    if error.errno in FOLDER_ERRORS:
+                        listing.left_out[path] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
+                    elif error.errno not in GONE_ERRORS:
+                        raise
+        return below_waiting
+
+    def _is_folding(self, below: bytes, entries: Sequence[os.DirEntry[bytes]]) -> bool:
+        """Whether a folder has new names, any of which may be another spelling of a known one."""
+        for entry in entries:
+            name = entry.name
+            known = below + name in self._known_files or below + name in self._known_folders
+            if not known and os.fsdecode(name).swapcase() != os.fsdecode(name):
+                try:
+                    return has_twin(name, entry.stat(follow_symlinks=False), self._prefix + below)
+                except OSError:
+                    continue
+        return False
+
+
+def state_mark(st: os.stat_result) -> tuple[int, ...]:
+    """What tells whether a file that is left out has changed."""
+    return st.st_size, st.st_mtime_ns, st.st_ino

@@ -1,0 +1,320 @@
+"""The temporaries of a move: new contents in files beside their targets, synced before the first target is replaced.
+
+The files that will be replaced are synced with them, and then the journal marks the move as staged. Only after that
+mark can a temporary hold something that is not ours: a file swaps places with its temporary, and whatever was saved
+there in that moment comes out. A temporary found without the mark is always ours, complete or torn by a power cut, and
+is deleted. With the mark, every byte of ours was on disk, so a temporary with other bytes is somebody's (tests:
+test_powercut.py, test_exchange.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from snapstore.base.platform import READ_FLAGS, SYNC_AT_ONCE, copy_attributes, file_system_sync
+from snapstore.errors import SnapstoreError
+from snapstore.git.objects.ids import CHUNK, EXECUTABLE, LINK, Entry
+from snapstore.git.objects.pack_writer import sync_open_folder
+from snapstore.git.objects.store import LARGE
+from snapstore.worktree.write import atomic_swap
+from snapstore.worktree.write.file_moves import Contents, FileMove, above
+from snapstore.worktree.write.safe_dirs import Descent, InTheWay
+
+# One file on its way: path, the state it is in, the state it should be in.
+Step = tuple[bytes, Entry | None, Entry | None]
+# Its new content: path, the state it is in, the temporary's folder, name and stat.
+Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
+
+_NO_FILE_NOW = (errno.ENOENT, errno.ELOOP, errno.ENXIO)  # it is to come back; or a link or a socket is in its place
+# Not written into a large file of which not all lay on disk, or nobody knows: a disk image of 100 GB may hold 1 GB.
+_ZEROS = bytes(CHUNK)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Beside:
+    """The temporaries of one move. They lie beside their targets, or above where nothing is yet, and bear its tag."""
+
+    def __init__(self, root: bytes, contents: Contents, tag: str) -> None:
+        self.prefix = b".snapstore-%s-" % tag.encode()
+        self._contents = contents
+        self._folders = Descent(root)
+        self._order: list[bytes] = []  # the move's paths: a temporary's number tells whose it is
+        self._numbers: dict[bytes, int] = {}
+        self._entries: dict[bytes, tuple[Entry | None, Entry | None]] = {}
+        self._rounds = 0
+
+    def close(self) -> None:
+        self._folders.close()
+
+    def enter(self, folder: bytes) -> int:
+        """A descriptor of a folder that temporaries lie in."""
+        return self._folders.enter(folder)
+
+    def know(self, moves: Iterable[FileMove]) -> None:
+        """What the temporaries are of."""
+        self._entries = {move.path: (move.old, move.new) for move in moves}
+        self._order = sorted(self._entries)
+        self._numbers = {path: number for number, path in enumerate(self._order)}
+
+    def name(self, path: bytes) -> bytes:
+        """Of a path's temporary in this round."""
+        return b"%s%d" % (self.prefix, self._rounds * len(self._order) + self._numbers[path])
+
+    def sweep(self, folders: Iterable[bytes], *, staged: bool | None, known_only: bool = False) -> bool:
+        """Removes the temporaries that a kill or a failure has left; says whether there were any. In a move that was
+        staged, one that holds what somebody saved in the very moment of the move goes back to its place. Where nobody
+        knows whether it was, one that holds the beginning of what it should is a write of ours that was cut short.
+        With `known_only`, a temporary is removed if the store has its content, and else left where it is."""
+        found = False
+        for folder in sorted(folders):
+            try:
+                fd = self._folders.enter(folder)
+            except (FileNotFoundError, InTheWay):
+                continue
+            with os.scandir(fd) as entries:
+                numbers = [number for entry in entries if (number := self._number(os.fsencode(entry.name))) is not None]
+            for number in numbers:
+                if known_only:
+                    self._remove_known(number, fd)
+                else:
+                    self._sweep(number, folder, fd, staged)
+                found = True
+        return found
+
+    def _sweep(self, number: int, folder: bytes, fd: int, staged: bool | None) -> None:
+        name = b"%s%d" % (self.prefix, number)
+        rounds, at = divmod(number, max(len(self._order), 1))
+        self._rounds = max(self._rounds, rounds)  # what cannot be removed is in nobody's way
+        path = self._order[at] if self._order else b""
+        theirs = staged is not False and path and above(path) == folder and not self._is_known(name, fd, path)
+        if theirs and not (staged is None and self._is_known(name, fd, path, torn=True)):
+            self._give_back(name, fd, path)
+        try:
+            if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                os.unlink(name, dir_fd=fd)
+        except FileNotFoundError:
+            pass  # it has its place again
+
+    def _remove_known(self, number: int, fd: int) -> None:
+        name = b"%s%d" % (self.prefix, number)
+        path = self._order[number % len(self._order)] if self._order else b""
+        try:
+            if path and self._is_known(name, fd, path, damaged=False):
+                os.unlink(name, dir_fd=fd)
+        except FileNotFoundError:
+            pass
+
+    def _give_back(self, name: bytes, fd: int, path: bytes) -> None:
+        target = path.rpartition(b"/")[2]
+        try:
+            there = os.stat(target, dir_fd=fd, follow_symlinks=False)
+        except FileNotFoundError:
+            atomic_swap.place(fd, name, fd, target)
+            return
+        if self._is_known(target, fd, path):  # else it was saved once more
+            atomic_swap.give_back(fd, name, fd, target, there)
+
+    def _is_known(self, name: bytes, fd: int, path: bytes, *, torn: bool = False, damaged: bool = True) -> bool:
+        """Whether a file holds exactly what the move has for its path, before or after it; or (`torn`) the beginning of
+        that, and zeros. `damaged` is the answer where the store cannot say: no time to give anything back."""
+        try:
+            st = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            return any(
+                self._holds(name, fd, st, entry[1], torn=torn)
+                for entry in self._entries[path]
+                if entry is not None and (entry[0] == LINK) == stat.S_ISLNK(st.st_mode)
+            )
+        except SnapstoreError:
+            return damaged
+
+    def _holds(self, name: bytes, fd: int, st: os.stat_result, oid: bytes, *, torn: bool) -> bool:
+        if stat.S_ISLNK(st.st_mode):
+            return os.readlink(name, dir_fd=fd) == b"".join(self._contents.pieces(oid))
+        size = self._contents.size(oid)
+        if not stat.S_ISREG(st.st_mode) or st.st_size > size or (st.st_size < size and not torn):
+            return False
+        with open(os.open(name, READ_FLAGS, dir_fd=fd), "rb") as file:
+            for piece in self._contents.pieces(oid):
+                data = file.read(len(piece))
+                if data != piece and not (torn and piece.startswith(data.rstrip(b"\0"))):
+                    return False
+        return True
+
+    def _number(self, name: bytes) -> int | None:
+        number = name[len(self.prefix) :]
+        return int(number) if name.startswith(self.prefix) and number.isdigit() and len(number) < 19 else None
+
+    def write(
+        self, todo: Sequence[Step], was: Mapping[bytes, os.stat_result], modes: Mapping[bytes, int]
+    ) -> list[Ready]:
+        """Every new content in a temporary, synced together with the files that will be replaced or removed: after a
+        power cut each side of a swap is whole, and a torn file cannot look like an edit. `was` are the stats of the
+        files that are replaced, and `modes` the permission bits that are known of others."""
+        self._rounds += 1
+        new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
+        old = [path for path, present, _ in todo if present is not None and present[0] != LINK]
+        sync = file_system_sync(len(new) + len(old))
+        ready: list[Ready] = []
+        waiting: list[int] | None = [] if sync is None else None  # stay open until they are synced
+        try:
+            for path, present, wanted in new:
+                beside = self._folders.nearest(above(path))
+                temporary = self.name(path)
+                folder = self._folders.enter(beside)
+                # Where its folder is to come back, another file of that name may lie where the temporary does.
+                replaced = path.rpartition(b"/")[2] if beside == above(path) else None
+                try:
+                    st = self._write(temporary, folder, wanted, replaced, was.get(path), modes.get(path), waiting)
+                except OSError as error:
+                    error.filename = path  # the temporary's name would tell nobody anything
+                    raise
+                ready.append((path, present, beside, temporary, st))
+                _sync_some(waiting)
+            if waiting is not None:
+                for fd in self._open_old(old):
+                    waiting.append(fd)
+                    _sync_some(waiting)
+                _sync_and_close(waiting)
+        finally:
+            for fd in waiting or ():
+                os.close(fd)
+        if sync is not None:
+            folders = {file[2] for file in ready} | set(map(above, old))
+            _sync_devices(sync, self._enter_each(folders))
+        return ready
+
+    def _open_old(self, paths: Iterable[bytes]) -> Iterator[int]:
+        """Descriptors of the files that will be replaced. One that is gone or cannot be opened now is dealt with when
+        it is looked at for the last time, right before its swap."""
+        for path in paths:
+            try:
+                yield os.open(path.rpartition(b"/")[2], READ_FLAGS, dir_fd=self._folders.enter(above(path)))
+            except (OSError, InTheWay):
+                continue
+
+    def _enter_each(self, folders: Iterable[bytes]) -> Iterator[int]:
+        for folder in sorted(folders):
+            try:
+                yield self._folders.enter(folder)
+            except (FileNotFoundError, InTheWay):
+                continue
+
+    def _write(
+        self,
+        name: bytes,
+        folder: int,
+        entry: Entry,
+        replaced: bytes | None,
+        was: os.stat_result | None,
+        known: int | None,
+        waiting: list[int] | None,
+    ) -> os.stat_result:
+        """The content in a new file; its descriptor joins those that wait for their sync."""
+        mode, oid = entry
+        if mode == LINK:
+            os.symlink(b"".join(self._contents.pieces(oid)), name, dir_fd=folder)
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        executable = mode == EXECUTABLE
+        wanted = 0o777 if executable else 0o666
+        if was is not None or known is not None:
+            wanted = _permissions(was.st_mode if was is not None else known or 0, executable)
+        fd = os.open(name, _NEW, wanted, dir_fd=folder)
+        try:
+            if was is not None:  # first of all: nobody shall read it who could not read the file
+                _make_alike(fd, was, wanted, replaced, folder)
+            size = self._contents.size(oid)
+            holes = size > LARGE and (was is None or was.st_blocks * 512 < was.st_size)
+            for piece in self._contents.pieces(oid):
+                if holes and _ZEROS.startswith(piece):
+                    os.lseek(fd, len(piece), os.SEEK_CUR)
+                else:
+                    _write_all(fd, piece)
+            if holes:
+                os.ftruncate(fd, size)
+            if waiting is None:
+                return os.fstat(fd)
+            if hasattr(os, "posix_fadvise"):
+                # Starts the writing now, without waiting: the syncs then find most of it done. Measured on ext4, for 3
+                # files 0.5 instead of 1.0 ms, for 30 files 3 to 7 instead of 10.
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            waiting.append(os.dup(fd))
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+
+def _sync_some(waiting: list[int] | None) -> None:
+    """Keeps the number of open descriptors small, where the whole file system cannot be synced at once."""
+    if waiting is not None and len(waiting) > SYNC_AT_ONCE:
+        _sync_and_close(waiting)
+
+
+def _sync_and_close(waiting: list[int]) -> None:
+    """Syncs each descriptor. One that cannot be synced stays in the list, with those after it, for the caller."""
+    while waiting:
+        os.fsync(waiting[0])
+        os.close(waiting.pop(0))
+
+
+def sync_all(folders: Iterable[int], number: int) -> None:
+    """Makes what was written in folders durable: in each by itself, or in many at once."""
+    sync = file_system_sync(number)
+    if sync is not None:
+        _sync_devices(sync, folders)
+        return
+    for fd in folders:
+        sync_open_folder(fd)
+
+
+def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
+    """One sync for each file system that the folders lie on."""
+    devices: set[int] = set()
+    for fd in folders:
+        device = os.fstat(fd).st_dev
+        if device not in devices:
+            sync(fd)
+            devices.add(device)
+
+
+def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes | None, folder: int) -> None:
+    """What a tree does not say of a file (who may read it, whose it is, what is noted on it) stays as it was."""
+    if name is not None:
+        _copy_notes(fd, name, folder)
+    st = os.fstat(fd)
+    if st.st_uid != was.st_uid or st.st_gid != was.st_gid:
+        try:
+            os.fchown(fd, was.st_uid, was.st_gid)
+        except PermissionError:
+            pass
+    if stat.S_IMODE(st.st_mode) != mode:  # the umask took something away
+        os.fchmod(fd, mode)
+
+
+def _copy_notes(fd: int, name: bytes, folder: int) -> None:
+    try:
+        source = os.open(name, READ_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in _NO_FILE_NOW:
+            raise
+        return
+    try:
+        copy_attributes(source, fd)
+    finally:
+        os.close(source)
+
+
+def _permissions(was: int, executable: bool) -> int:
+    """Those of the file before, made executable or not where that changes."""
+    mode = was & 0o777
+    if bool(mode & stat.S_IXUSR) == executable:
+        return mode
+    return mode | stat.S_IXUSR | (mode & 0o444) >> 2 if executable else mode & ~0o111
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

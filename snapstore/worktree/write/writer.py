@@ -1,0 +1,386 @@
+"""Writing to the user's tree: the one place that does.
+
+A move is a list of files, each with the state it is in and the state it should be in. All new contents are first
+written beside their targets and synced (beside.py); only then are targets removed and replaced, each looked at just
+before, and once more when it has come out of its place (exchange.py): what somebody saved in between goes back there.
+What fails on the way is taken back. What is killed on the way is finished or taken back by the next command from
+the journal, which holds the same list: there the disk itself says how far each file had come.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from snapstore.errors import Interrupted
+from snapstore.git.objects.ids import Entry
+from snapstore.git.objects.store import Objects
+from snapstore.worktree.scan.case_folding import clashing, folded
+from snapstore.worktree.scan.compare import ORDINARY
+from snapstore.worktree.write import atomic_swap
+from snapstore.worktree.write.file_moves import (
+    Contents,
+    FileMove,
+    Stage,
+    above,
+    check_moves,
+    folders_above,
+    others_in,
+    out_of_line,
+    way_up,
+    went_away,
+)
+from snapstore.worktree.write.safe_dirs import (
+    CHANGING_THERE,
+    FILE_IN_THE_WAY,
+    FOLDER_THERE,
+    LINK_IN_THE_WAY,
+    OTHER_CASE_THERE,
+    Descent,
+    InTheWay,
+    Known,
+    State,
+    unsafe_path,
+)
+from snapstore.worktree.write.temp_files import Beside, Ready, Step, sync_all
+
+_NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
+
+
+class Restore:
+    """One move in one root. `tag` is the journal entry's own: by it a recovery knows this move's temporaries. `stage`
+    is the journal, which remembers through a power cut whether all temporaries were on disk."""
+
+    def __init__(
+        self,
+        root: bytes,
+        objects: Objects,
+        tag: str,
+        keep_folders: Collection[bytes] = (),
+        known: Known | None = None,
+        *,
+        own: bytes | None = None,
+        stage: Stage | None = None,
+    ) -> None:
+        self.tag = tag
+        self._stage = stage
+        self._staged: bool | None = False  # None: an older version began the move, and did not say
+        self._own = own  # a folder below the root that is the store's
+        self.keep_folders = frozenset(keep_folders)
+        self._contents = Contents(objects)
+        self.modes: dict[bytes, int] = {}  # permission bits of the files observed
+        self.known: Known = {} if known is None else known
+        self._targets = Descent(root, self.known)
+        self._beside = Beside(root, self._contents, tag)
+        self._paths: set[bytes] = set()  # of the whole move
+        self._folders: set[bytes] = set()  # above them
+        self._clashing: set[str] | None = None  # those of them that differ in case only
+        self._modes: dict[bytes, int] = {}  # permission bits that are known of files that are not there
+        # What went before, so that a move that is taken back at once is taken back to the letter.
+        self._applied = False
+        self._begun: set[bytes] = set()
+        self._made: set[bytes] = set()
+        self._was: dict[bytes, os.stat_result] = {}
+        self.folder_modes: dict[bytes, int] = {}  # of folders that may have to be made: those known, those removed here
+        self._after: dict[bytes, os.stat_result | None] = {}
+
+    def close(self) -> None:
+        self._targets.close()
+        self._beside.close()
+
+    def observe(self, path: bytes) -> State:
+        """What is at a path now: an entry, None for nothing, or one of descent's words for what cannot be ours."""
+        state, st = self._targets.observe(path)
+        if st is not None and stat.S_ISREG(st.st_mode):
+            self.modes[path] = stat.S_IMODE(st.st_mode) & 0o777
+        return state
+
+    def holds_only(self, folder: bytes, removed: set[bytes]) -> bool:
+        """Whether a folder would be empty without these files."""
+        return not others_in(folder, self._targets, removed, folders_above(removed))
+
+    def private_above(self, paths: Iterable[bytes]) -> dict[bytes, int]:
+        """The folders above files that not everybody may enter, with their permission bits."""
+        found: dict[bytes, int] = {}
+        for folder in sorted(folders_above(paths) - {b""}):
+            try:
+                mode = stat.S_IMODE(os.fstat(self._targets.enter(folder)).st_mode) & 0o777
+            except (FileNotFoundError, InTheWay):
+                continue
+            if mode not in ORDINARY:
+                found[folder] = mode
+        return found
+
+    def read(self, path: bytes, limit: int, *, link: bool = False) -> bytes | None:
+        """A file's first bytes, or what a link says; None where it is gone, or something else by now."""
+        return self._targets.read(path, limit, link=link)
+
+    def standing(self, moves: Iterable[FileMove]) -> set[bytes]:
+        """The folders that new files will go into and that are there already, perhaps empty: a recovery that takes the
+        move back must be told to keep them."""
+        return {self._targets.nearest(above(move.path)) for move in moves if move.old is None}
+
+    def _take_in(self, moves: Iterable[FileMove]) -> None:
+        self._paths = {move.path for move in moves}
+        self._beside.know(moves)
+        self._clashing = None
+        self._folders = folders_above(self._paths)
+        self._modes = {move.path: move.mode for move in moves if move.mode is not None}
+        for path in self._paths:
+            self._targets.check(path)
+            if self._beside.prefix in path or (self._own and (path + b"/").startswith(self._own + b"/")):
+                raise unsafe_path(path)
+
+    def check(self, moves: Sequence[FileMove], unsaved: Collection[bytes] = ()) -> None:
+        """Refuses whatever can be known to go wrong before the first write. Reads only. Of `unsaved` only the places
+        are looked at: a plan that is merely shown has saved nothing."""
+        self._take_in(moves)
+        self.close()
+        check_moves(moves, self._contents, self._targets, unsaved)
+        self.close()
+
+    # The three ways to go.
+
+    def apply(self, moves: Sequence[FileMove]) -> dict[bytes, os.stat_result | None]:
+        """From old to new, all or nothing. Gives each changed path's stat, None for those removed.
+
+        Interrupted: it failed and could not be taken back either. After every other error all is as it was.
+        """
+        self._take_in(moves)
+        self.close()
+        self._applied = True
+        self._staged = False
+        try:
+            self._bring([(move.path, move.old, move.new) for move in moves], self.keep_folders, None)
+        except BaseException as error:  # Ctrl-C too
+            try:
+                # Only what was begun here: another's edit may look like our doing.
+                begun = [(move.path, move.new, move.old) for move in moves if move.path in self._begun]
+                self._recover(begun, self.keep_folders | (self._folders - self._made))
+            except BaseException as second:
+                raise Interrupted(
+                    f"a move failed ({error}) and could not be taken back ({second})",
+                    "Mend the cause; the next command of any kind finishes it by itself.",
+                ) from error
+            if isinstance(error, InTheWay):
+                raise out_of_line(moves[0].path, error.state) from None
+            if isinstance(error, FileNotFoundError | NotADirectoryError) and self._lost_a_folder(moves):
+                raise went_away(error) from error
+            raise
+        finally:
+            self.close()
+        return self._after
+
+    def _lost_a_folder(self, moves: Sequence[FileMove]) -> bool:
+        """Whether a folder that files were in is not there: we have removed none, all is taken back."""
+        self.close()
+        folders = {above(move.path) for move in moves if move.old is not None}
+        return any(self._targets.nearest(folder) != folder for folder in folders)
+
+    def take_back(self, moves: Sequence[FileMove]) -> list[bytes]:
+        """After a kill: back to old wherever the disk shows new. What shows neither is left alone and given back."""
+        self._take_in(moves)
+        self._staged = self._stage.is_staged() if self._stage is not None else False
+        # In the process that applied the move it is known which folders it made.
+        keep = self._folders - self._made if self._applied else frozenset()
+        return self._recover([(move.path, move.new, move.old) for move in moves], self.keep_folders | keep)
+
+    def finish(self, moves: Sequence[FileMove]) -> list[bytes]:
+        """After a kill: on to new wherever the disk shows old. What shows neither is left alone and given back."""
+        self._take_in(moves)
+        self._staged = self._stage.is_staged() if self._stage is not None else False
+        return self._recover([(move.path, move.old, move.new) for move in moves], self.keep_folders)
+
+    def sweep_known(self, moves: Sequence[FileMove]) -> None:
+        """After another boot: removes temporaries of a move that was over, where the store has their content."""
+        self._take_in(moves)
+        self.close()
+        try:
+            if self._beside.sweep(self._folders, staged=True, known_only=True):
+                self._sync_folders(set(self._folders), [])
+        finally:
+            self.close()
+
+    def _recover(self, steps: list[Step], keep: Collection[bytes]) -> list[bytes]:
+        self.close()
+        astray: list[bytes] = []
+        try:
+            if self._beside.sweep(self._folders, staged=self._staged):
+                # What was given back must be on disk before the mark goes: without it every temporary counts as ours.
+                # And what was removed must not come back after it is set again: it may be torn, and would count as
+                # somebody's (test_reordering.py, a second power cut).
+                self._sync_folders(set(self._folders), astray)
+            self._mark_staged(False)
+            self._bring(steps, keep, astray)
+            if astray:
+                self._beside.sweep(self._folders, staged=self._staged)
+        except InTheWay as way:  # swapped in this very moment
+            raise OSError(errno.ELOOP, way.state) from None
+        finally:
+            self.close()
+        return sorted(astray)
+
+    def _mark_staged(self, staged: bool) -> None:
+        if staged != self._staged:
+            if self._stage is not None:
+                self._stage.mark_staged(staged)
+            self._staged = staged
+
+    def _bring(self, steps: list[Step], keep: Collection[bytes], astray: list[bytes] | None) -> None:
+        """Brings each file from one state to the other; files already there are passed over. A file in a third state
+        goes into `astray`; where that is None it is an error."""
+        steps = sorted((step for step in steps if step[1] != step[2]), key=lambda step: step[0])
+        # A recovery cannot know which folders were synced before the kill.
+        touched = set(self._folders) if astray is not None else set()
+        todo, emptied = self._compare(steps, astray)
+        ready = self._beside.write(todo, self._was, self._modes)
+        if todo:
+            self._mark_staged(True)
+        self.close()  # a folder may have been moved and a link put in its place meanwhile
+        for path, present, wanted in reversed(todo):
+            if wanted is None and self._remove(path, present, astray):
+                emptied.add(above(path))
+                touched.add(above(path))
+        puts = {path for path, _, wanted in steps if wanted is not None}
+        for folder in sorted(emptied | self._made, reverse=True):
+            self._remove_folders(folder, keep, puts, touched)
+        for file in ready:
+            self._put(file, astray)
+            touched.add(above(file[0]))
+        touched.update(map(above, self._made))
+        self._sync_folders(touched, astray)
+
+    def _compare(self, steps: list[Step], astray: list[bytes] | None) -> tuple[list[Step], set[bytes]]:
+        """The steps still to be taken, and the folders whose files had been removed already."""
+        todo: list[Step] = []
+        emptied: set[bytes] = set()
+        for step in steps:
+            path, present, wanted = step
+            state, st = self._targets.look(path)
+            if self._will_be_nothing(path, state):
+                state = None
+            elif state == FOLDER_THERE and wanted is not None and self.holds_only(path, set()):
+                state = None
+                emptied.add(path)
+            if state == present:
+                todo.append(step)
+                if st is not None and stat.S_ISREG(st.st_mode):
+                    self._was.setdefault(path, st)
+            elif astray is None:
+                raise out_of_line(path, state)
+            elif state != wanted:
+                astray.append(path)
+            elif wanted is None:
+                emptied.add(above(path))
+        return todo, emptied
+
+    def _will_be_nothing(self, path: bytes, state: State) -> bool:
+        """Where a file and a folder change places, one stands for the absence of the other."""
+        if state == FOLDER_THERE:
+            return path in self._folders
+        if state == OTHER_CASE_THERE:  # the same file's other name, where only the case changes
+            if self._clashing is None:
+                self._clashing = clashing(self._paths)
+            return folded(path) in self._clashing
+        return state in (FILE_IN_THE_WAY, LINK_IN_THE_WAY) and any(folder in self._paths for folder in way_up(path))
+
+    def _remove(self, path: bytes, present: Entry | None, astray: list[bytes] | None) -> bool:
+        state, st = self._targets.look(path)
+        folder, _, name = path.rpartition(b"/")
+        if state == present:
+            self._begun.add(path)
+            fd = self._targets.enter(folder)
+            if atomic_swap.remove(fd, name, self._beside.name(path), self._unchanged(st, present)):
+                self._after[path] = None
+                return True
+            state = self._not_begun(path, present)
+        _stray(path, state, astray)
+        return False
+
+    def _unchanged(self, st: os.stat_result | None, entry: Entry | None) -> atomic_swap.Unchanged:
+        return lambda folder, name: (
+            st is not None and entry is not None and self._targets.is_still(folder, name, st, entry)
+        )
+
+    def _not_begun(self, path: bytes, present: Entry | None) -> State:
+        """Somebody was quicker: what is there now."""
+        self._begun.discard(path)
+        state = self._targets.look(path)[0]
+        return CHANGING_THERE if state == present else state
+
+    def _remove_folders(self, folder: bytes, keep: Collection[bytes], puts: set[bytes], touched: set[bytes]) -> None:
+        """Removes a folder that we emptied, and those above that held nothing else. One whose place a file is to take
+        goes even if it was to be kept."""
+        while folder and (folder not in keep or folder in puts or any(parent in puts for parent in way_up(folder))):
+            parent, _, name = folder.rpartition(b"/")
+            try:
+                fd = self._targets.enter(parent)
+                mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+                self.folder_modes[folder] = stat.S_IMODE(mode)
+                os.rmdir(name, dir_fd=fd)
+                touched.add(parent)
+            except FileNotFoundError:
+                pass
+            except InTheWay:
+                return
+            except OSError as error:
+                if error.errno in _NOT_TO_BE_REMOVED:
+                    return
+                raise
+            touched.discard(folder)
+            folder = parent
+
+    def _put(self, file: Ready, astray: list[bytes] | None) -> None:
+        path, present, beside, temporary, written = file
+        folder, _, name = path.rpartition(b"/")
+        try:
+            source = self._beside.enter(beside)
+            target = self._targets.make(folder, self._made, self.folder_modes)
+            state, was = self._targets.look(path)
+        except InTheWay as way:
+            state = way.state
+        if state == present:
+            self._begun.add(path)
+            try:
+                if present is None:
+                    done = atomic_swap.place(source, temporary, target, name)
+                else:
+                    done = atomic_swap.replace(source, temporary, target, name, written, self._unchanged(was, present))
+            except OSError as error:
+                error.filename = path  # the temporary's name would tell nobody anything
+                raise
+            if not done:
+                state = self._not_begun(path, present)
+        if state != present:
+            _stray(path, state, astray)
+            return  # its temporary is swept away at the end
+        self._after[path] = written
+        try:
+            st = os.stat(name, dir_fd=target, follow_symlinks=False)
+        except FileNotFoundError:
+            return  # removed by somebody right after it was put there
+        # Edited already? Then not this stat, which would vouch for what we wrote.
+        if atomic_swap.same_content(st, written):
+            self._after[path] = st
+
+    def _sync_folders(self, touched: set[bytes], astray: list[bytes] | None) -> None:
+        self._targets.close()
+        sync_all(self._still_there(touched, astray), len(touched))
+
+    def _still_there(self, folders: Iterable[bytes], astray: list[bytes] | None) -> Iterator[int]:
+        for folder in sorted(folders):
+            try:
+                yield self._targets.enter(folder)
+            except FileNotFoundError:
+                continue  # removed; the one above it is synced
+            except InTheWay as way:
+                if astray is None:  # swapped in under our hands: what we wrote is not where it should be
+                    raise out_of_line(folder, way.state) from None
+
+
+def _stray(path: bytes, state: State, astray: list[bytes] | None) -> None:
+    if astray is None:
+        raise out_of_line(path, state)
+    astray.append(path)
