@@ -12,9 +12,9 @@ import uuid
 from snapstore.agents.capabilities import AT_TURN, NONE, WHOLE, capability
 from snapstore.agents.hooks.turn_record import read_record
 from snapstore.errors import Busy, SnapstoreError, Unknown
-from snapstore.store.conversations import AgentSession, Conversations, last_turn
+from snapstore.store.conversations import AgentSession, Conversations
 from snapstore.timeline.history import raw_lines
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.graph import Graph, last_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

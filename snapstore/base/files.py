@@ -6,10 +6,10 @@ file holds either all of the old or all of the new. It does not promise that two
 
 from __future__ import annotations
 
+import errno
 import os
 
-from snapstore.git.objects.pack_writer import sync_folder as sync_folder
-
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # what a sync of a folder may answer
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 
@@ -23,9 +23,7 @@ def write(path: str, data: bytes, *, make_folder: bool = False) -> None:
         make_folders(os.path.dirname(path))
         fd = os.open(temporary, _FLAGS, 0o600)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, data)
         os.fsync(fd)
     except BaseException:
         os.close(fd)
@@ -76,3 +74,28 @@ def make_folders(path: str, mode: int = 0o700) -> None:
         if not os.path.isdir(path):
             raise
     sync_folder(parent)
+
+
+def sync_folder(path: str) -> None:
+    """Makes the names in a folder durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        sync_open_folder(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_open_folder(fd: int) -> None:
+    """Some network file systems cannot sync a folder. There everything is synced, which takes longer."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+        os.sync()
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

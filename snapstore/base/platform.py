@@ -6,13 +6,11 @@ import ctypes
 import errno
 import gc
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from snapstore.base.locks import process_started as process_started
 from snapstore.base.locks import try_lock as try_lock
-from snapstore.git.objects.ids import EXECUTABLE, FILE
 
 # Never through a link, never waiting for a fifo's other end.
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -62,10 +60,6 @@ def parent_pid() -> int:
     """Return the process that started this command: an agent, or the shell in front of it. Where the warm process runs
     the command, that is the parent of the caller."""
     return _callers_parent or os.getppid()
-
-
-def file_mode(st_mode: int) -> bytes:
-    return EXECUTABLE if st_mode & stat.S_IXUSR else FILE
 
 
 def is_young(st: os.stat_result, now_ns: int) -> bool:

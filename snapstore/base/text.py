@@ -25,7 +25,6 @@ def first_line(text: str) -> str:
 
 
 def path_text(path: str | bytes) -> str:
-    from snapstore.git.objects.commits import quote
 
     return quote(os.fsencode(path))
 
@@ -125,3 +124,29 @@ def seconds_of(stamp: str) -> float | None:
         return moment + float("0." + (rest.rstrip("Z") or "0"))
     except (ValueError, OverflowError):
         return None
+
+
+def quote(path: bytes) -> str:
+    """A path on one line, safe for a terminal: as it is where that is harmless, else C-quoted as git does."""
+    try:
+        text = path.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if text.isprintable() and not any(c in text for c in '"\\') and text == text.strip() and text:
+        return text
+    special = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
+    out = []
+    for byte in path:
+        if byte in special:
+            out.append("\\" + special[byte])
+        elif 32 <= byte < 127:
+            out.append(chr(byte))
+        else:
+            out.append(f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
+
+
+def one_line(text: str) -> str:
+    """Text without control characters, escape sequences or direction marks: safe in a terminal and in a header."""
+    kept = "".join(c if c.isprintable() else " " for c in text)
+    return kept.encode("utf-8", "replace").decode("utf-8").strip()

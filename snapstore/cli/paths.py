@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from snapstore.base.text import quote
 from snapstore.errors import Unsafe, Usage
-from snapstore.git.objects.commits import quote
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-")
 

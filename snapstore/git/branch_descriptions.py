@@ -15,10 +15,10 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from snapstore.base.files import sync_folder, write_all
+from snapstore.base.text import one_line
 from snapstore.git.dulwich_repo import read_config
 from snapstore.git.maintenance.running_git import git_at_work
-from snapstore.git.objects.commits import one_line
-from snapstore.git.objects.pack_writer import sync_folder, write_all
 
 _HEADS = "refs/heads/"
 _MARK = "# set by snapstore"

@@ -14,8 +14,8 @@ import dulwich.worktree  # noqa: F401 - `Repo` would import it only when it is o
 from dulwich.config import ConfigFile
 from dulwich.repo import Repo
 
+from snapstore.base.files import sync_folder, write_all
 from snapstore.git.objects.dulwich_store import ObjectStore
-from snapstore.git.objects.pack_writer import sync_folder, write_all
 from snapstore.git.ref_container import Container
 
 _THRESHOLD = re.compile(rb"^(\s*bigfilethreshold\s*=\s*)(\d{1,9})([kmg])(?=\s*$)", re.IGNORECASE | re.MULTILINE)

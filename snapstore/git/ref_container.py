@@ -19,8 +19,9 @@ from dulwich.objects import ZERO_SHA, ObjectID
 from dulwich.reflog import format_reflog_line
 from dulwich.refs import SYMREF, DiskRefsContainer, Ref, write_packed_refs
 
+from snapstore.base.files import sync_folder
 from snapstore.errors import Corrupt
-from snapstore.git.objects.pack_writer import remove, sync_folder
+from snapstore.git.objects.pack_writer import remove
 
 COMMITTER = b"snapstore <snapstore@localhost>"
 PACKED = "packed-refs"

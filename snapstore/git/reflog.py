@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from dulwich.reflog import parse_reflog_line
 
-from snapstore.git.objects.pack_writer import sync_folder
+from snapstore.base.files import sync_folder
 
 Rows = list[tuple[int, bytes, bytes]]  # when, from what, to what
 

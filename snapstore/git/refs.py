@@ -17,9 +17,10 @@ from dulwich.file import FileLocked
 from dulwich.objects import ObjectID
 from dulwich.refs import SYMREF, Ref
 
+from snapstore.base.files import sync_folder
 from snapstore.errors import Conflict, Corrupt, Unsafe
 from snapstore.git import reflog
-from snapstore.git.objects.pack_writer import remove, sync_folder
+from snapstore.git.objects.pack_writer import remove
 from snapstore.git.ref_container import COMMITTER, PACKED, Container, make_folder
 from snapstore.git.reflog import files_below
 
@@ -285,3 +286,24 @@ def bad_part(part: str) -> bool:
         or part == "@"
         or any(character in "~^:?*[\\/ \x7f" or character < " " for character in part)
     )
+
+
+def travels_in(
+    moves: Iterable[tuple[str, RefValue, RefValue]],
+) -> tuple[list[tuple[str, str]], dict[str, bytes], dict[str, bytes]]:
+    """What moves of refs amount to: what one ref held went to another; was made from nothing; was lost to nothing.
+    Refs that held the same are told apart by their order, which is the same on both sides."""
+    plain = [move for move in moves if not isinstance(move[1], str) and not isinstance(move[2], str)]
+    arrived = [(name, new) for name, _, new in plain if isinstance(new, bytes)]
+    travels: list[tuple[str, str]] = []
+    lost: dict[str, bytes] = {}
+    for name, old, _ in plain:
+        if not isinstance(old, bytes):
+            continue
+        target = next((place for place in arrived if place[1] == old), None)
+        if target is None:
+            lost[name] = old
+        else:
+            arrived.remove(target)
+            travels.append((name, target[0]))
+    return travels, dict(arrived), lost

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from snapstore.base.files import sync_folder
 from snapstore.errors import Corrupt
 from snapstore.git import dulwich_repo
 from snapstore.git.dulwich_repo import Repository
 from snapstore.git.objects import commits, notes
 from snapstore.git.objects.ids import COMMIT
-from snapstore.git.objects.pack_writer import PackWriter, sync_folder
+from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.objects.store import Objects
 from snapstore.git.objects.trees import Trees
 from snapstore.git.refs import Refs

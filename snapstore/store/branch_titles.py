@@ -7,7 +7,7 @@ be written the change itself stands, and a line in the log says why.
 from __future__ import annotations
 
 from snapstore.git import branch_descriptions
-from snapstore.timeline.moves.ref_changes import travels_in
+from snapstore.git.refs import travels_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

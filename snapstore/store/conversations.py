@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.store.handle import Store
-    from snapstore.timeline.history.graph import Graph, GraphNode
 
 
 class ConversationState:
@@ -83,10 +82,10 @@ class ConversationState:
     def answered(self, commit: bytes, prompt_id: str) -> None:
         self.at, self.ended_prompt = commit.hex(), prompt_id
 
-    def stand(self, last: GraphNode | None) -> None:
-        """The session goes to where `last` is the last turn: is that where its conversation is? (S4-05, S4-06)"""
+    def stand(self, last: bytes | None) -> None:
+        """Note that the session goes to where the commit `last` is its last turn (S4-05, S4-06)."""
         self.materialized = last is not None
-        self.pending_fork = last is not None and last.oid.hex() != self.at
+        self.pending_fork = last is not None and last.hex() != self.at
         self.awaiting = None
 
 
@@ -195,11 +194,6 @@ class Conversations:
 
     def now(self) -> str:
         return timestamp(self._store.clock())
-
-
-def last_turn(graph: Graph, target: bytes) -> GraphNode | None:
-    """The last turn of an agent at or above a node."""
-    return next((node for node in graph.upwards(target) if node.kind == "turn"), None)
 
 
 def _names(folder: str) -> list[str]:

@@ -15,8 +15,7 @@ from snapstore.git.objects.ids import COMMIT, FOLDER, GITLINK, TREE
 from snapstore.git.objects.pack import Extents
 from snapstore.git.objects.pack_files import is_linked
 from snapstore.git.objects.reachability import commit_links
-from snapstore.surface.status import folder_size
-from snapstore.timeline.capture.stored_objects import DISK_REF
+from snapstore.git.ref_names import DISK_REF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,3 +253,17 @@ class DiskUse:
     def files_size(self) -> int:
         """The bytes of everything that refs hold but conversations."""
         return sum(self.sizes.get(oid, 0) for oid in self._masks)
+
+
+def folder_size(folder: str) -> int:
+    """Bytes on disk that are this store's own: what is hard-linked from elsewhere costs nothing."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                st = os.lstat(os.path.join(path, name))
+            except FileNotFoundError:
+                continue
+            if st.st_nlink == 1:
+                total += st.st_blocks * 512
+    return total

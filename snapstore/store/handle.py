@@ -10,7 +10,7 @@ from snapstore.base import files as durable
 from snapstore.errors import Corrupt, NoStore, SnapstoreError
 from snapstore.git.objects.commits import Identity
 from snapstore.git.repository import Shadow
-from snapstore.store import locations, root_index
+from snapstore.store import branch_titles, locations, root_index
 from snapstore.store import log as logbook
 from snapstore.store.journal import Journal
 from snapstore.store.lock import StoreLock
@@ -255,8 +255,6 @@ class Store:
     def _refs_moved(self, moves: list[RefMove]) -> None:
         """Let branch descriptions follow branches that came or went; a branch that advances costs nothing here."""
         if any(old is None or new is None for _, old, new in moves):
-            from snapstore.store import branch_titles
-
             branch_titles.follow(self, moves)
 
     @contextmanager

@@ -30,9 +30,9 @@ from typing import Any
 
 from snapstore.base import files as durable
 from snapstore.base import platform
+from snapstore.base.files import sync_folder
 from snapstore.errors import Corrupt, Interrupted
 from snapstore.git.objects.ids import Entry
-from snapstore.git.objects.pack_writer import sync_folder
 from snapstore.git.refs import Refs, RefValue, moved_meanwhile, spell, unspell
 from snapstore.worktree.write.file_moves import FileMove
 from snapstore.worktree.write.writer import Restore

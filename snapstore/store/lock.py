@@ -12,8 +12,8 @@ from types import TracebackType
 
 from snapstore.base import platform
 from snapstore.base.files import close_quietly
+from snapstore.base.text import one_line
 from snapstore.errors import Busy
-from snapstore.git.objects.commits import one_line
 
 _HOLDER = 250  # bytes for the holder's name
 _LONGEST = 1e6  # seconds: more a wait for a thread cannot be told

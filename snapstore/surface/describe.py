@@ -75,14 +75,6 @@ def git_moves(node: Node) -> list[str]:
     return lines
 
 
-def git_parts(node: Node) -> str:
-    """`HEAD, the index, branches`: which parts of the user's own repository moved during the turn."""
-    moved = node.record.get("user_git")
-    names = {"head": "HEAD", "head_commit": "HEAD", "index": "the index", "branches_digest": "branches"}
-    parts = [names.get(str(key), str(key)) for key in moved] if isinstance(moved, dict) else []
-    return ", ".join(dict.fromkeys(parts))
-
-
 def _pair(value: object) -> list[object] | None:
     """From and to."""
     return value if isinstance(value, list) and len(value) == 2 else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from snapstore.errors import SnapstoreError
 from snapstore.store import log
-from snapstore.surface.status import folder_size
+from snapstore.store.disk_usage import folder_size
 from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.maintenance.check import Check, Problem
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from snapstore.errors import Corrupt
 from snapstore.store import log
 from snapstore.store.conversations import Conversations
+from snapstore.store.disk_usage import folder_size
 from snapstore.store.state import OpenTurn
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange, Node
@@ -121,17 +121,3 @@ def _conversation(history: History) -> ConversationStatus | None:
         message = message if isinstance(message, str) else None
         reverted = Reverted(first.turn, first.commit, message, first.prompt, len(undone))
     return ConversationStatus(state, known, conversations.is_running(known) if known else False, reverted)
-
-
-def folder_size(folder: str) -> int:
-    """Bytes on disk that are this store's own: what is hard-linked from elsewhere costs nothing."""
-    total = 0
-    for path, _, names in os.walk(folder):
-        for name in names:
-            try:
-                st = os.lstat(os.path.join(path, name))
-            except FileNotFoundError:
-                continue
-            if st.st_nlink == 1:
-                total += st.st_blocks * 512
-    return total

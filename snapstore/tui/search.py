@@ -9,8 +9,8 @@ from bisect import bisect_left, bisect_right
 
 from textual.widgets import Input
 
+from snapstore.base.text import quote
 from snapstore.errors import SnapstoreError
-from snapstore.git.objects.commits import quote
 from snapstore.timeline.history.nodes import parent_tree
 from snapstore.tui.screens.line import LineScreen
 

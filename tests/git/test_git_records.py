@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from snapstore import Corrupt, Store
+from snapstore.base.text import quote
 from snapstore.git.diff.patch import count, is_binary, patch
 from snapstore.git.objects import commits, notes
-from snapstore.git.objects.commits import Identity, message, quote, split_trailers
+from snapstore.git.objects.commits import Identity, message, split_trailers
 from snapstore.git.objects.ids import BLOB, COMMIT, EXECUTABLE, FILE, LINK, TREE, object_id
 from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.objects.store import Objects

@@ -13,7 +13,7 @@ import pytest
 from helpers import Files, assert_equal, assert_whole, on_disk, plain_environment, write
 
 from snapstore import Store
-from snapstore.surface.status import folder_size
+from snapstore.store.disk_usage import folder_size
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.maintenance import auto

@@ -10,7 +10,7 @@ import pytest
 from helpers import assert_whole, child, git
 
 from snapstore import Store
-from snapstore.surface.status import folder_size
+from snapstore.store.disk_usage import folder_size
 
 LIMIT = 200 * 1024 * 1024
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from snapstore.agents.hooks.events import BEFORE, SHELL
 from snapstore.errors import SnapstoreError
-from snapstore.store.conversations import AgentSession, Conversations, last_turn
-from snapstore.timeline.history.graph import Graph
+from snapstore.store.conversations import AgentSession, Conversations
+from snapstore.timeline.history.graph import Graph, last_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -313,8 +313,7 @@ class Hook:
     def _captured(self) -> str | None:
         """At a start: a new id may be the fork that was asked for (S4-09, S4-10)."""
         from snapstore.agents.hooks.session_lookup import join
-        from snapstore.store.conversations import last_turn
-        from snapstore.timeline.history.graph import Graph
+        from snapstore.timeline.history.graph import Graph, last_turn
 
         known = join(self._store, self._event, invent=False)
         if known is None:
@@ -323,7 +322,8 @@ class Hook:
         files = self._conversations.known_as(known)
         if state is not None and state.take_up(known):
             graph = Graph(self._store, known.session)
-            state.stand(last_turn(graph, graph.cursor))
+            last = last_turn(graph, graph.cursor)
+            state.stand(last.oid if last else None)
             files |= self._conversations.written(state)
         self._store.journal.carry_out([], files, what=f"session {known.id} of {known.agent}")
         return known.session

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from snapstore.base.text import quote
 from snapstore.git.diff.edit_script import Lines, changed_lines
-from snapstore.git.objects.commits import quote
 from snapstore.git.objects.ids import Entry
 
 CONTEXT = 3

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable
 from errno import ENOTEMPTY
 from hashlib import sha1
 
+from snapstore.base.files import sync_folder
 from snapstore.base.locks import lives
 from snapstore.errors import Busy, Interrupted
 from snapstore.git.maintenance.fold import ABANDONED, is_at_work, must_have_room, refuse_links
@@ -28,7 +29,7 @@ from snapstore.git.maintenance.running_git import git_at_work
 from snapstore.git.objects.ids import Missing
 from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_files import is_linked, what_it_says
-from snapstore.git.objects.pack_writer import KEPT_BY, new_name, sync_folder
+from snapstore.git.objects.pack_writer import KEPT_BY, new_name
 from snapstore.git.objects.reachability import between
 from snapstore.git.objects.store import Objects
 

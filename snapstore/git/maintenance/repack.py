@@ -27,12 +27,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Self
 
+from snapstore.base.files import sync_folder
 from snapstore.base.locks import try_lock
 from snapstore.errors import Busy, Failed, Unsafe
 from snapstore.git.maintenance.fold import WORK, must_have_room
 from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_files import is_kept, is_linked
-from snapstore.git.objects.pack_writer import new_name, sync_folder, write_keep
+from snapstore.git.objects.pack_writer import new_name, write_keep
 from snapstore.git.objects.pack_writer import remove as _remove
 from snapstore.git.objects.reachability import between
 from snapstore.git.objects.store import Objects

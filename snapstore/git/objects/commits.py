@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dulwich import objects
 
+from snapstore.base.text import one_line, quote
 from snapstore.errors import Corrupt
 from snapstore.git.objects.ids import COMMIT
 from snapstore.git.objects.store import Objects
@@ -153,29 +154,3 @@ def split_trailers(text: str) -> tuple[str, dict[str, str]]:
     if not separator or not all(line.startswith(TRAILER) and ": " in line for line in lines):
         return text, {}
     return body, {key: value for key, _, value in (line[len(TRAILER) :].partition(": ") for line in lines)}
-
-
-def quote(path: bytes) -> str:
-    """A path on one line, safe for a terminal: as it is where that is harmless, else C-quoted as git does."""
-    try:
-        text = path.decode("utf-8")
-    except UnicodeDecodeError:
-        text = ""
-    if text.isprintable() and not any(c in text for c in '"\\') and text == text.strip() and text:
-        return text
-    special = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
-    out = []
-    for byte in path:
-        if byte in special:
-            out.append("\\" + special[byte])
-        elif 32 <= byte < 127:
-            out.append(chr(byte))
-        else:
-            out.append(f"\\{byte:03o}")
-    return '"' + "".join(out) + '"'
-
-
-def one_line(text: str) -> str:
-    """Text without control characters, escape sequences or direction marks: safe in a terminal and in a header."""
-    kept = "".join(c if c.isprintable() else " " for c in text)
-    return kept.encode("utf-8", "replace").decode("utf-8").strip()

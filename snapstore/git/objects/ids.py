@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from hashlib import sha1
 
 from snapstore.errors import Corrupt
@@ -32,3 +33,7 @@ class Missing(Corrupt):
             "Run `snapstore check` to see what it belongs to; everything else still works.",
             object=oid.hex(),
         )
+
+
+def file_mode(st_mode: int) -> bytes:
+    return EXECUTABLE if st_mode & stat.S_IXUSR else FILE

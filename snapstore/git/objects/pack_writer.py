@@ -20,7 +20,6 @@ Anybody may run `git repack` or `git gc` on the repository at the same time. Thr
 
 from __future__ import annotations
 
-import errno
 import os
 import struct
 from collections import Counter
@@ -31,6 +30,7 @@ from zlib import crc32
 
 from dulwich.pack import OFS_DELTA
 
+from snapstore.base.files import sync_folder, write_all
 from snapstore.base.locks import process_started
 from snapstore.errors import Failed
 from snapstore.git.objects.deflate import compress, compressor
@@ -42,7 +42,6 @@ TEMPORARY = "snapstore_"
 KEPT_BY = b"snapstore "  # what a `.keep` file of ours says, before the number of the process
 GIVEN_UP = KEPT_BY + b"given up\n"  # or this, when what the pack was written for came to nothing
 FLUSH_AT = 4 * CHUNK
-_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # what a sync of a folder may answer
 
 
 class SourceChanged(Exception):
@@ -267,31 +266,6 @@ class ForgetfulWriter(PackWriter):
         if seen != size:
             raise SourceChanged
         return digest.digest()
-
-
-def sync_folder(path: str) -> None:
-    """Makes the names in a folder durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        sync_open_folder(fd)
-    finally:
-        os.close(fd)
-
-
-def sync_open_folder(fd: int) -> None:
-    """Some network file systems cannot sync a folder. There everything is synced, which takes longer."""
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
-            raise
-        os.sync()
-
-
-def write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def new_name(folder: str) -> str:

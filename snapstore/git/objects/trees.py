@@ -232,3 +232,12 @@ def sort(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
     """In git's order: a folder sorts as though its name ended in a slash."""
     order = sorted([(name + b"/" if entry[0] == FOLDER else name, name) for name, entry in entries.items()])
     return {name: entries[name] for _, name in order}
+
+
+def letter(change: Change) -> str:
+    _, old, new = change
+    if old is None:
+        return "A"
+    if new is None:
+        return "D"
+    return "T" if old[0][:2] != new[0][:2] else "M"

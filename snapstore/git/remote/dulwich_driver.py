@@ -25,8 +25,8 @@ from dulwich.object_store import DiskObjectStore, ObjectStoreGraphWalker
 from dulwich.objects import ZERO_SHA
 from dulwich.pack import UnpackedObject, write_pack_data
 
+from snapstore.base.text import one_line
 from snapstore.errors import Corrupt, Remote
-from snapstore.git.objects.commits import one_line
 from snapstore.git.objects.ids import COMMIT, KIND_NUMBERS
 from snapstore.git.objects.reachability import commit_links
 from snapstore.git.objects.store import Objects

@@ -12,10 +12,10 @@ import stat
 import time
 from collections.abc import Iterable
 
+from snapstore.base.files import sync_folder
+from snapstore.base.text import one_line
 from snapstore.errors import Remote, SnapstoreError, Unsafe
 from snapstore.git.maintenance.running_git import git_at_work
-from snapstore.git.objects.commits import one_line
-from snapstore.git.objects.pack_writer import sync_folder
 from snapstore.git.refs import Refs, folders_of
 from snapstore.git.remote.connection import Moves, is_ref
 

@@ -14,10 +14,11 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from snapstore.base.files import sync_folder
 from snapstore.errors import Corrupt, Remote
 from snapstore.git.objects.ids import BLOB, TREE, Missing
 from snapstore.git.objects.pack import Pack
-from snapstore.git.objects.pack_writer import cannot_write, new_name, remove_quietly, sync_folder, write_keep
+from snapstore.git.objects.pack_writer import cannot_write, new_name, remove_quietly, write_keep
 from snapstore.git.objects.reachability import between
 from snapstore.git.objects.store import Objects, store_again
 from snapstore.git.objects.validate import check_link, check_object, links_in

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO
 
+from snapstore.base.text import one_line
 from snapstore.errors import Remote
-from snapstore.git.objects.commits import one_line
 from snapstore.git.remote.connection import Broken, Progress
 from snapstore.git.remote.questions import Questions
 

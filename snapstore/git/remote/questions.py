@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from snapstore.git.objects.commits import one_line
+from snapstore.base.text import one_line
 
 Ask = Callable[[str, bool], str | None]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from hashlib import blake2b
 
+from snapstore.base.text import one_line
 from snapstore.errors import Secret, Usage
-from snapstore.git.objects.commits import one_line
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, GITLINK
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.objects.reachability import between

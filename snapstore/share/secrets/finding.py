@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.git.objects.commits import one_line, quote
+from snapstore.base.text import one_line, quote
 
 FILE, NAME, RECORD, MESSAGE, REF = "file", "name", "record", "message", "ref"
 

@@ -16,7 +16,7 @@ from shutil import rmtree, which
 from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
-from snapstore.git.objects.commits import one_line
+from snapstore.base.text import one_line
 from snapstore.git.objects.ids import LINK
 from snapstore.git.objects.store import Objects
 

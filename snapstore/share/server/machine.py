@@ -11,6 +11,7 @@ import json
 import os
 
 from snapstore.base import files
+from snapstore.base.text import one_line
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import commits
 from snapstore.git.objects.ids import BLOB, COMMIT, FILE, TREE
@@ -141,7 +142,7 @@ def write_store(writer: PackWriter, id: str) -> bytes:
 
 def _text(data: dict[str, Any], key: str) -> str:
     value = data.get(key)
-    return commits.one_line(value)[:_LONGEST_TEXT] if isinstance(value, str) else ""
+    return one_line(value)[:_LONGEST_TEXT] if isinstance(value, str) else ""
 
 
 def known_name(store: Store) -> str | None:

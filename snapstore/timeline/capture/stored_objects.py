@@ -22,6 +22,7 @@ from __future__ import annotations
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import EMPTY_TREE
 from snapstore.git.objects.store import store_again
+from snapstore.git.ref_names import DISK_REF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from snapstore.git.objects.pack_writer import PackWriter
     from snapstore.store.handle import Store
 
-DISK_REF = "refs/snapstore/disk"
 _CURSORS = "refs/snapstore/cursor/"
 _NEAR = 64  # commits in whose trees a small file is looked for: beyond them, storing it again costs less
 _FAR = 1024  # the same for a large file, or for a whole tree

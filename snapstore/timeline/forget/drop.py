@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 
+from snapstore.base.text import quote
 from snapstore.errors import Corrupt, Usage
 from snapstore.git.maintenance.rewrite import Finder, put
-from snapstore.git.objects.commits import TRAILER, quote
+from snapstore.git.objects.commits import TRAILER
 from snapstore.git.objects.ids import FOLDER, GITLINK
 
 TYPE_CHECKING = False

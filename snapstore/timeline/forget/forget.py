@@ -22,10 +22,10 @@ from snapstore.git.maintenance.rewrite import Rewrite, peel
 from snapstore.git.objects.ids import BLOB, COMMIT, TREE
 from snapstore.git.objects.pack_writer import ForgetfulWriter
 from snapstore.git.program import environment, refuse_planted
+from snapstore.git.ref_names import DISK_REF
 from snapstore.git.reflog import files_below
 from snapstore.store import config
 from snapstore.store.state import encode
-from snapstore.timeline.capture.stored_objects import DISK_REF
 from snapstore.timeline.forget import rewritten_ids
 from snapstore.timeline.forget.drop import WithoutPaths, WithoutTurn
 from snapstore.timeline.forget.path_selection import Meant

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from snapstore.base.text import quote
 from snapstore.errors import Usage
-from snapstore.git.objects.commits import quote
 from snapstore.worktree.ignore.never_capture import Never, pattern_of
 
 TYPE_CHECKING = False

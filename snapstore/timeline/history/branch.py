@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from snapstore.timeline.record.branch_limit import pins
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.timeline.history.graph import Graph
@@ -48,3 +46,16 @@ class Branch(Leaf):
             self.own += node.turn is not None
             self.created = node.seconds
         self.pinned = pins(graph, name)  # on its own part: these keep it in the list
+
+
+def pins(graph: Graph, branch: str) -> list[str]:
+    """The checkpoints on the part of a branch that is its own."""
+    found: list[str] = []
+    if not graph.pinned:
+        return found
+    end = graph.parted(branch)
+    for node in graph.upwards(graph.branches.get(branch) or graph.archived[branch]):
+        if node.oid == end:
+            break
+        found += graph.pinned.get(node.oid, ())
+    return found[::-1]

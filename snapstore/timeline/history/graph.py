@@ -10,10 +10,10 @@ from functools import cached_property
 
 from snapstore.errors import Corrupt, Unknown, did_you_mean, similar
 from snapstore.git.objects.ids import COMMIT
+from snapstore.git.ref_names import MAIN
 from snapstore.timeline.history.commit_cache import MANY, CommitCache, row_of
 from snapstore.timeline.history.turn_cache import turns_file
 from snapstore.timeline.history.turn_facts import TurnFacts
-from snapstore.timeline.record.line_writer import MAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -392,3 +392,8 @@ def is_made(branch: str) -> bool:
     """Whether a branch's name was made by snapstore, not given by a person."""
     stem, _, number = branch.partition("-")
     return stem == MAIN and (branch == MAIN or (number.isdecimal() and number != "1"))
+
+
+def last_turn(graph: Graph, target: bytes) -> GraphNode | None:
+    """Return the last turn of an agent at or above a node."""
+    return next((node for node in graph.upwards(target) if node.kind == "turn"), None)

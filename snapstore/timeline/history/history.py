@@ -8,11 +8,11 @@ from itertools import islice
 from snapstore.git.diff import patch as linediff
 from snapstore.git.diff.renames import LARGEST, LEAST_SIMILAR, similarity
 from snapstore.git.objects.ids import BLOB, LINK, object_id
+from snapstore.git.objects.trees import letter
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history.addresses import resolve
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import FileChange, Node, file_changes, read_node, renamed, stored
-from snapstore.timeline.record.line_writer import letter
 from snapstore.worktree.scan.stat_cache import first_seen_in
 
 TYPE_CHECKING = False

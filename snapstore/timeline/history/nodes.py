@@ -7,13 +7,15 @@ import os
 from collections.abc import Callable
 from typing import Any, NotRequired, TypedDict
 
+from snapstore.errors import Corrupt
 from snapstore.git.diff import patch
 from snapstore.git.diff import renames as git_renames
 from snapstore.git.objects.ids import EMPTY_TREE, Entry
+from snapstore.git.objects.trees import letter
 from snapstore.git.repository import Shadow
+from snapstore.store.handle import Store
 from snapstore.store.state import timestamp
 from snapstore.timeline.history.raw_lines import with_lines
-from snapstore.timeline.record.line_writer import letter
 
 RENAMED = "R"
 
@@ -306,3 +308,33 @@ def path_json(path: bytes) -> PathFields:
 
         return {"path": text, "path_b64": b64encode(path).decode()}
     return {"path": text}
+
+
+# Where a session's nodes can hang: `<prefix><session>/…`. Taken out of the list or deleted, their numbers stay theirs.
+_HELD_BY = tuple(
+    f"refs/{place}/"
+    for place in ("heads", "tags", "snapstore/archive", "snapstore/deleted", "snapstore/pruned", "snapstore/safety")
+)
+
+
+def highest_seq(store: Store, session: str) -> int:
+    """The highest sequence number that the session ever gave, -1 for none."""
+    found = -1
+    for tip in set(_held(store.shadow, session).values()):
+        try:
+            found = max(found, store.shadow.commit(tip).number("Seq") or 0)
+        except Corrupt:
+            pass  # a tag of somebody's own, or damage that `check` names: no reason to refuse a turn
+    return found
+
+
+def _held(shadow: Shadow, session: str) -> dict[str, bytes]:
+    return {name: oid for place in _HELD_BY for name, oid in shadow.refs.list(f"{place}{session}/").items()}
+
+
+def git_parts(node: Node) -> str:
+    """`HEAD, the index, branches`: which parts of the user's own repository moved during the turn."""
+    moved = node.record.get("user_git")
+    names = {"head": "HEAD", "head_commit": "HEAD", "index": "the index", "branches_digest": "branches"}
+    parts = [names.get(str(key), str(key)) for key in moved] if isinstance(moved, dict) else []
+    return ", ".join(dict.fromkeys(parts))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
+    from snapstore.git.objects.ids import Entry
     from snapstore.git.refs import RefValue
     from snapstore.store.handle import Store
-    from snapstore.timeline.moves.plan import PathStep
 
     RefMove = tuple[str, RefValue, RefValue]
 
@@ -66,7 +66,7 @@ class Operation:
         to: dict[str, Any] | None = None,
         arguments: Iterable[str] = (),
         refs: Iterable[RefMove] = (),
-        files: Iterable[PathStep] = (),
+        files: Iterable[tuple[bytes, Entry | None, Entry | None]] = (),
         safety: str | None = None,
         undoes: Iterable[int] = (),
         standing: Iterable[str] = (),

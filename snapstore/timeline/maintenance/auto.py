@@ -89,7 +89,7 @@ def warning(store: Store, size: int) -> str:
 def keep(store: Store) -> None:
     """What runs by itself: prunes what is due, then a gc. Over the limit, what was pruned before goes at once. Never
     fails; what went wrong is in the log."""
-    from snapstore.surface.status import folder_size
+    from snapstore.store.disk_usage import folder_size
     from snapstore.timeline.maintenance.gc import collect
 
     limit = store.header.max_store_size

@@ -13,9 +13,10 @@ from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage, did_you_me
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE
 from snapstore.git.objects.reachability import commit_links
+from snapstore.git.ref_names import MAIN
 from snapstore.store.state import SessionState, encode, timestamp
+from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import AUTO_PRUNE, PRUNE, Operation, Operations
-from snapstore.timeline.record.line_writer import MAIN, highest_seq
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,12 +7,14 @@ them back. Nothing becomes unreachable: what is deleted moves to `refs/snapstore
 from __future__ import annotations
 
 from snapstore.errors import Conflict, Unknown, Unsafe, Usage, did_you_mean, similar
+from snapstore.git.ref_names import MAIN
+from snapstore.git.refs import travels_in
 from snapstore.store.state import SessionState, check_name, encode, reads_as_address, timestamp
 from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
 from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import Operation, Operations
-from snapstore.timeline.moves.ref_changes import Arrangement, travels_in
-from snapstore.timeline.record.line_writer import MAIN, highest_seq
+from snapstore.timeline.moves.ref_changes import Arrangement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,18 +7,18 @@ import time
 
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.store.background import start_push
-from snapstore.store.conversations import Conversations, last_turn
+from snapstore.store.conversations import Conversations
 from snapstore.store.journal import spell_entry
 from snapstore.store.state import SessionState, encode, timestamp
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history.commit_cache import MANY
-from snapstore.timeline.history.graph import Graph
-from snapstore.timeline.history.nodes import read_node
+from snapstore.timeline.history.graph import Graph, last_turn
+from snapstore.timeline.history.nodes import highest_seq, read_node
 from snapstore.timeline.history.operations import Operation, Operations
 from snapstore.timeline.moves.folder_state import folders_to_keep, standing_folders
 from snapstore.timeline.moves.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.moves.safety import Saved, save, stale
-from snapstore.timeline.record.line_writer import Recorder, highest_seq
+from snapstore.timeline.record.line_writer import Recorder
 from snapstore.worktree.scan.compare import ORDINARY, is_file, row_of
 
 TYPE_CHECKING = False
@@ -281,7 +281,8 @@ class Mover:
         conversations = Conversations(self._store)
         state = conversations.state(self._plan.session)
         if state is not None:
-            state.stand(last_turn(Graph(self._store, self._plan.session), self._plan.target))
+            last = last_turn(Graph(self._store, self._plan.session), self._plan.target)
+            state.stand(last.oid if last else None)
             self._files |= conversations.written(state)
             self._moved.pending_fork = state.pending_fork
 
@@ -290,7 +291,8 @@ class Mover:
         try:
             state = Conversations(self._store).state(self._plan.session)
             if state is not None and self._plan.scope != FILES and not self._plan.nothing_to_do:
-                state.stand(last_turn(Graph(self._store, self._plan.session), self._plan.target))
+                last = last_turn(Graph(self._store, self._plan.session), self._plan.target)
+                state.stand(last.oid if last else None)
         except SnapstoreError:
             return
         self._moved.pending_fork = state is not None and state.pending_fork

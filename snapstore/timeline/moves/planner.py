@@ -6,11 +6,10 @@ import os
 
 from snapstore.errors import Corrupt, Unknown, Usage
 from snapstore.git.objects.ids import LINK
-from snapstore.surface.describe import git_parts
 from snapstore.timeline.history.addresses import locate, resolve
 from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.graph import Graph
-from snapstore.timeline.history.nodes import path_json, read_node
+from snapstore.timeline.history.nodes import git_parts, path_json, read_node
 from snapstore.timeline.history.operations import UNDO, Operations
 from snapstore.timeline.history.turn_cache import ODD
 from snapstore.timeline.moves.caveats import unrecorded

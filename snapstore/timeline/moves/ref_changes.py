@@ -82,22 +82,3 @@ class Arrangement:
 def _order(move: RefMove) -> int:
     _, old, new = move
     return 0 if old is None else 3 if new is None else 2 if isinstance(new, str) else 1
-
-
-def travels_in(moves: Iterable[RefMove]) -> tuple[list[Travel], dict[str, bytes], dict[str, bytes]]:
-    """What moves of refs amount to: what one ref held went to another; was made from nothing; was lost to nothing.
-    Refs that held the same are told apart by their order, which is the same on both sides."""
-    plain = [move for move in moves if not isinstance(move[1], str) and not isinstance(move[2], str)]
-    arrived = [(name, new) for name, _, new in plain if isinstance(new, bytes)]
-    travels: list[Travel] = []
-    lost: dict[str, bytes] = {}
-    for name, old, _ in plain:
-        if not isinstance(old, bytes):
-            continue
-        target = next((place for place in arrived if place[1] == old), None)
-        if target is None:
-            lost[name] = old
-        else:
-            arrived.remove(target)
-            travels.append((name, target[0]))
-    return travels, dict(arrived), lost

@@ -7,11 +7,11 @@ import os
 from snapstore.errors import Conflict
 from snapstore.git.objects import commits
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, TREE
+from snapstore.git.objects.trees import letter
 from snapstore.git.repository import SNAPSTORE
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.capture.stored_objects import Held
 from snapstore.timeline.moves.plan import SAFETY
-from snapstore.timeline.record.line_writer import letter
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
 
 TYPE_CHECKING = False

@@ -11,10 +11,10 @@ import os
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import commits
 from snapstore.git.objects.ids import COMMIT
+from snapstore.git.objects.trees import letter
 from snapstore.git.repository import SNAPSTORE
 from snapstore.store.state import encode
 from snapstore.timeline.capture.disk_snapshot import Capture
-from snapstore.timeline.record.line_writer import letter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

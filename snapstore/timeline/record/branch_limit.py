@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from snapstore.store.settings import BY_NAME
 from snapstore.store.state import timestamp
+from snapstore.timeline.history.branch import pins
 from snapstore.timeline.history.operations import Operation, Operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.store.handle import Store
-    from snapstore.timeline.history.graph import Graph
     from snapstore.timeline.history.operations import RefMove
 
 WARN_BRANCHES: int = BY_NAME["warn_branches"].default
@@ -70,19 +70,6 @@ def _oldest(store: Store, session: str, keep: str, number: int) -> list[str]:
             if len(found) == number:
                 break
     return found
-
-
-def pins(graph: Graph, branch: str) -> list[str]:
-    """The checkpoints on the part of a branch that is its own."""
-    found: list[str] = []
-    if not graph.pinned:
-        return found
-    end = graph.parted(branch)
-    for node in graph.upwards(graph.branches.get(branch) or graph.archived[branch]):
-        if node.oid == end:
-            break
-        found += graph.pinned.get(node.oid, ())
-    return found[::-1]
 
 
 def is_crowded(store: Store, count: int) -> bool:

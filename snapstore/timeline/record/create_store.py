@@ -124,7 +124,7 @@ def _make_name_durable(home: str) -> None:
 def _large(store: Store) -> str | None:
     """What is so large that every look at the whole of it takes its time, and that nobody may have meant (G-16)."""
     from snapstore.base.text import size_text
-    from snapstore.surface.status import folder_size
+    from snapstore.store.disk_usage import folder_size
 
     store.cache.load()
     files, size = len(store.cache.files), folder_size(store.folder)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 
-from snapstore.errors import Corrupt, SnapstoreError
+from snapstore.errors import SnapstoreError
 from snapstore.git.maintenance import fold
 from snapstore.git.objects import commits, notes
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, TREE, object_id
+from snapstore.git.objects.trees import letter
+from snapstore.git.ref_names import DISK_REF, MAIN
 from snapstore.git.repository import SNAPSTORE
 from snapstore.store.state import SessionState, encode
-from snapstore.timeline.capture.stored_objects import DISK_REF
 from snapstore.timeline.history import raw_lines
 from snapstore.timeline.history.commit_cache import row_of
+from snapstore.timeline.history.nodes import _held, highest_seq
 from snapstore.timeline.history.turn_cache import LONGEST_RECORD, MOST_TOUCHED, TurnCache, replies_in, turns_file
 
 TYPE_CHECKING = False
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.git.objects.trees import Change
-    from snapstore.git.repository import Shadow
     from snapstore.store.handle import Store
     from snapstore.store.journal import RefMove
     from snapstore.timeline.capture.disk_snapshot import Capture
@@ -31,14 +32,6 @@ if TYPE_CHECKING:
     from snapstore.worktree.write.writer import Restore
 
     Record = dict[str, Any] | Callable[[], dict[str, Any]]
-
-MAIN = "main"
-
-# Where a session's nodes can hang: `<prefix><session>/…`. Taken out of the list or deleted, their numbers stay theirs.
-_HELD_BY = tuple(
-    f"refs/{place}/"
-    for place in ("heads", "tags", "snapstore/archive", "snapstore/deleted", "snapstore/pruned", "snapstore/safety")
-)
 
 
 class Recorder:
@@ -300,27 +293,3 @@ def _answer(record: Record | None) -> str:
     """Return the last reply in a record that is at hand; one that is made when it is written has none yet."""
     replies = record.get("replies") if isinstance(record, dict) else None
     return replies[-1] if replies and isinstance(replies[-1], str) else ""
-
-
-def highest_seq(store: Store, session: str) -> int:
-    """The highest sequence number that the session ever gave, -1 for none."""
-    found = -1
-    for tip in set(_held(store.shadow, session).values()):
-        try:
-            found = max(found, store.shadow.commit(tip).number("Seq") or 0)
-        except Corrupt:
-            pass  # a tag of somebody's own, or damage that `check` names: no reason to refuse a turn
-    return found
-
-
-def _held(shadow: Shadow, session: str) -> dict[str, bytes]:
-    return {name: oid for place in _HELD_BY for name, oid in shadow.refs.list(f"{place}{session}/").items()}
-
-
-def letter(change: Change) -> str:
-    _, old, new = change
-    if old is None:
-        return "A"
-    if new is None:
-        return "D"
-    return "T" if old[0][:2] != new[0][:2] else "M"

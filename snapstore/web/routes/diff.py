@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Response
 from snapstore.errors import Unknown, Usage
 from snapstore.git.diff.patch import LARGEST, no_text, patch
 from snapstore.git.objects.ids import BLOB, LINK, Entry
+from snapstore.git.objects.trees import letter
 from snapstore.surface.records.branches import CompareRecord
 from snapstore.surface.records.web import DiffSideRecord, PageDiffRecord, SearchRecord
 from snapstore.timeline.history.compare import Comparison
@@ -20,7 +21,6 @@ from snapstore.timeline.history.nodes import FileChange, path_json
 from snapstore.timeline.history.patches import patched
 from snapstore.timeline.history.search import search
 from snapstore.timeline.moves.plan import PathMove
-from snapstore.timeline.record.line_writer import letter
 from snapstore.web.answers import refusal
 from snapstore.web.project import Project, answer, below
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from hashlib import sha1
 from typing import Protocol, TypeVar
 
-from snapstore.base.platform import READ_FLAGS, file_mode
+from snapstore.base.platform import READ_FLAGS
 from snapstore.errors import Failed
-from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, object_id
+from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, file_mode, object_id
 from snapstore.git.objects.pack_writer import PackWriter, SourceChanged
 from snapstore.git.objects.store import LARGE
 

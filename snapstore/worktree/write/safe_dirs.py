@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from hashlib import sha1
 
 from snapstore.base.paths import unsafe_parts
-from snapstore.base.platform import READ_FLAGS, file_mode, is_young, was_written_lately
+from snapstore.base.platform import READ_FLAGS, is_young, was_written_lately
 from snapstore.errors import Unsafe
-from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, object_id
+from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, file_mode, object_id
 from snapstore.git.objects.store import LARGE
 from snapstore.worktree.scan.case_folding import twin_of
 

@@ -14,10 +14,10 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from snapstore.base.files import sync_open_folder
 from snapstore.base.platform import READ_FLAGS, SYNC_AT_ONCE, copy_attributes, file_system_sync
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import CHUNK, EXECUTABLE, LINK, Entry
-from snapstore.git.objects.pack_writer import sync_open_folder
 from snapstore.git.objects.store import LARGE
 from snapstore.worktree.write import atomic_swap
 from snapstore.worktree.write.file_moves import Contents, FileMove, above
