@@ -12,14 +12,8 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-_PLACES = {"Store": "snapstore.store.handle", "Session": "snapstore.timeline.record.session"}
-_PLACES["Turn"] = _PLACES["Session"]
-_PLACES.update(
-    Plan="snapstore.timeline.moves.plan",
-    Policy="snapstore.timeline.moves.plan",
-    Moved="snapstore.timeline.moves.execute",
-)
-_PLACES["TurnSnapshot"] = "snapstore.timeline.history.snapshots"
+_API = ("Moved", "Plan", "Policy", "Session", "Store", "Turn", "TurnSnapshot")
+_PLACES = dict.fromkeys(_API, "snapstore.api")
 _ERRORS = [
     "SnapstoreError",
     "Failed",
@@ -40,12 +34,8 @@ __all__ = ["Moved", "Plan", "Policy", "Session", "Store", "Turn", "TurnSnapshot"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from snapstore.api import Moved, Plan, Policy, Session, Store, Turn, TurnSnapshot
     from snapstore.errors import *  # noqa: F403
-    from snapstore.store.handle import Store
-    from snapstore.timeline.history.snapshots import TurnSnapshot
-    from snapstore.timeline.moves.execute import Moved
-    from snapstore.timeline.moves.plan import Plan, Policy
-    from snapstore.timeline.record.session import Session, Turn
 
 
 def __getattr__(name: str) -> object:

@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from snapstore.api import Session
     from snapstore.store.conversations import ConversationState
     from snapstore.timeline.history.graph import GraphNode
-    from snapstore.timeline.record.session import Session
 
 
 class Forked:

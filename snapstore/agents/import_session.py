@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.api import Store
     from snapstore.timeline.record.import_turns import Imported
     from snapstore.transcripts.model import Conversation, ConversationTurn
     from snapstore.transcripts.outline import Outline

@@ -14,10 +14,10 @@ from itertools import islice
 import click
 from click.shell_completion import CompletionItem
 
+from snapstore.api import Store
 from snapstore.base.text import first_line, safe
 from snapstore.cli.context import CommonOptions
 from snapstore.share.remotes import Remotes
-from snapstore.store.handle import Store
 from snapstore.store.settings import SETTINGS
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operations

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
 from snapstore.cli.reports.move import rows
 from snapstore.surface.wording import deserves_a_look
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
-from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
     from snapstore.cli.move_command import Move

@@ -7,15 +7,15 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from snapstore.api import Session, Store
 from snapstore.cli.output import DIM, Output, safe
 from snapstore.cli.paths import shell_word
 from snapstore.cli.progress import Progress
 from snapstore.errors import NoStore, Usage
-from snapstore.store.handle import DEFAULT_SESSION, Store
+from snapstore.store.handle import DEFAULT_SESSION
 from snapstore.store.locations import home_folder
 from snapstore.store.state import check_name
 from snapstore.timeline.record.create_store import if_moved
-from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
     from snapstore.surface.records.base import Record

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from snapstore.agents.hooks.interrupted import close_interrupted
+from snapstore.api import Session
 from snapstore.cli.confirm import agreed
 from snapstore.cli.context import Context
 from snapstore.cli.output import UNWRITTEN, Output, files_text
@@ -20,7 +21,6 @@ from snapstore.store.handle import failed
 from snapstore.surface.wording import turns_text as turns_text
 from snapstore.timeline.moves.execute import Moved
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, Plan, Policy
-from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
     from snapstore.surface.records.moves import MoveRecord

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from snapstore.agents import AGENTS
+from snapstore.api import Store
 from snapstore.base import own_command
 from snapstore.errors import SnapstoreError
-from snapstore.store.handle import Store
 
 _WITH_A_SCREEN = ("tui", "ui", "mcp")  # they run in a process of their own, on large libraries
 

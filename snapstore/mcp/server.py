@@ -19,10 +19,11 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from snapstore import __version__
+from snapstore.api import Store
 from snapstore.daemon.control import running_pid
 from snapstore.errors import Busy, Conflict, Failed, NoStore, SnapstoreError, Unsafe, Usage
 from snapstore.store.conversations import Conversations
-from snapstore.store.handle import Store, failed
+from snapstore.store.handle import failed
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.moves import MoveRecord
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
 
     from mcp.server.mcpserver import Context
 
+    from snapstore.api import Session
     from snapstore.surface.records.base import Record
     from snapstore.timeline.moves.plan import Plan
-    from snapstore.timeline.record.session import Session
 
     Below = Callable[[bytes, str], bytes]
 

@@ -17,12 +17,12 @@ from snapstore.store import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 _LOCK, _MARK = "autopush.lock", "autopush.again"
 
 
-def run(store: Store) -> None:
+def run(store: StoreHandle) -> None:
     """Pushes to the remotes that every turn goes to; unless another process is doing so, which then goes on."""
     mark = f"{store.state}/{_MARK}"
     _touch(mark)
@@ -37,7 +37,7 @@ def run(store: Store) -> None:
             os.close(fd)
 
 
-def _push(store: Store) -> None:
+def _push(store: StoreHandle) -> None:
     try:
         remotes = Remotes(store)
         for remote in [remote for remote in remotes.list() if remote.auto] or [remotes.find(None)]:

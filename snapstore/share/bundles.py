@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
     Progress = Callable[[str, int, int], None]
 
@@ -35,7 +35,7 @@ class Exported:
         self.size = os.path.getsize(path)
 
 
-def export(store: Store, path: str, *, since: str | None = None, progress: Progress | None = None) -> Exported:
+def export(store: StoreHandle, path: str, *, since: str | None = None, progress: Progress | None = None) -> Exported:
     """Writes a bundle. With `since`, an earlier one that the reader has already, only what came after it. Raises Secret
     where it would publish one, as a push does."""
     known = list(bundles.read_header(since).refs.values()) if since is not None else []
@@ -62,7 +62,7 @@ def export(store: Store, path: str, *, since: str | None = None, progress: Progr
     return Exported(os.path.abspath(path), refs, objects, remarks)
 
 
-def _claims(store: Store, refs: list[str]) -> list[Claims]:
+def _claims(store: StoreHandle, refs: list[str]) -> list[Claims]:
     me, foreign = this_machine(store), store.foreign()
     found = {me.id: Claims(me)}
     for ref in refs:

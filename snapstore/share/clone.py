@@ -6,6 +6,7 @@ import json
 import os
 from copy import copy
 
+from snapstore.api import Store
 from snapstore.base import files as durable
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import SnapstoreError, Unsafe, Usage
@@ -15,12 +16,12 @@ from snapstore.share.pull import pull
 from snapstore.share.remotes import DEFAULT, Remote, Remotes, absolute, refuse_password
 from snapstore.share.server.view import project_of
 from snapstore.store import locations
-from snapstore.store.handle import Store
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import encode
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import CLONE
 from snapstore.timeline.record.create_store import create_store
-from snapstore.timeline.record.session import Session
+from snapstore.timeline.record.session import RecordingSession
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,22 +145,22 @@ def _create(
 ) -> Attached:
     attached = Attached(root)
 
-    def begin(store: Store) -> None:
+    def begin(store: StoreHandle) -> None:
         remote = _named(store, url)
         attached.pulled = pull(store, remote, progress=progress, ask=ask)
         attached.session = newest_session(store)
         if attached.session is None:
-            Session(store, "shell").take_baseline()
+            RecordingSession(store, "shell").take_baseline()
             attached.session = "shell" if on_disk else None
         elif on_disk:
             _stand(store, attached.session)
-            Session(store, attached.session).take_baseline()
+            RecordingSession(store, attached.session).take_baseline()
 
     create_store(home, root, anyway=anyway, id=id, begin=begin, **settings)
     return attached
 
 
-def _named(store: Store, url: str) -> Remote:
+def _named(store: StoreHandle, url: str) -> Remote:
     """The remote that a store comes from. An address with a password in it is used once, and not kept."""
     if bundles.is_bundle(url):
         return Remote("", absolute(url))
@@ -170,7 +171,7 @@ def _named(store: Store, url: str) -> Remote:
     return Remotes(store).add(DEFAULT, url)
 
 
-def _stand(store: Store, session: str) -> None:
+def _stand(store: StoreHandle, session: str) -> None:
     """On the newest node of somebody's session, without a file being touched: the next step records the difference."""
     with store.changing():
         graph = Graph(store, session)
@@ -179,7 +180,7 @@ def _stand(store: Store, session: str) -> None:
             store.journal.carry_out(list(moves), {}, what=f"stand in session {session}")
 
 
-def _join(store: Store, url: str, id: str, progress: Progress | None, ask: Ask | None) -> Attached:
+def _join(store: StoreHandle, url: str, id: str, progress: Progress | None, ask: Ask | None) -> Attached:
     """A store of its own becomes one of the project's: the id changes together with what comes in."""
     attached = Attached(store.root)
     attached.joined = store.header.id != id
@@ -205,7 +206,7 @@ def _join(store: Store, url: str, id: str, progress: Progress | None, ask: Ask |
     return attached
 
 
-def newest_session(store: Store) -> str | None:
+def newest_session(store: StoreHandle) -> str | None:
     """The session with the newest node."""
     found: list[tuple[int, str, str]] = []
     for name in store.sessions():
@@ -214,7 +215,7 @@ def newest_session(store: Store) -> str | None:
     return max(found)[2] if found else None
 
 
-def _ended_at(store: Store, commit: bytes) -> str:
+def _ended_at(store: StoreHandle, commit: bytes) -> str:
     """To the millisecond, from the record: a commit knows whole seconds, and two sessions may share one."""
     try:
         note = json.loads(store.shadow.note(commit) or b"null")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from snapstore.share.remotes import Remote
     from snapstore.share.server.ancestry import Ancestry
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
 
 
@@ -47,19 +47,19 @@ def notes_ref(remote: Remote) -> str | None:
     return f"refs/snapstore/remotes/{remote.name}/notes" if remote.name else None
 
 
-def known_notes(store: Store, remote: Remote, theirs: bytes, ancestry: Ancestry) -> bytes | None:
+def known_notes(store: StoreHandle, remote: Remote, theirs: bytes, ancestry: Ancestry) -> bytes | None:
     """The server's records as both sides last knew them. A server that went back to a backup knows them no longer."""
     ref = notes_ref(remote)
     base = store.shadow.refs.read(ref) if ref is not None else None
     return base if base is not None and ancestry.descends(theirs, base) else None
 
 
-def exchanged(store: Store, remote: Remote) -> Exchanged:
+def exchanged(store: StoreHandle, remote: Remote) -> Exchanged:
     found = store.documents.read(Exchanged, document_of(remote)) if remote.name else None
     return found or Exchanged()
 
 
-def is_untold(store: Store, remote: Remote) -> bool:
+def is_untold(store: StoreHandle, remote: Remote) -> bool:
     """Whether a remote may have under our names what was forgotten here."""
     known = rewritten_ids.read(store)
     if not known.commits or remote.name in known.done:
@@ -67,7 +67,7 @@ def is_untold(store: Store, remote: Remote) -> bool:
     return any(commit in known.commits for _, commit in exchanged(store, remote).pushed.values())
 
 
-def check_told(store: Store, remote: Remote) -> None:
+def check_told(store: StoreHandle, remote: Remote) -> None:
     """Raises Unsafe: to exchange anything with it would bring back what was forgotten."""
     if is_untold(store, remote):
         raise Unsafe(
@@ -77,7 +77,7 @@ def check_told(store: Store, remote: Remote) -> None:
         )
 
 
-def without_let_go(store: Store, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
+def without_let_go(store: StoreHandle, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
     """A server's refs but for what was forgotten here, and for those that are as we left them there, and that we have
     none of any more: what was pruned here is not to come back as somebody else's."""
     forgotten = rewritten_ids.read(store).commits
@@ -87,18 +87,18 @@ def without_let_go(store: Store, remote: Remote, refs: Mapping[str, bytes]) -> d
     return {ref: oid for ref, oid in refs.items() if (ref, oid.hex()) not in gone and oid.hex() not in forgotten}
 
 
-def shared_refs(store: Store) -> dict[str, bytes]:
+def shared_refs(store: StoreHandle) -> dict[str, bytes]:
     """Every branch and checkpoint here that can be shared, of whomever."""
     found = {ref: oid for place in PLACES for ref, oid in store.shadow.refs.list(f"{place}/").items()}
     return {ref: oid for ref, oid in found.items() if split(ref)}
 
 
-def own_refs(store: Store) -> dict[str, bytes]:
+def own_refs(store: StoreHandle) -> dict[str, bytes]:
     foreign = store.foreign().refs
     return {ref: oid for ref, oid in shared_refs(store).items() if ref not in foreign}
 
 
-def haves(store: Store) -> list[bytes]:
+def haves(store: StoreHandle) -> list[bytes]:
     """Tips of ours, whole with all their history, newest use first: what a server need not send."""
     refs = store.shadow.refs
     found = [*shared_refs(store).values(), *refs.list(PREFIX).values(), *refs.list("refs/snapstore/remotes/").values()]
@@ -107,7 +107,7 @@ def haves(store: Store) -> list[bytes]:
 
 
 def latest_moves(
-    store: Store, remote: Remote, notes: Iterable[bytes | None], beside: Iterable[RefMove] = ()
+    store: StoreHandle, remote: Remote, notes: Iterable[bytes | None], beside: Iterable[RefMove] = ()
 ) -> list[RefMove]:
     """Refs on the server's records and transcripts as they are now: they may hold some that are not ours yet, and a
     push builds on them, so no gc may take a part of them. None is needed where `beside` already holds them."""
@@ -121,7 +121,7 @@ def latest_moves(
     return moves
 
 
-def machine_moves(store: Store, refs: Mapping[str, bytes], ancestry: Ancestry) -> list[RefMove]:
+def machine_moves(store: StoreHandle, refs: Mapping[str, bytes], ancestry: Ancestry) -> list[RefMove]:
     """What machines say of themselves, held here too; as everything from elsewhere, forward only."""
     moves: list[RefMove] = []
     for ref, new in sorted(refs.items()):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from snapstore.share.remotes import Remote
     from snapstore.share.server.names_here import Origin, Received
     from snapstore.share.server.names_there import Machine
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
 
     Progress = Callable[[str, int, int], None]
@@ -89,7 +89,7 @@ class Pulled:
 
 
 def pull(
-    store: Store,
+    store: StoreHandle,
     remote: Remote,
     *,
     progress: Progress | None = None,
@@ -131,7 +131,7 @@ def pull(
             wait(attempts)
 
 
-def _wanted(store: Store, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
+def _wanted(store: StoreHandle, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
     """What to ask for, and what we have."""
     tips = haves(store)
     there = [oid for _, oid in interesting(refs)]
@@ -140,7 +140,7 @@ def _wanted(store: Store, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[
 
 
 def _take_in(
-    store: Store, remote: Remote, refs: Mapping[str, bytes], incoming: Incoming, files: Mapping[str, bytes | None]
+    store: StoreHandle, remote: Remote, refs: Mapping[str, bytes], incoming: Incoming, files: Mapping[str, bytes | None]
 ) -> Pulled:
     """Makes what was fetched count, in one journal entry."""
     this_machine(store)  # made before, not in the middle
@@ -163,7 +163,7 @@ def _take_in(
         return pulled
 
 
-def _fresh(store: Store, ids: list[bytes]) -> list[bytes]:
+def _fresh(store: StoreHandle, ids: list[bytes]) -> list[bytes]:
     """Of what came in, what is new here: a server may send more than was asked. What is left of a pull that failed is
     stored, and new all the same."""
     objects = store.shadow.objects
@@ -174,7 +174,7 @@ def _fresh(store: Store, ids: list[bytes]) -> list[bytes]:
     return [oid for oid in ids if oid not in stored]
 
 
-def _must_be_held(store: Store, incoming: Incoming) -> None:
+def _must_be_held(store: StoreHandle, incoming: Incoming) -> None:
     """What came in builds on what we had when it was fetched, without the lock. Raises Remote where refs no longer lead
     to that: then it may be gone at any moment. Former records are held by the reflog, for git too."""
     refs, builds_on = store.shadow.refs, incoming.builds_on
@@ -189,7 +189,7 @@ def _must_be_held(store: Store, incoming: Incoming) -> None:
 class _Taking:
     def __init__(
         self,
-        store: Store,
+        store: StoreHandle,
         remote: Remote,
         refs: Mapping[str, bytes],
         files: Mapping[str, bytes | None],

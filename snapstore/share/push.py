@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from snapstore.git.remote.connection import Ask, Connection
     from snapstore.share.remotes import Remote
     from snapstore.share.server.names_there import Machine
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
 
     Progress = Callable[[str, int, int], None]
@@ -55,7 +55,7 @@ SAFETY = "refs/snapstore/safety/"
 
 
 def push(
-    store: Store,
+    store: StoreHandle,
     remote: Remote,
     *,
     progress: Progress | None = None,
@@ -106,7 +106,7 @@ def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
 class _Attempt:
     def __init__(
         self,
-        store: Store,
+        store: StoreHandle,
         remote: Remote,
         connection: Connection,
         pushed: Pushed,

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 DEFAULT = "origin"
 DOCUMENT = "remotes.json"
@@ -46,7 +46,7 @@ class Remote:
 
 
 class Remotes:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreHandle) -> None:
         self._store = store
 
     def list(self) -> list[Remote]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from snapstore.git.objects.ids import Entry
     from snapstore.git.remote.connection import Connection
     from snapstore.share.remotes import Remote
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.timeline.forget.rewritten_ids import Former
 
     Updates = dict[str, tuple[bytes | None, bytes | None]]
@@ -59,7 +59,7 @@ class Reach:
         return [head, *(f"  Left there: {text}" for text in self.left)]
 
 
-def survey(store: Store) -> list[Reach]:
+def survey(store: StoreHandle) -> list[Reach]:
     """The remotes that may have what is forgotten, for now as they are."""
     found = []
     for remote in Remotes(store).list():
@@ -69,12 +69,12 @@ def survey(store: Store) -> list[Reach]:
     return found
 
 
-def is_due(store: Store) -> bool:
+def is_due(store: StoreHandle) -> bool:
     """Whether a remote may have what was forgotten here earlier."""
     return any(is_untold(store, remote) for remote in Remotes(store).list())
 
 
-def replace(store: Store) -> list[Reach]:
+def replace(store: StoreHandle) -> list[Reach]:
     """Replaces what is ours on every remote by what it became, now or when something was forgotten earlier. One that
     cannot be reached keeps nobody from the others, and is told the next time."""
     found = []
@@ -95,7 +95,7 @@ def replace(store: Store) -> list[Reach]:
 
 
 class _Replacing:
-    def __init__(self, store: Store, remote: Remote, known: Former, reach: Reach) -> None:
+    def __init__(self, store: StoreHandle, remote: Remote, known: Former, reach: Reach) -> None:
         self._store = store
         self._shadow = store.shadow
         self._remote = remote

@@ -8,19 +8,19 @@ from snapstore.base.own_command import own_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 # Through a shell that ends at once: nobody has to wait for what it leaves behind, and no dead child stays with a
 # program that records turns for hours.
 _DETACHED = 'exec "$@" &'
 
 
-def start_push(store: Store) -> None:
+def start_push(store: StoreHandle) -> None:
     if store.header.auto_push:
         start(store, "push", "--background")
 
 
-def start(store: Store, *command: str) -> None:
+def start(store: StoreHandle, *command: str) -> None:
     """Never fails: the turn is recorded, and the next one tries again."""
     words = [*own_command(), "-C", os.fsdecode(store.root), *command]
     environment = {**os.environ, "SNAPSTORE_HOME": store.home}

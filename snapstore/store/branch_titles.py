@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
 
 # Where a branch can be: listed, or out of the list in one way or the other.
@@ -21,27 +21,27 @@ _PLACES = tuple(f"refs/{place}/" for place in ("heads", "snapstore/archive", "sn
 CONFIG = "../store.git/config"  # as the journal names it, which writes it along with state files
 
 
-def follow(store: Store, moves: list[RefMove]) -> None:
+def follow(store: StoreHandle, moves: list[RefMove]) -> None:
     """Move descriptions along with branches that have another name now, and remove those of branches that are gone."""
     travels, _, lost = travels_in(move for move in moves if move[0].startswith(_PLACES))
     if travels or lost:
         _tried(store, lambda: branch_descriptions.follow(store.shadow.git_dir, dict(travels), lost))
 
 
-def describe(store: Store, branch: str, prompt: str) -> None:
+def describe(store: StoreHandle, branch: str, prompt: str) -> None:
     """Describe a branch by its first prompt, unless it has a description."""
     _tried(
         store, lambda: branch_descriptions.describe(store.shadow.git_dir, branch, branch_descriptions.title_of(prompt))
     )
 
 
-def without(store: Store, change: Callable[[str], str | None]) -> dict[str, bytes | None]:
+def without(store: StoreHandle, change: Callable[[str], str | None]) -> dict[str, bytes | None]:
     """Return the store's configuration for the journal, with what is forgotten taken out of descriptions."""
     text = branch_descriptions.rewritten(store.shadow.git_dir, change)
     return {} if text is None else {CONFIG: text.encode("utf-8", "replace")}
 
 
-def _tried(store: Store, work: Callable[[], None]) -> None:
+def _tried(store: StoreHandle, work: Callable[[], None]) -> None:
     try:
         work()
     except Exception as error:  # of whatever kind: the turn or the move is recorded

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.state import Header
 
     Judge = Callable[[dict[str, Any]], dict[str, str]]
@@ -50,7 +50,7 @@ class Problem:
         return f"{where}: {self.message}"
 
 
-def path_of(store: Store) -> str:
+def path_of(store: StoreHandle) -> str:
     return f"{store.folder}/{FILE}"
 
 
@@ -120,7 +120,7 @@ def _problems(text: str, wrong: dict[str, str]) -> list[Problem]:
     return found
 
 
-def refresh(store: Store, found: list[int] | None) -> list[Problem]:
+def refresh(store: StoreHandle, found: list[int] | None) -> list[Problem]:
     """Takes over what the file says that now has this stat; gives what of it cannot be used."""
     header = store.header
     values, problems = read(store.folder) if found is not None else ({}, [])
@@ -139,7 +139,7 @@ class TooLarge(Usage):
     """More than is ever read of the file."""
 
 
-def change(store: Store, values: Mapping[str, Any]) -> bytes:
+def change(store: StoreHandle, values: Mapping[str, Any]) -> bytes:
     """The file's new text with some settings set, or with None left to their default. What else it says stays, to the
     remark. The first time all that is set already goes in, and a word on every setting."""
     try:
@@ -165,7 +165,7 @@ def change(store: Store, values: Mapping[str, Any]) -> bytes:
     return text.encode()
 
 
-def placed(store: Store, text: bytes) -> dict[str, bytes | None]:
+def placed(store: StoreHandle, text: bytes) -> dict[str, bytes | None]:
     """The file for the journal, through a link where it is one. Whether it can be replaced at all is tried first, with
     what it holds: a change that is written down and cannot be finished would stop every turn."""
     path = os.path.realpath(path_of(store))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 
 class ConversationState:
@@ -143,7 +143,7 @@ class AgentSession:
 class Conversations:
     """The conversations of a store. Changes come as state files, to go through the journal with what they belong to."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreHandle) -> None:
         self._store = store
         self._documents = store.documents
 

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 _PLACES = {
     "refs/heads/": "listed",
@@ -54,7 +54,7 @@ class Holder:
 class DiskUse:
     """One look at a store. `measure` fills it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreHandle) -> None:
         self.store = store
         self._objects = store.shadow.objects
         self.sizes: dict[bytes, int] = {}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import Self
 
 from snapstore.base import files as durable
 from snapstore.errors import Corrupt, NoStore, SnapstoreError
@@ -15,33 +17,32 @@ from snapstore.store import log as logbook
 from snapstore.store.journal import Journal
 from snapstore.store.lock import StoreLock
 from snapstore.store.owners import read_foreign
-from snapstore.store.state import Documents, Header, OpenTurn, check_name, encode
+from snapstore.store.state import Documents, Header, OpenTurn, encode
 from snapstore.worktree.scan.stat_cache import StatCache
 from snapstore.worktree.usergit import repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from snapstore.git.dulwich_repo import Repository as Repo
     from snapstore.store.config import Problem
     from snapstore.store.journal import Recovery, RefMove
     from snapstore.store.owners import Foreign
-    from snapstore.timeline.record.session import Session
     from snapstore.worktree.ignore.never_capture import Never
     from snapstore.worktree.usergit.user_repo import UserRepo
     from snapstore.worktree.write.safe_dirs import Known
     from snapstore.worktree.write.writer import Restore
 
-    Say = Callable[[str], None]
-    Progress = Callable[[int], None]
-
 DEFAULT_SESSION = "shell"
 
+Say = Callable[[str], None]
+Progress = Callable[[int], None]
 
-class Store:
-    """One root's shadow repository and state. Get one with `Store.open`."""
+
+class StoreHandle:
+    """One root's shadow repository and state, for the packages below `api`. `api.Store` adds sessions and creation."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Store:
         self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
         self.cache = StatCache(self.state)
-        self.journal = Journal(self.state, self.shadow.refs, self.restorer, self._follow_up, self._refs_moved)
+        self.journal = Journal(self.state, self.shadow.refs, self.restorer, self.follow_up, self._refs_moved)
         self.lock = StoreLock(f"{self.state}/lock", lambda who: self.say(f"waiting for {who}"))
 
     @classmethod
@@ -78,20 +79,20 @@ class Store:
         cls,
         path: str | os.PathLike[str] = ".",
         *,
-        create: bool = False,
         recover: bool = True,
-        session: str = DEFAULT_SESSION,
         home: str | None = None,
         say: Say | None = None,
         progress: Progress | None = None,
         clock: Callable[[], float] = time.time,
-    ) -> Store:
-        """The store that watches over a folder, found by walking up from it. With `create`, one is made when there is
-        none: at the top of the git checkout, or for the folder itself, with its baseline in `session`. An interrupted
-        change is finished first, unless the caller wants to see it (`recover`)."""
+    ) -> Self:
+        """Open the store that watches over a folder, found by walking up from it. An interrupted change is finished
+        first, unless the caller wants to see it (`recover`)."""
         try:
             home = home or locations.home_folder()
-            store = cls._open(home, os.fspath(path), create, session, say, progress, clock)
+            root = locations.find(home, os.fspath(path))
+            if root is None:
+                raise NoStore(f"no store watches over {os.path.abspath(path)}")
+            store = cls._at(home, root, say, progress, clock)
             if recover:
                 store.recover()
                 store._bring_up_to_date()
@@ -100,24 +101,14 @@ class Store:
             raise failed(error) from error
 
     @classmethod
-    def _open(
+    def _at(
         cls,
         home: str,
-        start: str,
-        create: bool,
-        session: str,
+        root: bytes,
         say: Say | None,
         progress: Progress | None,
         clock: Callable[[], float],
-    ) -> Store:
-        root = locations.find(home, start)
-        if root is None:
-            if not create:
-                raise NoStore(f"no store watches over {os.path.abspath(start)}")
-            from snapstore.timeline.record.create_store import create_store
-
-            top = locations.natural_root(start)
-            root = create_store(home, top, session=session, say=say, warn=say, progress=progress, clock=clock)
+    ) -> Self:
         store = cls(home, root, locations.store_folder(home, root), say=say, progress=progress, clock=clock)
         if store.header.root_hash != locations.root_hash(root):
             raise Corrupt(
@@ -132,12 +123,6 @@ class Store:
         """The shadow repository as dulwich's `Repo`, closed with the store. Read it as you like; what you write is not
         under the store's lock: do that within `changing`."""
         return self.shadow.repo
-
-    def session(self, name: str | None = None) -> Session:
-        """A session by name; without one, the session last active here."""
-        from snapstore.timeline.record.session import Session
-
-        return Session(self, check_name(name) if name is not None else self.active_session())
 
     def active_session(self) -> str:
         head = self.shadow.refs.value("HEAD")
@@ -246,11 +231,12 @@ class Store:
             except (OSError, SnapstoreError) as error:
                 self.log(f"the store's git configuration could not be brought up to date: {error}")
 
-    def _follow_up(self, what: str) -> None:
-        """The last part of a change that has one."""
-        from snapstore.timeline.forget import forget
+    def follow_up(self, what: str) -> None:
+        """Carry out the last part of a change that has one. `api.Store` knows what each name stands for."""
+        raise NotImplementedError(what)
 
-        forget.follow_up(self, what)
+    def after_commit(self, *, folded: bool) -> None:
+        """Called when new commits count. `folded`: so many small packs had come together that they were folded."""
 
     def _refs_moved(self, moves: list[RefMove]) -> None:
         """Let branch descriptions follow branches that came or went; a branch that advances costs nothing here."""
@@ -328,11 +314,19 @@ class Store:
     def close(self) -> None:
         self.shadow.close()
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+class SessionHandle:
+    """A session by name: one conversation, or one person at a shell. It owns one tree of turns."""
+
+    def __init__(self, store: StoreHandle, name: str) -> None:
+        self.store = store
+        self.name = name
 
 
 def failed(error: OSError) -> SnapstoreError:

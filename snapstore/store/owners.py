@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 DOCUMENT = "foreign"
 
@@ -42,7 +42,7 @@ class Foreign:
         parts = (ref.split("/") for ref in self.refs if not ref.startswith("refs/tags/"))
         return {part[-2] for part in parts}
 
-    def newest(self, store: Store, session: str) -> tuple[str, bytes] | None:
+    def newest(self, store: StoreHandle, session: str) -> tuple[str, bytes] | None:
         """The branch of a session that others used last, and its tip: where the session goes on that only they have
         turns in. A beginning of its own under the same name would lead to none of theirs."""
         places = (f"refs/heads/{session}/", f"refs/snapstore/archive/{session}/")
@@ -51,7 +51,7 @@ class Foreign:
         return max(found)[1:] if found else None
 
 
-def read_foreign(store: Store) -> Foreign:
+def read_foreign(store: StoreHandle) -> Foreign:
     return store.documents.read(Foreign, DOCUMENT) or Foreign()
 
 

@@ -12,7 +12,7 @@ from snapstore.timeline.maintenance.check import Check, Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.store.handle import Store
+    from snapstore.api import Store
 
 # Moves that leave turns behind.
 _REWINDS = ("undo", "goto", "switch", "earlier", "ops undo")

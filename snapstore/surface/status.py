@@ -14,8 +14,8 @@ from snapstore.timeline.history.nodes import FileChange, Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from snapstore.api import Session
     from snapstore.store.conversations import AgentSession, ConversationState
-    from snapstore.timeline.record.session import Session
 
 
 @dataclass(frozen=True, slots=True)

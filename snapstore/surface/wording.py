@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from snapstore.api import Session
     from snapstore.timeline.moves.plan import PathMove, Plan
-    from snapstore.timeline.record.session import Session
 
 _ONLY = {FILES: ", files only", CONVERSATION: ", conversation only"}
 _PAST = {"Revert": "Reverted", "Apply": "Applied", "Restore": "Restored"}

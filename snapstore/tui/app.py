@@ -20,9 +20,10 @@ from textual.drivers import linux_driver
 from textual.geometry import Size
 from textual.widget import Widget
 
+from snapstore.api import Store
 from snapstore.base.text import safe
 from snapstore.store.changes import Folders
-from snapstore.store.handle import Store, failed
+from snapstore.store.handle import failed
 from snapstore.tui.move_steps import spoken, trouble
 from snapstore.tui.snapshot import Snapshot
 from snapstore.tui.terminal.ascii import PlainSigns

@@ -18,12 +18,11 @@ from textual.app import App
 from textual.reactive import reactive
 from textual.screen import Screen
 
+from snapstore.api import Session, Store
 from snapstore.errors import Conflict, Usage
-from snapstore.store.handle import Store
 from snapstore.timeline.history.operations import Operation
 from snapstore.timeline.moves.plan import Policy
 from snapstore.timeline.moves.stale import changing, unlike
-from snapstore.timeline.record.session import Session
 from snapstore.tui.move_steps import Asked, Look, carry_out, look, spoken, trouble
 from snapstore.tui.screens.ask import AskingScreen
 from snapstore.tui.screens.conflicts import ConflictScreen

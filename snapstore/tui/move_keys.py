@@ -12,8 +12,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
+from snapstore.api import Store
 from snapstore.base.text import safe
-from snapstore.store.handle import Store
 from snapstore.surface.tree_rows import NARROW
 from snapstore.timeline.moves.branches import Branches
 from snapstore.tui.command_line import COMMANDS, Command, parse

@@ -18,9 +18,8 @@ from snapstore.timeline.moves.stale import stale
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from snapstore.store.handle import Store
+    from snapstore.api import Session, Store
     from snapstore.timeline.moves.execute import Moved
-    from snapstore.timeline.record.session import Session
 
     Opened = Callable[[], AbstractContextManager[Store]]
     MakePlan = Callable[[Session, Policy], Plan]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from contextlib import AbstractContextManager
 
+    from snapstore.api import Store
     from snapstore.git.repository import Shadow
-    from snapstore.store.handle import Store
     from snapstore.tui.search_index import Words
     from snapstore.tui.snapshot import Snapshot
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from snapstore.store.handle import Store
+    from snapstore.api import Store
     from snapstore.surface.tree_layout import Row
     from snapstore.timeline.history.graph import GraphNode
 

@@ -12,10 +12,10 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
+from snapstore.api import Store
 from snapstore.git.objects.notes import REF as NOTES
 from snapstore.store.changes import Folders, stamp
 from snapstore.store.conversations import Conversations
-from snapstore.store.handle import Store
 from snapstore.timeline.history.operations import Operations
 from snapstore.web.project import Project
 

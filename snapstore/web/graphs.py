@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from threading import Lock
 
+from snapstore.api import Session
 from snapstore.timeline.history.graph import Graph
-from snapstore.timeline.record.session import Session
 
 _MOST = 4
 

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from snapstore.agents.hooks.interrupted import close_interrupted
+from snapstore.api import Session, Store
 from snapstore.base.paths import unsafe_parts
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.store.conversations import Conversations
-from snapstore.store.handle import Store
 from snapstore.surface.records.base import Record, document
 from snapstore.timeline.history.agent_sessions import Spoken
-from snapstore.timeline.record.session import Session
 from snapstore.web.answers import Document
 from snapstore.web.graphs import Graphs
 

@@ -24,12 +24,12 @@ from test_transcripts_builders import Claude as Transcript
 
 from snapstore import Store, Unknown
 from snapstore.agents.fork import Forked, Forking
+from snapstore.api import Session
 from snapstore.store.conversations import Conversations
 from snapstore.surface.records.base import document
 from snapstore.surface.records.moves import ForkRecord
 from snapstore.surface.records.status import ConversationRecord
 from snapstore.surface.status import read_status
-from snapstore.timeline.record.session import Session
 from snapstore.transcripts import read_conversation
 from snapstore.transcripts.locate import claude_sessions, claude_slug
 

@@ -7,7 +7,7 @@ from snapstore.agents.hooks.events import END, Event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.timeline.record.session import Session
+    from snapstore.api import Session
 
 
 def is_interrupted(session: Session) -> bool:

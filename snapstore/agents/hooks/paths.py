@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from snapstore.timeline.record.session import Session
+    from snapstore.api import Session
 
 OUTSIDE = "outside the root"
 _MOST_OUTSIDE = 100  # names kept of files that cannot be taken back

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.agents.hooks.events import Event
+    from snapstore.api import Store
     from snapstore.store.conversations import ConversationState
-    from snapstore.store.handle import Store
 
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "env", "snapstore")
 

@@ -11,8 +11,8 @@ import os
 from snapstore.agents.hooks.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
 from snapstore.agents.hooks.paths import OUTSIDE, full_paths, sort_paths
 from snapstore.agents.known.shell import PERSON, exit_status, persons_session
+from snapstore.api import Store
 from snapstore.errors import NoStore, SnapstoreError, Unsafe
-from snapstore.store.handle import Store
 from snapstore.store.state import check_name, readable
 from snapstore.timeline.history import raw_lines
 
@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from snapstore.api import Session
     from snapstore.store.conversations import AgentSession, ConversationState
     from snapstore.store.state import OpenTurn
-    from snapstore.timeline.record.session import Session
 
 _SAME = 10.0  # seconds within which the same prompt, untouched, is the same event told twice
 _LONGEST_PROMPT = 1 << 20

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.api import Store
 
 PERSON = "shell"  # the agent that is a person; also the session of all shells
 

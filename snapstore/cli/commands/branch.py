@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from snapstore.api import Session
 from snapstore.cli.commands.branches import kept, rows
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options
@@ -15,7 +16,6 @@ from snapstore.cli.reports.change import tell
 from snapstore.errors import Usage
 from snapstore.timeline.history.branch import Branch
 from snapstore.timeline.moves.branches import Branches
-from snapstore.timeline.record.session import Session
 
 
 @click.group(cls=CommandGroup)

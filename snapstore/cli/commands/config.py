@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from snapstore.api import Store
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, YELLOW, path_text, safe
@@ -15,7 +16,6 @@ from snapstore.cli.param_types import SETTING
 from snapstore.errors import Usage
 from snapstore.store import config as settings_file
 from snapstore.store.config import Problem
-from snapstore.store.handle import Store
 from snapstore.store.settings import BY_NAME, SETTINGS, Setting
 
 if TYPE_CHECKING:

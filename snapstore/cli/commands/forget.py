@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import click
 
+from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, Output, path_text, safe
@@ -20,7 +21,6 @@ from snapstore.store.conversations import Conversations
 from snapstore.timeline.forget.forget import Forgetting
 from snapstore.timeline.forget.report import Forgotten
 from snapstore.timeline.forget.selection import files_of, turn_of
-from snapstore.timeline.record.session import Session
 
 
 @click.command()

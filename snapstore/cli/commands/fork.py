@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from snapstore.agents.fork import Forked, Forking
+from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import Move, Then, carry_out, travelling
 from snapstore.cli.options import MoveCommand, common_options, travel_options
@@ -15,7 +16,6 @@ from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
 from snapstore.cli.param_types import TARGET
 from snapstore.cli.paths import shell_word
 from snapstore.errors import Failed, Usage
-from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
     from snapstore.surface.records.moves import MoveRecord

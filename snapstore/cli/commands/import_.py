@@ -8,6 +8,7 @@ import time
 import click
 
 from snapstore.agents.import_session import Import, TurnToImport, importable, locate, prepare
+from snapstore.api import Store
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, ago, files_text, first_line, path_text, safe, shorten
@@ -19,7 +20,6 @@ from snapstore.git.remote.bundles import is_bundle
 from snapstore.share.pull import pull
 from snapstore.share.remotes import Remote
 from snapstore.store import locations
-from snapstore.store.handle import Store
 from snapstore.store.state import check_name
 from snapstore.timeline.record.import_turns import refuse_known
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from snapstore.api import Store
 from snapstore.cli.commands.clone import told
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options, quiet_option
@@ -15,7 +16,7 @@ from snapstore.cli.param_types import FOLDER, MAX_BRANCHES, MAX_FILE_SIZE
 from snapstore.cli.reports.transfer import Transfer, asking
 from snapstore.share import clone
 from snapstore.store import locations
-from snapstore.store.handle import DEFAULT_SESSION, Store
+from snapstore.store.handle import DEFAULT_SESSION
 from snapstore.store.settings import BY_NAME
 from snapstore.store.state import check_name
 from snapstore.timeline.record.create_store import adopt_store, create_store

@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
+from snapstore.api import Store
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
 from snapstore.errors import Usage
 from snapstore.git.refs import unspell
-from snapstore.store.handle import Store
 from snapstore.store.journal import Recovery, unspell_entry
 
 

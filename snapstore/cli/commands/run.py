@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
+from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.errors import report
 from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.reports.summary import summary
 from snapstore.errors import Failed, NoStore, SnapstoreError
 from snapstore.timeline.history.history import History
-from snapstore.timeline.record.session import Session
 
 # Sent to us alone, these are meant for the command.
 PASSED_ON = {

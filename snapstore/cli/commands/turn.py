@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, agent_option, common_options, level_options, quiet_option
 from snapstore.cli.param_types import FILE
@@ -16,7 +17,6 @@ from snapstore.cli.reports.summary import summary
 from snapstore.errors import Usage
 from snapstore.store.state import OpenTurn
 from snapstore.timeline.history.history import History
-from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
     from snapstore.surface.records.status import OpenTurnRecord

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.output import DIM, GREEN, safe
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operation
-from snapstore.timeline.record.session import Session
 
 
 def tell(context: Context, session: Session, operation: Operation | None, text: str, *notes: str) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from snapstore.agents.fork import way_on
+from snapstore.api import Session
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
 from snapstore.errors import SnapstoreError
@@ -24,7 +25,6 @@ from snapstore.surface.wording import (
 )
 from snapstore.timeline.moves.execute import Moved
 from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
-from snapstore.timeline.record.session import Session
 
 if TYPE_CHECKING:
     from snapstore.cli.move_command import Move

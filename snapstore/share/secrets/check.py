@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.git.objects.commits import Commit
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 _WHOLE_RECORD = 16 << 20  # a record up to this size is read as JSON, a larger one as text
 _NESTED = 4 << 20  # a text inside a record up to this size may be JSON itself: a raw line of a conversation
@@ -39,7 +39,7 @@ _FIELDS = "names of fields"
 
 
 def check(
-    store: Store,
+    store: StoreHandle,
     new_commits: Iterable[bytes],
     new_notes: Iterable[tuple[bytes, bytes]] = (),
     allowed: Collection[str] | None = None,
@@ -60,7 +60,7 @@ def check(
 
 
 def check_refs(
-    store: Store,
+    store: StoreHandle,
     refs: Mapping[str, bytes],
     known: Iterable[bytes] = (),
     progress: Callable[[int], None] | None = None,
@@ -106,13 +106,13 @@ class _Allowed:
         self.allowed = allowed
 
 
-def allowed_in(store: Store) -> set[str]:
+def allowed_in(store: StoreHandle) -> set[str]:
     """The findings that were allowed in this store."""
     document = store.documents.read(_Allowed, STATE)
     return set(document.allowed) if document is not None else set()
 
 
-def allow(store: Store, fingerprints: Iterable[str]) -> None:
+def allow(store: StoreHandle, fingerprints: Iterable[str]) -> None:
     """Remembers findings as allowed, each by its fingerprint."""
     words = [word.strip().lower() for word in fingerprints]
     for word in words:
@@ -131,7 +131,7 @@ class _Pairs(list[tuple[str, "Any"]]):
 
 
 class _Check:
-    def __init__(self, store: Store, progress: Callable[[int], None] | None, say: Callable[[str], None]) -> None:
+    def __init__(self, store: StoreHandle, progress: Callable[[int], None] | None, say: Callable[[str], None]) -> None:
         from snapstore.share.secrets.scanner import Look
 
         self._say = say

@@ -13,7 +13,7 @@ from snapstore.share.server.names_there import History
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.git.repository import Shadow
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
     Step = tuple[bytes | None, int | None]  # the first parent, and the number in its session
 
@@ -27,7 +27,7 @@ _MOST = 20_000  # marks, and answers
 class Ancestry:
     """First parents only: that is what a line is. Each walk ends as soon as it can tell."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreHandle) -> None:
         self._shadow: Shadow = store.shadow
         self._path = f"{store.state}/{FILE}"
         self._steps: dict[bytes, Step | None] = {}

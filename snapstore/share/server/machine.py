@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from snapstore.git.objects.pack_writer import PackWriter
     from snapstore.git.repository import Shadow
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 PREFIX = "refs/snapstore/machines/"
 STORES = "refs/snapstore/stores/"
@@ -65,7 +65,7 @@ class Claims:
         self.retired = set(retired)  # those of them that have another name at home by now, or none
 
 
-def this_machine(store: Store) -> Machine:
+def this_machine(store: StoreHandle) -> Machine:
     """Made when it is first needed. A name that is set afterwards counts from then on; names given out stay."""
     document = store.documents.read(_Document, _STATE)
     chosen = os.environ.get("SNAPSTORE_MACHINE") or getattr(store.header, "machine_name", "")
@@ -145,6 +145,6 @@ def _text(data: dict[str, Any], key: str) -> str:
     return one_line(value)[:_LONGEST_TEXT] if isinstance(value, str) else ""
 
 
-def known_name(store: Store) -> str | None:
+def known_name(store: StoreHandle) -> str | None:
     """This machine's name, once it has one."""
     return this_machine(store).name if store.documents.read(_Document, _STATE) is not None else None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from snapstore.share.server.machine import Claims
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.owners import Foreign
 
     Refs = Mapping[str, bytes]
@@ -44,7 +44,7 @@ def project_of(refs: Refs, shown: str) -> str | None:
     return None
 
 
-def check_project(store: Store, refs: Refs, shown: str) -> bool:
+def check_project(store: StoreHandle, refs: Refs, shown: str) -> bool:
     """Raises Unsafe for the turns of another project; says whether the repository holds any turns."""
     found = project_of(refs, shown)
     if found is not None and found != store.header.id:
@@ -57,7 +57,7 @@ def check_project(store: Store, refs: Refs, shown: str) -> bool:
     return found is not None
 
 
-def check_commits(store: Store, refs: Refs, names: Iterable[str], shown: str) -> None:
+def check_commits(store: StoreHandle, refs: Refs, names: Iterable[str], shown: str) -> None:
     """Raises Remote where a ref that is built upon leads to something else: somebody has put it there by hand."""
     objects = store.shadow.objects
     for name in names:
@@ -77,7 +77,7 @@ def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:
 class Survey:
     """What a server's refs say, as far as their objects are here."""
 
-    def __init__(self, store: Store, refs: Refs) -> None:
+    def __init__(self, store: StoreHandle, refs: Refs) -> None:
         shadow = store.shadow
         self.refs = dict(refs)
         self.notes = refs.get(TURNS)
@@ -100,7 +100,7 @@ class Survey:
     def machines(self) -> dict[str, Machine]:
         return {id: claims.machine for id, claims in self.claims.items()}
 
-    def seen(self, store: Store, foreign: Foreign) -> dict[str, bytes]:
+    def seen(self, store: StoreHandle, foreign: Foreign) -> dict[str, bytes]:
         """Tips that are here of refs that may have moved on there since."""
         found: dict[str, bytes] = {}
         for name, here in known_as(self.server, foreign.origins()).items():

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
+    from snapstore.api import Session
     from snapstore.surface.undo_list import End
     from snapstore.timeline.history.branch import Branch, Leaf
     from snapstore.timeline.history.compare import Comparison, Side
     from snapstore.timeline.history.graph import GraphNode
     from snapstore.timeline.history.nodes import FileChange
     from snapstore.timeline.history.operations import Operation
-    from snapstore.timeline.record.session import Session
 
 State = Literal["current", "listed", "archived"]
 Outcome = Literal["only a", "only b", "same", "different"]

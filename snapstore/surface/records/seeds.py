@@ -17,10 +17,10 @@ from snapstore.timeline.moves.branches import Branches
 if TYPE_CHECKING:
     from typing import Self
 
+    from snapstore.api import Session
     from snapstore.timeline.history.branch import Branch
     from snapstore.timeline.history.nodes import Node
     from snapstore.timeline.moves.execute import Moved
-    from snapstore.timeline.record.session import Session
 
 _CALL = {"file_path": "filePath", "old_string": "oldString", "new_string": "newString", "content": "content"}
 

@@ -15,8 +15,8 @@ from snapstore.surface.records.nodes import LeftOutRecord, NodeRecord
 if TYPE_CHECKING:
     from typing import Self
 
+    from snapstore.api import Store
     from snapstore.errors import SnapstoreError
-    from snapstore.store.handle import Store
     from snapstore.store.state import OpenTurn
     from snapstore.surface.status import ConversationStatus, Reverted, Status
     from snapstore.timeline.maintenance.check import Problem, Report

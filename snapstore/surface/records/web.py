@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from snapstore.store.handle import Store
+    from snapstore.api import Store
     from snapstore.surface.stats import Stats
     from snapstore.timeline.history.agent_sessions import SessionLine
     from snapstore.timeline.history.branch import Branch

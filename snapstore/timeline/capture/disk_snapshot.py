@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.worktree.scan.stat_cache import FileStat
     from snapstore.worktree.usergit.user_repo import UserRepo
 
@@ -37,7 +37,7 @@ _NO_BLOB = bytes(20)  # an id that no file has
 class Capture:
     """What is on disk now, in objects that are written but not yet visible."""
 
-    def __init__(self, store: Store, *, forget: bool = False) -> None:
+    def __init__(self, store: StoreHandle, *, forget: bool = False) -> None:
         self._store = store
         self._trees = store.shadow.trees
         store.shadow.objects.refresh()

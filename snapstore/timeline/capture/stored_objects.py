@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from snapstore.git.objects.ids import Entry
     from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 _CURSORS = "refs/snapstore/cursor/"
 _NEAR = 64  # commits in whose trees a small file is looked for: beyond them, storing it again costs less
@@ -40,7 +40,7 @@ _FAR = 1024  # the same for a large file, or for a whole tree
 class Held:
     """What is known to be held, for one change of one store. Ask under the store's lock."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreHandle) -> None:
         self._store = store
         self._shadow = store.shadow
         self._known: set[bytes] = {EMPTY_TREE}  # trees

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from snapstore.git.maintenance.repack import Packing
     from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
     from snapstore.worktree.scan.stat_cache import FileStat, FolderStat
 
@@ -63,7 +63,7 @@ class _Overtaken(Busy):
 class Forgetting:
     """One run. Nothing is written before `carry_out`."""
 
-    def __init__(self, store: Store, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(self, store: StoreHandle, progress: Callable[[int], None] | None = None) -> None:
         self._store = store
         self._shadow = store.shadow
         self._progress = progress
@@ -334,7 +334,7 @@ class Forgetting:
         return {**config.placed(self._store, text), "format": encode(header)}
 
 
-def follow_up(store: Store, what: str) -> None:
+def follow_up(store: StoreHandle, what: str) -> None:
     """Finishes a change of ours: whoever comes next does it, as often as it takes."""
     if what != PURGE:
         raise Failed(f"an unfinished change wants {what!r}, which this snapstore does not know", "Update snapstore.")
@@ -352,11 +352,11 @@ def follow_up(store: Store, what: str) -> None:
     _purge(store).run(roots | ({head} if head is not None else set()))
 
 
-def _purge(store: Store) -> Purge:
+def _purge(store: StoreHandle) -> Purge:
     return Purge(store.shadow.objects, _packing(store), store.progress)
 
 
-def _packing(store: Store) -> Packing:
+def _packing(store: StoreHandle) -> Packing:
     program = shutil.which("git")
     try:
         refuse_planted(store.shadow.git_dir)
@@ -365,7 +365,7 @@ def _packing(store: Store) -> Packing:
     return pack_builder.with_git(program, environment(store.shadow.git_dir)) if program else pack_builder.by_ourselves
 
 
-def _sweep(store: Store) -> None:
+def _sweep(store: StoreHandle) -> None:
     """Half-written files of processes that were killed, which nobody reads but which hold what they hold."""
     for folder, folders, names in os.walk(store.state):
         top = folder == store.state

@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.timeline.forget.drop import WithoutPaths
     from snapstore.timeline.forget.path_selection import Meant
 
 _MOST_STAYING = 1 << 25  # bytes of files that stay which are looked through for what is no secret
 
 
-def scrub_of(store: Store, meant: Meant, change: WithoutPaths) -> tuple[Scrub, list[bytes]]:
+def scrub_of(store: StoreHandle, meant: Meant, change: WithoutPaths) -> tuple[Scrub, list[bytes]]:
     """The scrub, and the files that have more to be known by than it looks for. A file may be spoken of by its last
     part alone, a folder may not."""
     alone = [path for path in change.paths if not meant.matches(path.rpartition(b"/")[0] or b"/", True)]
@@ -28,7 +28,7 @@ def scrub_of(store: Store, meant: Meant, change: WithoutPaths) -> tuple[Scrub, l
     return Scrub(store.root, meant.matches, meant.spelled(), pieces.all, alone), sorted(pieces.left)
 
 
-def _staying(store: Store, change: WithoutPaths) -> Iterator[bytes]:
+def _staying(store: StoreHandle, change: WithoutPaths) -> Iterator[bytes]:
     """The contents of files that are there now and stay, up to a limit."""
     shadow = store.shadow
     seen = set(change.blobs)

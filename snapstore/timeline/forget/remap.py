@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from snapstore.git.objects.ids import Entry
     from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
     from snapstore.timeline.forget.drop import WithoutTurn
     from snapstore.timeline.history.operations import Operation
@@ -43,7 +43,7 @@ class Remapping:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreHandle,
         *,
         scrub: Scrub | None = None,
         gone: Callable[[bytes], bool] | None = None,

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 FILE = "former.json"
 
@@ -36,11 +36,11 @@ class Former:
         return {bytes.fromhex(old): bytes.fromhex(new) for old, new in self.commits.items()}
 
 
-def read(store: Store) -> Former:
+def read(store: StoreHandle) -> Former:
     return store.documents.read(Former, FILE) or Former()
 
 
-def after(store: Store, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[str, bytes | None]:
+def after(store: StoreHandle, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[str, bytes | None]:
     """The file as it is to be once commits have new ids, for the change that gives them."""
     known = read(store)
     moved = {old.hex(): now.hex() for old, now in new.items()}
@@ -51,7 +51,7 @@ def after(store: Store, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[
     return {FILE: encode(Former(commits={**moved, **commits}, gone=sorted(gone)))}
 
 
-def told(store: Store, remote: str) -> dict[str, bytes | None]:
+def told(store: StoreHandle, remote: str) -> dict[str, bytes | None]:
     """The file once a remote has been told."""
     known = read(store)
     known.done = sorted({*known.done, remote})

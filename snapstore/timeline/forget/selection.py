@@ -12,14 +12,14 @@ from snapstore.worktree.ignore.never_capture import pattern_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
 
 # No names: `forget main` must not be taken for the last turn of a branch.
 _TURN = re.compile(r"\d+|#\d+|@|[^:]+:\d+|[0-9a-f]{7,40}").fullmatch
 _WILD = re.compile(r"[*?\[]").search
 
 
-def turn_of(session: Session, word: str, path: bytes | None) -> bytes | None:
+def turn_of(session: RecordingSession, word: str, path: bytes | None) -> bytes | None:
     """The commit that a word stands for, None where it is no turn's address. `path` is what it is as a file's name:
     where there is one, it has to be said which is meant."""
     if not _TURN(word):
@@ -36,7 +36,7 @@ def turn_of(session: Session, word: str, path: bytes | None) -> bytes | None:
     return found
 
 
-def files_of(session: Session, word: str, path: bytes, here: bytes) -> tuple[list[bytes], list[str]]:
+def files_of(session: RecordingSession, word: str, path: bytes, here: bytes) -> tuple[list[bytes], list[str]]:
     """The names and the patterns that a word stands for: the path that it is, or all that it matches. `here` is the
     current folder, below the root."""
     if not path:
@@ -50,7 +50,7 @@ def files_of(session: Session, word: str, path: bytes, here: bytes) -> tuple[lis
     return [], [f"{top}/**/{word}" if here else word]
 
 
-def _is_there(session: Session, path: bytes) -> bool:
+def _is_there(session: RecordingSession, path: bytes) -> bool:
     """Whether there is such a file or folder, on disk or where the session stands."""
     store = session.store
     if os.path.lexists(os.path.join(store.root, path)):

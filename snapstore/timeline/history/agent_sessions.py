@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from snapstore.store.conversations import AgentSession
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.timeline.history.graph import GraphNode
 
     # The first turn that it holds, the last that was spoken in it, and how many messages there are.
@@ -54,7 +54,7 @@ class SessionLine:
         self.owner: dict[str, str] | None = None  # the machine that it is of, where that is another one
 
 
-def read_sessions(store: Store, spoken: Spoken | None = None) -> list[SessionLine]:
+def read_sessions(store: StoreHandle, spoken: Spoken | None = None) -> list[SessionLine]:
     """All sessions, the one last active first. One that cannot be read is still named. `spoken` is for those who ask
     often, to be kept."""
     spoken = spoken or Spoken()
@@ -130,7 +130,7 @@ class Spoken:
         self._said: dict[bytes, tuple[str, int, bool]] = {}
         self._one = Lock()
 
-    def read(self, store: Store) -> None:
+    def read(self, store: StoreHandle) -> None:
         shadow = store.shadow
         tip = shadow.refs.read(NOTES)
         tree = shadow.commit(tip).tree if tip is not None else EMPTY_TREE

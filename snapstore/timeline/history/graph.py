@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from snapstore.git.refs import RefValue
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.timeline.history.commit_cache import Row
 
 
@@ -55,7 +55,7 @@ class GraphNode:
 class Graph:
     """One session's tree at one moment. Make another after a move."""
 
-    def __init__(self, store: Store, session: str) -> None:
+    def __init__(self, store: StoreHandle, session: str) -> None:
         self.store = store
         self.session = session
         self._shadow = store.shadow

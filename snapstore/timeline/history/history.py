@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from snapstore.git.objects.ids import Entry
-    from snapstore.store.handle import Store
-    from snapstore.timeline.record.session import Session
+    from snapstore.store.handle import SessionHandle, StoreHandle
 
 
 class History:
     """What a session has recorded, read-only."""
 
-    def __init__(self, session: Session, graph: Graph | None = None) -> None:
+    def __init__(self, session: SessionHandle, graph: Graph | None = None) -> None:
         self.session = session
-        self.store: Store = session.store
+        self.store: StoreHandle = session.store
         self._shadow = session.store.shadow
         self.graph = graph or Graph(session.store, session.name)
         self.cursor, self.branch, self.tip = self.graph.cursor, self.graph.branch, self.graph.tip

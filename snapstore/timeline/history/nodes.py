@@ -13,7 +13,7 @@ from snapstore.git.diff import renames as git_renames
 from snapstore.git.objects.ids import EMPTY_TREE, Entry
 from snapstore.git.objects.trees import letter
 from snapstore.git.repository import Shadow
-from snapstore.store.handle import Store
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import timestamp
 from snapstore.timeline.history.raw_lines import with_lines
 
@@ -317,7 +317,7 @@ _HELD_BY = tuple(
 )
 
 
-def highest_seq(store: Store, session: str) -> int:
+def highest_seq(store: StoreHandle, session: str) -> int:
     """The highest sequence number that the session ever gave, -1 for none."""
     found = -1
     for tip in set(_held(store.shadow, session).values()):

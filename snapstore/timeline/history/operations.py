@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from snapstore.git.objects.ids import Entry
     from snapstore.git.refs import RefValue
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
     RefMove = tuple[str, RefValue, RefValue]
 
@@ -115,7 +115,7 @@ class Operation:
 
 
 class Operations:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreHandle) -> None:
         self._state = store.state
         self._refs = store.shadow.refs
         self._objects = store.shadow.objects

@@ -7,7 +7,7 @@ from snapstore.timeline.history.nodes import read_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.timeline.record.session import Session
+    from snapstore.store.handle import SessionHandle
 
 
 class TurnSnapshot:
@@ -21,7 +21,7 @@ class TurnSnapshot:
         self.timestamp = timestamp
 
 
-def read_snapshots(session: Session) -> list[TurnSnapshot]:
+def read_snapshots(session: SessionHandle) -> list[TurnSnapshot]:
     """Of the line up to where the session stands: the initial one first, then the one after each turn."""
     graph = Graph(session.store, session.name)
     line = list(graph.upwards(graph.cursor))[::-1]

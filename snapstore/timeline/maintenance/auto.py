@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Container
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.timeline.history.operations import Operation
     from snapstore.timeline.maintenance.prune import Prunable
 
@@ -43,7 +43,7 @@ class Pruned:
         self.size = size
 
 
-def look(store: Store, *, folded: bool) -> None:
+def look(store: StoreHandle, *, folded: bool) -> None:
     """After a change: says that the store is nearly full, and starts a gc where one is due."""
     sizes = _pack_sizes(store)
     full = bool(store.header.max_store_size) and _tell_how_full(store, sum(sizes) + _beside_packs(store))
@@ -53,7 +53,7 @@ def look(store: Store, *, folded: bool) -> None:
         start(store, "gc", "--auto")
 
 
-def _tell_how_full(store: Store, total: int) -> bool:
+def _tell_how_full(store: StoreHandle, total: int) -> bool:
     """Says at every turn's end that the store is nearly full, and in the log once. Says whether it is full."""
     limit = store.header.max_store_size
     noted = f"{store.state}/{_NEARLY_FULL}"
@@ -68,7 +68,7 @@ def _tell_how_full(store: Store, total: int) -> bool:
     return total >= limit
 
 
-def is_due(store: Store, sizes: list[int]) -> bool:
+def is_due(store: StoreHandle, sizes: list[int]) -> bool:
     """Whether a gc pays: small packs have grown to half of the largest one, or many objects are loose."""
     if sizes and sum(sizes) - max(sizes) >= max(PAYS_FROM, max(sizes) // 2):
         return True
@@ -78,7 +78,7 @@ def is_due(store: Store, sizes: list[int]) -> bool:
         return False
 
 
-def warning(store: Store, size: int) -> str:
+def warning(store: StoreHandle, size: int) -> str:
     from snapstore.base.text import size_text
 
     limit = store.header.max_store_size
@@ -86,7 +86,7 @@ def warning(store: Store, size: int) -> str:
     return f"{told} (`snapstore du` shows what holds it, `gc` packs it, `prune` lets go of old branches)"
 
 
-def keep(store: Store) -> None:
+def keep(store: StoreHandle) -> None:
     """What runs by itself: prunes what is due, then a gc. Over the limit, what was pruned before goes at once. Never
     fails; what went wrong is in the log."""
     from snapstore.store.disk_usage import folder_size
@@ -118,7 +118,7 @@ def keep(store: Store) -> None:
 
 
 def prune(
-    store: Store,
+    store: StoreHandle,
     *,
     older: float | None = None,
     keep: Collection[str] = (),
@@ -151,7 +151,7 @@ def prune(
         return Pruned(going, staying, rules.prune(store, going, by_itself=by_itself), size)
 
 
-def on_remotes(store: Store) -> Container[bytes] | None:
+def on_remotes(store: StoreHandle) -> Container[bytes] | None:
     """The commits that every remote is known to have; None where there is none."""
     from snapstore.timeline.maintenance.prune import ancestors
 
@@ -164,7 +164,7 @@ def on_remotes(store: Store) -> Container[bytes] | None:
     return found
 
 
-def _pack_sizes(store: Store) -> list[int]:
+def _pack_sizes(store: StoreHandle) -> list[int]:
     """Of the packs that take room of ours."""
     sizes: list[int] = []
     for pack in store.shadow.objects.packs():
@@ -177,7 +177,7 @@ def _pack_sizes(store: Store) -> list[int]:
     return sizes
 
 
-def _beside_packs(store: Store) -> int:
+def _beside_packs(store: StoreHandle) -> int:
     """What else takes much room, as far as that is quickly told: indexes of packs, and what is known of the disk."""
     size = 0
     for path in (*(f"{pack.base}.idx" for pack in store.shadow.objects.packs()), f"{store.state}/stat"):
@@ -188,14 +188,14 @@ def _beside_packs(store: Store) -> int:
     return size
 
 
-def _has_rested(store: Store) -> bool:
+def _has_rested(store: StoreHandle) -> bool:
     try:
         return abs(time.time() - os.stat(f"{store.state}/{_MARK}").st_mtime) > _RESTS
     except OSError:
         return True
 
 
-def _note_begin(store: Store) -> None:
+def _note_begin(store: StoreHandle) -> None:
     """Not synced: without it the next gc may only begin sooner."""
     path = f"{store.state}/{_MARK}"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 
 class Problem:
@@ -47,7 +47,9 @@ class Report:
 class Check:
     """One check of one store; `run` gives the report. It never stops at the first fault."""
 
-    def __init__(self, store: Store, *, read_data: bool = False, progress: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, store: StoreHandle, *, read_data: bool = False, progress: Callable[[int], None] | None = None
+    ) -> None:
         self._store = store
         self._shadow = store.shadow
         self._report = Report(read_data=read_data)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.git.maintenance.repack import Packing
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 _LOGGED_FOR = 86400  # seconds that the reflog of records is good for: it is there for `git fsck` alone
 _TRIES = 3
@@ -46,7 +46,7 @@ class Collected:
 
 
 def collect(
-    store: Store,
+    store: StoreHandle,
     *,
     grace: int | None = None,
     pruned_grace: int | None = None,
@@ -90,7 +90,7 @@ def collect(
     return done
 
 
-def _collected(store: Store, repack: Repack, done: Collected, pruned_grace: float, *, careful: bool) -> Result:
+def _collected(store: StoreHandle, repack: Repack, done: Collected, pruned_grace: float, *, careful: bool) -> Result:
     with repack as work:
         # Every turn waits while the lock is held, so what takes its time is done before: it is looked at again.
         known = roots(store, careful=careful)
@@ -111,7 +111,7 @@ def _collected(store: Store, repack: Repack, done: Collected, pruned_grace: floa
         return work.result
 
 
-def roots(store: Store, known: Collection[bytes] = frozenset(), *, careful: bool = False) -> set[bytes]:
+def roots(store: StoreHandle, known: Collection[bytes] = frozenset(), *, careful: bool = False) -> set[bytes]:
     """Everything that refers to objects. To be told the truth call it under the lock: a change that was cut short is
     finished then, so the journal refers to nothing. Whether the `known` ones are there is not asked again.
 
@@ -145,7 +145,7 @@ def _named_in(items: Iterable[Any]) -> Iterable[bytes]:
             yield bytes.fromhex(item)
 
 
-def sweep(store: Store) -> int:
+def sweep(store: StoreHandle) -> int:
     """Removes what killed processes left behind. Call under the lock. Gives the number of files."""
     now = time.time()
     count = fold.sweep(store.shadow.objects, now)

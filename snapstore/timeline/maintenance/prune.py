@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.timeline.history.operations import RefMove
 
 DAY = 86400
@@ -50,7 +50,7 @@ class Prunable:
 
 
 def find(
-    store: Store,
+    store: StoreHandle,
     *,
     older: float | None = None,
     keep: Collection[str] = (),
@@ -91,7 +91,7 @@ def find(
     return going, staying
 
 
-def prune(store: Store, going: Iterable[Prunable], *, by_itself: bool = False) -> list[Operation]:
+def prune(store: StoreHandle, going: Iterable[Prunable], *, by_itself: bool = False) -> list[Operation]:
     """Takes branches out of every list, each session's as one operation. Call it with what `find` gave, inside the
     same `store.changing()`, or they may have moved meanwhile."""
     by_session: dict[str, list[Prunable]] = {}
@@ -127,7 +127,7 @@ def _in_words(pruned: list[Prunable]) -> str:
     return f"prune of branch {pruned[0].name}" if number == 1 else f"prune of {number:,} branches"
 
 
-def expire(store: Store, grace: float) -> int:
+def expire(store: StoreHandle, grace: float) -> int:
     """Forgets for good what was pruned longer ago than that: refs, and the records of turns that nothing else holds.
     Call under the lock. Gives how many branches that were; their objects are left to gc."""
     refs = store.shadow.refs
@@ -180,7 +180,7 @@ def _reason(
     return None
 
 
-def _stood_on(store: Store) -> tuple[set[str], set[bytes]]:
+def _stood_on(store: StoreHandle) -> tuple[set[str], set[bytes]]:
     """The branches and nodes that sessions and open turns stand on."""
     names: set[str] = set()
     nodes = set(store.shadow.refs.list("refs/snapstore/cursor/").values())
@@ -199,7 +199,7 @@ def _stood_on(store: Store) -> tuple[set[str], set[bytes]]:
     return names, nodes
 
 
-def _left_the_list(store: Store, names: Container[str]) -> dict[str, float]:
+def _left_the_list(store: StoreHandle, names: Container[str]) -> dict[str, float]:
     """When each ref came to be, as far as operations tell."""
     found: dict[str, float] = {}
     for operation in Operations(store).newest_first():
@@ -209,7 +209,7 @@ def _left_the_list(store: Store, names: Container[str]) -> dict[str, float]:
     return found
 
 
-def ancestors(store: Store, tips: Iterable[bytes], held: set[bytes]) -> set[bytes]:
+def ancestors(store: StoreHandle, tips: Iterable[bytes], held: set[bytes]) -> set[bytes]:
     """The commits that tips reach, besides those held already."""
     found: set[bytes] = set()
     waiting = list(tips)
@@ -235,7 +235,7 @@ def _pruned(ref: str, session: str, number: int) -> str:
     return f"{PRUNED}{session}/{number}/{'/'.join(rest)}"
 
 
-def _pruned_before(store: Store, ref: str, moment: float) -> bool:
+def _pruned_before(store: StoreHandle, ref: str, moment: float) -> bool:
     try:
         at = seconds_of(Operations(store).get(int(ref.split("/")[4])).at)
     except (SnapstoreError, ValueError, IndexError):
@@ -243,7 +243,7 @@ def _pruned_before(store: Store, ref: str, moment: float) -> bool:
     return at is not None and at <= moment
 
 
-def _with_floor(store: Store, session: str) -> SessionState:
+def _with_floor(store: StoreHandle, session: str) -> SessionState:
     """What the session remembers, with the numbers of the turns that go: they are never given again."""
     state = store.documents.session(session)
     if state is None:
@@ -258,7 +258,7 @@ def _with_floor(store: Store, session: str) -> SessionState:
     return state
 
 
-def _without_records(store: Store, writer: Any, lost: set[bytes]) -> list[RefMove]:
+def _without_records(store: StoreHandle, writer: Any, lost: set[bytes]) -> list[RefMove]:
     shadow = store.shadow
     seconds = max(0, int(store.clock()))
     moves: list[RefMove] = []
@@ -271,7 +271,7 @@ def _without_records(store: Store, writer: Any, lost: set[bytes]) -> list[RefMov
     return moves
 
 
-def must_be_known(store: Store, names: Iterable[str]) -> None:
+def must_be_known(store: StoreHandle, names: Iterable[str]) -> None:
     """A name to be kept that no branch has is a slip of the pen: better said than pruned."""
     refs = store.shadow.refs.list("refs/")
     known = {name.rpartition("/")[2] for name in refs}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from snapstore.timeline.history.operations import RefMove
     from snapstore.timeline.moves.ref_changes import Travel
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
 
     Listing = list[Branch]
     Moves = list[RefMove]
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Branches:
     """What can be done with a session's branches and checkpoints. Each change gives its operation."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RecordingSession) -> None:
         self._store = session.store
         self._session = session.name
         self._refs = session.store.shadow.refs

@@ -27,13 +27,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.timeline.history.graph import Graph, GraphNode
     from snapstore.timeline.moves.plan import State
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
 
 
 class Settler:
     """One look at the disk for one plan."""
 
-    def __init__(self, session: Session, graph: Graph, plan: Plan) -> None:
+    def __init__(self, session: RecordingSession, graph: Graph, plan: Plan) -> None:
         self._store = session.store
         self._graph = graph
         self._plan = plan

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
     from snapstore.timeline.history.graph import Graph
     from snapstore.timeline.moves.plan import PathStep
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
 
 
 def exact_steps(
-    session: Session, graph: Graph, target: bytes, between: Iterable[bytes]
+    session: RecordingSession, graph: Graph, target: bytes, between: Iterable[bytes]
 ) -> tuple[bytes, list[PathStep], set[bytes]]:
     """The tree of the disk, what it takes to make it that of the target, and the files that are not removed: those that
     came into view later, and may have been there all along."""

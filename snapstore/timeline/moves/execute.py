@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from snapstore.store.state import OpenTurn
     from snapstore.timeline.history.nodes import Node
     from snapstore.timeline.moves.plan import PathMove, State
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
     from snapstore.worktree.scan.stat_cache import FileStat
     from snapstore.worktree.write.writer import Restore
 
@@ -38,7 +38,7 @@ class Moved:
 
     __slots__ = ("_session", "operation", "pending_fork", "plan", "safety", "safety_ref", "target")
 
-    def __init__(self, session: Session, plan: Plan) -> None:
+    def __init__(self, session: RecordingSession, plan: Plan) -> None:
         self._session = session
         self.plan = plan
         self.target = plan.target
@@ -83,7 +83,7 @@ class Moved:
 class Mover:
     """One move, under the store's lock."""
 
-    def __init__(self, session: Session, plan: Plan) -> None:
+    def __init__(self, session: RecordingSession, plan: Plan) -> None:
         self._session = session
         self._store = session.store
         self._shadow = session.store.shadow

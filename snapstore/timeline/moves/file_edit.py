@@ -13,7 +13,7 @@ from snapstore.worktree.ignore.never_capture import Never
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.timeline.moves.plan import Plan, State
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
 
 LARGEST = 64 << 20
 
@@ -21,7 +21,7 @@ LARGEST = 64 << 20
 class FileWriting:
     """Plans for one file. Each becomes a node of its own, after what was edited by hand in it."""
 
-    def __init__(self, session: Session, path: bytes) -> None:
+    def __init__(self, session: RecordingSession, path: bytes) -> None:
         self._session = session
         self._path = path
         self._name = os.fsdecode(path)

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from snapstore.git.objects.ids import Entry
     from snapstore.timeline.history.graph import GraphNode
     from snapstore.timeline.moves.plan import PathStep, Segment
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
 
 EDITS = "edits"
 
 
 class Planner:
-    def __init__(self, session: Session, how: How) -> None:
+    def __init__(self, session: RecordingSession, how: How) -> None:
         self._session = session
         self._store = session.store
         self._shadow = session.store.shadow

@@ -17,7 +17,7 @@ from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
     from snapstore.timeline.moves.plan import PathMove, Plan
 
@@ -34,7 +34,7 @@ class Saved:
         self.refs: list[RefMove] = []
 
 
-def save(store: Store, plan: Plan, number: int, what: str) -> Saved:
+def save(store: StoreHandle, plan: Plan, number: int, what: str) -> Saved:
     """Saves for a plan, under the store's lock. No ref leads to it before the journal is written."""
     saver = _Saver(store, plan, number, what)
     if not plan.saves and saver.all_stored():
@@ -47,7 +47,7 @@ def stale(why: str) -> Conflict:
 
 
 class _Saver:
-    def __init__(self, store: Store, plan: Plan, number: int, what: str) -> None:
+    def __init__(self, store: StoreHandle, plan: Plan, number: int, what: str) -> None:
         self._store = store
         self._shadow = store.shadow
         self._plan = plan

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from snapstore.timeline.moves.plan import Plan
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
 
     T = TypeVar("T")
 
@@ -29,7 +29,7 @@ def unlike(plan: Plan, seen: Mapping[bytes, str]) -> list[bytes]:
     return [move.path for move in plan.paths if seen.get(move.path, found := state_text(move.found)) != found]
 
 
-def expect(session: Session, expected: str | None) -> None:
+def expect(session: RecordingSession, expected: str | None) -> None:
     """Refuses what was asked for in view of a state that is gone (C15). For a change, call it under the lock."""
     if expected is None:
         return
@@ -38,7 +38,7 @@ def expect(session: Session, expected: str | None) -> None:
         raise stale(cursor)
 
 
-def changing(session: Session, expected: str, change: Callable[[], T]) -> T:
+def changing(session: RecordingSession, expected: str, change: Callable[[], T]) -> T:
     """A change, made only where the session still stands as expected; the lock is held for both."""
     with session.store.changing():
         expect(session, expected)

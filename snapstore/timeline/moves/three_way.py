@@ -12,7 +12,7 @@ from snapstore.git.objects.ids import LINK
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.timeline.moves.plan import Found, PathMove, Plan
-    from snapstore.timeline.record.session import Session
+    from snapstore.timeline.record.session import RecordingSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ThreeWay:
     why: str | None = None
 
 
-def three_way(session: Session, plan: Plan, path: bytes) -> ThreeWay:
+def three_way(session: RecordingSession, plan: Plan, path: bytes) -> ThreeWay:
     """Read the three sides of one file of a plan, and merge them."""
     move = next((move for move in plan.paths if move.path == path), None)
     if move is None:
@@ -51,7 +51,7 @@ def three_way(session: Session, plan: Plan, path: bytes) -> ThreeWay:
     return replace(shown, merged=_text(merged), clean=clean is not None, why=why)
 
 
-def _data(session: Session, move: PathMove, state: Found) -> bytes | None:
+def _data(session: RecordingSession, move: PathMove, state: Found) -> bytes | None:
     if not isinstance(state, tuple):
         return None
     objects = session.store.shadow.objects

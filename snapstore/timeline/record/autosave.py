@@ -18,7 +18,7 @@ from snapstore.timeline.capture.disk_snapshot import Capture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
     from snapstore.store.state import OpenTurn
 
@@ -26,7 +26,7 @@ KIND = "progress"
 _PLACE = "refs/snapstore/progress/"
 
 
-def save_if_due(store: Store, turn: OpenTurn) -> None:
+def save_if_due(store: StoreHandle, turn: OpenTurn) -> None:
     """Call under the lock. Never fails: the turn goes on, and its end records it all."""
     every = store.header.save_every
     if not every or store.clock() - max(turn.saved_at, turn.started_at) < every:
@@ -37,7 +37,7 @@ def save_if_due(store: Store, turn: OpenTurn) -> None:
         store.log(f"the open turn of session {turn.session} could not be saved: {error}")
 
 
-def forgotten(store: Store, turn: OpenTurn) -> list[RefMove]:
+def forgotten(store: StoreHandle, turn: OpenTurn) -> list[RefMove]:
     """What goes with the end of a turn."""
     if not turn.saved_at:
         return []
@@ -46,7 +46,7 @@ def forgotten(store: Store, turn: OpenTurn) -> list[RefMove]:
     return [(ref, held, None)] if held is not None else []
 
 
-def _save(store: Store, turn: OpenTurn) -> None:
+def _save(store: StoreHandle, turn: OpenTurn) -> None:
     shadow, ref = store.shadow, _PLACE + turn.session
     before = bytes.fromhex(turn.before)
     start = shadow.commit(before).tree

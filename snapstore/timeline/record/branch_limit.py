@@ -12,7 +12,7 @@ from snapstore.timeline.history.operations import Operation, Operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.timeline.history.operations import RefMove
 
 WARN_BRANCHES: int = BY_NAME["warn_branches"].default
@@ -20,7 +20,7 @@ _AT_ONCE = 5  # a turn stays quick after the limit was lowered: the next ones do
 
 
 def make_room(
-    store: Store, session: str, files: dict[str, bytes | None], *, keep: str
+    store: StoreHandle, session: str, files: dict[str, bytes | None], *, keep: str
 ) -> tuple[list[RefMove], list[str]]:
     """What goes together with a branch that a turn is about to make: refs, and words for people; the record of it is
     added to `files`. Never the branch just left (`keep`), nor one with a checkpoint of its own."""
@@ -56,7 +56,7 @@ def make_room(
     return moves, [f"more than {limit} branches: {names} went to the archive; {back}"]
 
 
-def _oldest(store: Store, session: str, keep: str, number: int) -> list[str]:
+def _oldest(store: StoreHandle, session: str, keep: str, number: int) -> list[str]:
     if number <= 0:
         return []
     from snapstore.timeline.history.graph import Graph
@@ -72,7 +72,7 @@ def _oldest(store: Store, session: str, keep: str, number: int) -> list[str]:
     return found
 
 
-def is_crowded(store: Store, count: int) -> bool:
+def is_crowded(store: StoreHandle, count: int) -> bool:
     """Whether so many branches are worth a word."""
     return 0 < store.header.warn_branches <= count and store.header.max_branches > 0
 

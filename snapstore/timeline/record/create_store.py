@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
 
 _BUILDING = ".building-"
 MANY_FILES = 200_000
@@ -39,13 +39,13 @@ def create_store(
     progress: Callable[[int], None] | None = None,
     clock: Callable[[], float] = time.time,
     id: str | None = None,
-    begin: Callable[[Store], None] | None = None,
+    begin: Callable[[StoreHandle], None] | None = None,
     **settings: Any,
 ) -> bytes:
     """Makes the store of a root and takes its baseline, or with `begin` whatever it is to begin with (a clone has an
     `id` too). Gives the root. A root so large that it may not be meant is told to `warn`, or else stands in the log."""
-    from snapstore.store.handle import Store, failed
-    from snapstore.timeline.record.session import Session
+    from snapstore.store.handle import StoreHandle, failed
+    from snapstore.timeline.record.session import RecordingSession
 
     if not anyway:
         locations.refuse_root(home, root)
@@ -79,11 +79,11 @@ def create_store(
                 from snapstore.store import config
 
                 durable.write(f"{building}/{config.FILE}", config.template(header).encode())
-            with Store(home, root, building, say=say, progress=progress, clock=clock) as store:
+            with StoreHandle(home, root, building, say=say, progress=progress, clock=clock) as store:
                 if begin is not None:
                     begin(store)
                 else:
-                    Session(store, session).take_baseline()
+                    RecordingSession(store, session).take_baseline()
                     large = _large(store)
                     if large is not None:
                         (warn or store.log)(large)
@@ -121,7 +121,7 @@ def _make_name_durable(home: str) -> None:
         ) from error
 
 
-def _large(store: Store) -> str | None:
+def _large(store: StoreHandle) -> str | None:
     """What is so large that every look at the whole of it takes its time, and that nobody may have meant (G-16)."""
     from snapstore.base.text import size_text
     from snapstore.store.disk_usage import folder_size

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from snapstore.git.objects.ids import Entry
     from snapstore.git.objects.trees import Change
     from snapstore.store.conversations import AgentSession
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.timeline.record.line_writer import Record
 
 REPLAYED = "replayed"
@@ -66,7 +66,7 @@ class Imported:
 
 
 def import_session(
-    store: Store, name: str, turns: Sequence[ImportedTurn], known: AgentSession | None = None
+    store: StoreHandle, name: str, turns: Sequence[ImportedTurn], known: AgentSession | None = None
 ) -> Imported:
     """Makes a new session of the turns: a baseline, which is the disk with their files as they were, and a commit for
     each. Only the session's own refs change, in one transaction. `known` is the agent's session they come from."""
@@ -74,7 +74,7 @@ def import_session(
         return step.run(turns, known)
 
 
-def refuse_known(store: Store, name: str) -> None:
+def refuse_known(store: StoreHandle, name: str) -> None:
     """Raises Conflict where the session is there already: turns of the past cannot be put into it."""
     if name in store.sessions():
         raise Conflict(
@@ -87,7 +87,7 @@ def refuse_known(store: Store, name: str) -> None:
 class _Import(Step):
     """The step that records them."""
 
-    def __init__(self, store: Store, session: str) -> None:
+    def __init__(self, store: StoreHandle, session: str) -> None:
         super().__init__(store, session)
         self._disk: dict[bytes, Entry | None] = {}
 

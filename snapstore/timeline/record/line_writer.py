@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.git.objects.trees import Change
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
     from snapstore.timeline.capture.disk_snapshot import Capture
     from snapstore.timeline.record.redact import Scrub
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Recorder:
     """One transaction on one session. Create it under the lock; nothing counts before `commit`."""
 
-    def __init__(self, store: Store, session: str, capture: Capture) -> None:
+    def __init__(self, store: StoreHandle, session: str, capture: Capture) -> None:
         self._store = store
         self._refs = store.shadow.refs
         self._capture = capture
@@ -197,9 +197,7 @@ class Recorder:
     def _tidy(self) -> None:
         folded = fold.tidy(self._store.shadow.objects)
         if folded or (self._turn is not None and self._store.header.max_store_size):
-            from snapstore.timeline.maintenance import auto
-
-            auto.look(self._store, folded=folded)
+            self._store.after_commit(folded=folded)
 
     def _notes(self) -> dict[str, list[tuple[bytes, bytes]]]:
         """Stores the records and the raw lines; gives the commit and the object of each, by the ref that holds it."""

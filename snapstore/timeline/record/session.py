@@ -8,7 +8,7 @@ from snapstore.base import platform
 from snapstore.base.paths import unsafe_parts
 from snapstore.errors import Busy, Unknown, Unsafe
 from snapstore.store.background import start_push
-from snapstore.store.handle import failed
+from snapstore.store.handle import SessionHandle
 from snapstore.store.state import OpenTurn, encode, readable
 from snapstore.timeline.record.transaction import DONE, INTERRUPTED, NAMED, SCANNED, Step
 from snapstore.worktree.scan.case_folding import as_spelled
@@ -20,22 +20,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.store.conversations import AgentSession
-    from snapstore.store.handle import Store
     from snapstore.store.journal import RefMove
-    from snapstore.timeline.history.snapshots import TurnSnapshot
-    from snapstore.timeline.moves.execute import Moved
-    from snapstore.timeline.moves.plan import Plan
 
 
 LONGEST_PATH = 4095  # bytes that the system takes for a path
 
 
-class Session:
-    """One conversation, or one person at a shell. It owns one tree of turns."""
-
-    def __init__(self, store: Store, name: str) -> None:
-        self.store = store
-        self.name = name
+class RecordingSession(SessionHandle):
+    """A session as it records turns; `api.Session` adds the moves through them."""
 
     def begin(
         self,
@@ -189,87 +181,6 @@ class Session:
             return None
         return self.end(scan=None if turn.origin else True, status=INTERRUPTED, **record)
 
-    # States to go back to.
-
-    def snapshots(self) -> list[TurnSnapshot]:
-        """The state before the first turn, then the one after each, up to where the session stands."""
-        from snapstore.timeline.history.snapshots import read_snapshots
-
-        return read_snapshots(self)
-
-    def snapshot_back(self, turns: int = 1) -> TurnSnapshot | None:
-        """The one so many turns back; None where there are not that many."""
-        found = self.snapshots()
-        return found[-(turns + 1)] if 0 <= turns < len(found) else None
-
-    # Moves: a plan first, then its carrying out. Every surface uses these two.
-
-    def plan_undo(self, count: int = 1, **how: Any) -> Plan:
-        """The plan that undoes the last turns. All plans take `policy` (what to do about conflicts, as a `Policy` or in
-        one of its words), `scope` (both, files, conversation) and `exact` (the whole tree, edits too)."""
-        return self._planned("undo", how, count)
-
-    def plan_redo(self, count: int | None = 1, **how: Any) -> Plan:
-        """Redoes turns, or with None all of them."""
-        return self._planned("redo", how, count)
-
-    def plan_goto(self, address: str, **how: Any) -> Plan:
-        return self._planned("goto", how, address)
-
-    def plan_switch(self, address: str, **how: Any) -> Plan:
-        """To the tip of a branch, or with `name:5` to a turn of it."""
-        return self._planned("switch", how, address)
-
-    def plan_earlier(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
-        """Back in time, across all branches."""
-        return self._planned("earlier", how, count, seconds)
-
-    def plan_later(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
-        return self._planned("later", how, count, seconds)
-
-    def plan_revert(self, address: str, **how: Any) -> Plan:
-        """Takes one turn out, whatever came after it; a new node."""
-        return self._planned("revert", how, address)
-
-    def plan_apply(self, address: str, **how: Any) -> Plan:
-        """Does again what one turn did, of any branch or session; a new node."""
-        return self._planned("apply", how, address)
-
-    def plan_restore(self, address: str, paths: Iterable[str | bytes | os.PathLike[str]], **how: Any) -> Plan:
-        """Brings single files (or folders of them) back to a node's state; a new node. Paths are from the root."""
-        if isinstance(paths, str | bytes | os.PathLike):
-            paths = [paths]
-        found = [os.fsencode(path) for path in paths]
-        return self._planned(
-            "restore", how, address, [self.inside(path) if os.path.isabs(path) else path for path in found]
-        )
-
-    def plan_ops_undo(self, number: int | None = None, **how: Any) -> Plan:
-        """Puts store and files back to before an operation: the last one, or one given by its number."""
-        return self._planned("ops_undo", how, number)
-
-    def preview(self, plan: Plan) -> Moved:
-        """What the plan would do. Whatever would refuse it refuses here too, but for conflicts: those are in it."""
-        from snapstore.timeline.moves.execute import Mover
-
-        return Mover(self, plan).preview()
-
-    def move(self, plan: Plan) -> Moved:
-        """Carries a plan out, all or nothing. One gone stale is refused."""
-        from snapstore.timeline.moves.execute import Mover
-
-        return Mover(self, plan).run()
-
-    def _planned(self, verb: str, how: dict[str, Any], *arguments: Any) -> Plan:
-        from snapstore.timeline.moves.plan import How
-        from snapstore.timeline.moves.planner import Planner
-
-        try:
-            plan: Plan = getattr(Planner(self, How(**how)), verb)(*arguments)
-        except OSError as error:
-            raise failed(error) from error
-        return plan
-
     def _opened(self) -> OpenTurn:
         turn = self.store.open_turn(self.name)
         if turn is None:
@@ -315,7 +226,7 @@ class Session:
 class Turn:
     """An open turn. As a context manager it ends itself; on an exception it is closed as interrupted."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RecordingSession) -> None:
         self.session = session
         self.commit: bytes | None = None
         self._open = True

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from snapstore.git.objects.ids import Entry
     from snapstore.git.objects.trees import Change
     from snapstore.store.conversations import AgentSession, ConversationState
-    from snapstore.store.handle import Store
+    from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
     from snapstore.worktree.scan.stat_cache import FileStat
 
@@ -38,7 +38,7 @@ _MEMO = "user-git.json"
 class Step:
     """Used as a context under the store's lock; nothing counts before `commit`."""
 
-    def __init__(self, store: Store, session: str) -> None:
+    def __init__(self, store: StoreHandle, session: str) -> None:
         self._store = store
         self._shadow = store.shadow
         self._trees = store.shadow.trees

@@ -10,13 +10,13 @@ from textual import work
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from snapstore.api import Session
 from snapstore.base.text import age, cells, clip, first_line, safe
 from snapstore.surface.tree_rows import whose
 from snapstore.surface.wording import turns_text
 from snapstore.timeline.history.branch import ARCHIVED, CURRENT, Branch
 from snapstore.timeline.history.operations import Operation
 from snapstore.timeline.moves.branches import Branches
-from snapstore.timeline.record.session import Session
 from snapstore.tui.move_steps import trouble
 from snapstore.tui.screens.line import LineScreen
 from snapstore.tui.screens.pick import PickScreen

@@ -19,7 +19,7 @@ from snapstore.timeline.history.nodes import FileChange, file_changes
 from snapstore.tui.widgets.lines import styled
 
 if TYPE_CHECKING:
-    from snapstore.timeline.record.session import Session
+    from snapstore.api import Session
 
 MOST_LINES = 20_000
 MOST_OF_A_FILE = 4_000

@@ -18,7 +18,7 @@ from snapstore.tui.move_steps import trouble
 from snapstore.tui.widgets.lines import LONGEST, LinesView, styled
 
 if TYPE_CHECKING:
-    from snapstore.store.handle import Store
+    from snapstore.api import Store
     from snapstore.tui.move_keys import ActingApp
     from snapstore.tui.snapshot import Snapshot
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 
 from snapstore.agents.capabilities import NONE, capability
 from snapstore.agents.fork import Forking
+from snapstore.api import Session
 from snapstore.errors import SnapstoreError, Unknown
 from snapstore.store.conversations import Conversations
 from snapstore.surface.records.branches import ChangeRecord
@@ -19,7 +20,6 @@ from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operation
 from snapstore.timeline.moves.branches import Branches
 from snapstore.timeline.moves.stale import changing, stale
-from snapstore.timeline.record.session import Session
 from snapstore.web.project import Project, answer
 
 Change = Callable[[Session], Operation | None]

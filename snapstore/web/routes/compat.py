@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from snapstore.api import Session
 from snapstore.errors import Conflict, Unknown, Usage
 from snapstore.store.conversations import Conversations
 from snapstore.surface.records.base import document
@@ -34,7 +35,6 @@ from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.moves.file_edit import FileWriting
 from snapstore.timeline.moves.plan import Plan
 from snapstore.timeline.moves.stale import expect, stale
-from snapstore.timeline.record.session import Session
 from snapstore.web.answers import refusal
 from snapstore.web.project import Project, answer
 from snapstore.web.routes.branches import move_and_fork

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from snapstore.api import Session
 from snapstore.errors import Unknown, Usage
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.moves import MoveRecord
@@ -15,7 +16,6 @@ from snapstore.timeline.history.nodes import path_json
 from snapstore.timeline.moves.plan import FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
 from snapstore.timeline.moves.stale import stale, unlike
 from snapstore.timeline.moves.three_way import three_way
-from snapstore.timeline.record.session import Session
 from snapstore.web.project import Project, answer, below
 from snapstore.web.routes.diff import planned
 
