@@ -13,7 +13,7 @@ from snapstore.surface.wording import deserves_a_look
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
 
 if TYPE_CHECKING:
-    from snapstore.cli.move_command import Move
+    from snapstore.cli.move_request import Move
 
 
 def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:

@@ -5,16 +5,16 @@ Plan, show or ask, move, tell. A command adds its operand, and how it makes its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.api import Session
 from snapstore.cli.confirm import agreed
 from snapstore.cli.context import Context
-from snapstore.cli.output import UNWRITTEN, Output, files_text
+from snapstore.cli.move_request import Move, Then
+from snapstore.cli.output import UNWRITTEN, files_text
 from snapstore.cli.param_types import Step
-from snapstore.cli.paths import below, shell_word
+from snapstore.cli.paths import below
 from snapstore.cli.reports import move as moved
 from snapstore.errors import Failed, SnapstoreError, Usage
 from snapstore.store.handle import failed
@@ -23,58 +23,10 @@ from snapstore.timeline.moves.execute import Moved
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, Plan, Policy
 
 if TYPE_CHECKING:
-    from snapstore.surface.records.moves import MoveRecord
+    pass
 
-MakePlan = Callable[[Session, dict[str, Any]], Plan]
 
 _REPEATED = ("exact", "files_only", "conversation_only")
-
-
-class Move:
-    """One request for a move: the words that ask for it, and how to speak of it."""
-
-    __slots__ = (
-        "ask",
-        "cancel",
-        "nothing",
-        "over",
-        "plan",
-        "preview",
-        "program",
-        "reverts",
-        "root",
-        "then",
-        "verb",
-        "words",
-        "yes",
-    )
-
-    def __init__(
-        self,
-        words: list[str],
-        plan: MakePlan,
-        *,
-        ask: Callable[[Plan], str],
-        nothing: str = "Nothing to do: everything is as wanted already.",
-        reverts: bool = False,
-        then: Callable[[Session], Then] | None = None,
-    ) -> None:
-        self.words = words
-        self.plan = plan
-        self.ask = ask  # the question that a person is asked first
-        self.nothing = nothing  # what to say where nothing was to be done
-        self.reverts = reverts  # whether its files are "reverted", or "changed"
-        self.then = then  # what follows the move
-        self.verb = words[0] if words[0] != "ops" else "ops undo"
-        self.root = b""
-        self.program = "snapstore"
-        self.preview = self.yes = self.cancel = self.over = False
-
-    def command(self, *more: str) -> str:
-        """The command again, to be typed, with more options."""
-        words = [shell_word(word) for word in self.words]
-        end = words.index("--") if "--" in words else len(words)
-        return " ".join((self.program, *words[:end], *more, *words[end:]))
 
 
 def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
@@ -172,17 +124,6 @@ def _follow(session: Session, move: Move, done: Moved) -> Then | None:
             back = f"The files went there all the same: `snapstore ops undo {done.operation}` takes that back."
             error.hint = back if error.hint.startswith("Nothing was") else f"{error.hint} {back}"
         raise
-
-
-class Then:
-    """What follows a move, told with it."""
-
-    def told_in(self, record: MoveRecord) -> MoveRecord:
-        """Return the record of the move with what followed it."""
-        raise NotImplementedError
-
-    def tell(self, out: Output) -> None:
-        raise NotImplementedError
 
 
 def _failed(context: Context, move: Move, error: SnapstoreError | OSError) -> int:

@@ -10,7 +10,7 @@ import os
 
 from snapstore.agents.hooks.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
 from snapstore.agents.hooks.paths import OUTSIDE, full_paths, sort_paths
-from snapstore.agents.known.shell import PERSON, exit_status, persons_session
+from snapstore.agents.hooks.person import PERSON, exit_status, persons_session
 from snapstore.api import Store
 from snapstore.errors import NoStore, SnapstoreError, Unsafe
 from snapstore.store.state import check_name, readable

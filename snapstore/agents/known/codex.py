@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.agents.known.claude import spoken
+from snapstore.agents.hooks.claude_form import spoken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if "hook_event_name" in payload:
-        from snapstore.agents.known.claude import spoken
+        from snapstore.agents.hooks.claude_form import spoken
 
         return spoken(payload, "copilot", "")
     common: dict[str, Any] = {

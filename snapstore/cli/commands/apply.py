@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import Move, carry_out, changing
+from snapstore.cli.move_command import carry_out, changing
+from snapstore.cli.move_request import Move
 from snapstore.cli.options import MoveCommand, common_options, move_options
 from snapstore.cli.param_types import TARGET
 

@@ -10,7 +10,8 @@ import click
 from snapstore.agents.fork import Forked, Forking
 from snapstore.api import Session
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import Move, Then, carry_out, travelling
+from snapstore.cli.move_command import carry_out, travelling
+from snapstore.cli.move_request import Move, Then
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
 from snapstore.cli.param_types import TARGET

@@ -8,7 +8,8 @@ import click
 
 from snapstore.cli.commands.fork import fork_conversation
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import Move, carry_out, travelling
+from snapstore.cli.move_command import carry_out, travelling
+from snapstore.cli.move_request import Move
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import TARGET
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import Move, carry_out, travelling
+from snapstore.cli.move_command import carry_out, travelling
+from snapstore.cli.move_request import Move
 from snapstore.cli.options import CommandGroup, MoveCommand, common_options, level_options, move_options, rows_option
 from snapstore.cli.output import BOLD, DIM, Output, ago, safe, shorten
 from snapstore.cli.param_types import OPERATION

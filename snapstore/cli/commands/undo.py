@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import Move, carry_out, reverting, turns_text
+from snapstore.cli.move_command import carry_out, reverting, turns_text
+from snapstore.cli.move_request import Move
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import COUNT
 

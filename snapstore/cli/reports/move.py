@@ -27,7 +27,7 @@ from snapstore.timeline.moves.execute import Moved
 from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
 
 if TYPE_CHECKING:
-    from snapstore.cli.move_command import Move
+    from snapstore.cli.move_request import Move
 
 
 def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
