@@ -103,7 +103,7 @@ def test_months_of_turns_stay_within_what_is_promised(
     months = Months(root, tmp_path / "home")
     months.live(turns, days)
     store = months.store
-    promise = re.search(r"twice its packed\s+size plus (\d+) MB", PAGE)
+    promise = re.search(r"twice its packed size plus (\d+) MB", " ".join(PAGE.split()))
     assert promise is not None
     allowed = 2 * packed_size(store, tmp_path / "mirror.git") + int(promise[1]) * MB * unit // (16 << 20)
     assert months.collected > 1
