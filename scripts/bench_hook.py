@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from snapstore.base.own_command import own_command
-from snapstore.transcripts import iter_turns
+from snapstore.transcripts.readers.read import iter_turns
 
 ID = "3f2a9c1d-5b7e-4c11-9a55-0d6f1e2b3c4d"
 TRANSCRIPT = 100 << 20  # bytes

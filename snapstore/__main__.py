@@ -17,11 +17,11 @@ def main() -> int:
         os._exit(130)
     if status is not None:
         os._exit(status)  # this process has nothing to flush, and nothing to clean up
-    from snapstore.cli import main as run
+    from snapstore.cli.main import main as run
 
     status = run()
     if client.may_leave_one(arguments):
-        from snapstore.cli import preload
+        from snapstore.cli.warm import preload
         from snapstore.daemon.server import leave_behind
 
         if preload.is_wanted():

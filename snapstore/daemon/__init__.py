@@ -4,7 +4,7 @@
 installation, if there is one, and exits with the status that comes back. `server` is that process: it forks for each
 request, and `child` takes over the caller's streams, directory and environment and runs the ordinary command. Nothing
 is shared between requests, and nothing depends on the server: without it every command gives the same result, later.
-`place` is the server's address, and `control` shows and stops it.
+`address` is the server's address, and `control` shows and stops it.
 
 The entry point is `snapstore/__main__.py`, which hands in the function that runs a command. Nothing here imports the
 command line; `client` imports nothing but what the interpreter has built in.

@@ -30,8 +30,8 @@ from snapstore.surface.records.base import document
 from snapstore.surface.records.moves import ForkRecord
 from snapstore.surface.records.status import ConversationRecord
 from snapstore.surface.status import read_status
-from snapstore.transcripts import read_conversation
 from snapstore.transcripts.locate import claude_sessions, claude_slug
+from snapstore.transcripts.readers.read import read_conversation
 
 
 class Talking(Claude):

@@ -219,7 +219,9 @@ def test_a_first_snapshot_shows_progress_only_after_a_second_and_only_to_people(
     """The bar is drawn by a real first snapshot whose second has been made to pass at once."""
     for number in range(600):
         (root / f"file{number}").write_text(str(number))
-    code = "import snapstore.cli.progress as p, sys; p.PATIENCE = 0; from snapstore.cli import main; sys.exit(main())"
+    code = (
+        "import snapstore.cli.progress as p, sys; p.PATIENCE = 0; from snapstore.cli.main import main; sys.exit(main())"
+    )
     ours, theirs = os.openpty()
     process = subprocess.Popen(
         [PROGRAM[0], "-c", code, "init", "--json"],

@@ -152,7 +152,7 @@ def test_the_version_is_told_in_each_way(root: Path) -> None:
 
 
 def test_the_program_runs_twice_in_one_process(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from snapstore.cli import main
+    from snapstore.cli.main import main
 
     commands()  # all of them are loaded
     assert (main(["--version"]), main(["--version"])) == (0, 0)
@@ -239,7 +239,7 @@ def test_a_real_bash_completes(root: Path) -> None:
 
 LOADED = """
 import os, sys
-from snapstore.cli import main
+from snapstore.cli.main import main
 status = main(sys.argv[1:])
 sys.stderr.write("\\n" + ",".join(sys.modules))
 sys.exit(status)

@@ -213,7 +213,7 @@ import sys
 from snapstore.cli.context import Context
 def broken(self): raise ZeroDivisionError("no \\x1b[31m such thing")
 Context.reading = broken
-from snapstore.cli import main
+from snapstore.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -706,7 +706,7 @@ def test_recover_shows_what_was_interrupted_and_leaves_the_choice(told: Path) ->
 def test_a_move_loads_nothing_it_does_not_need(told: Path) -> None:
     """No surface and no border: dulwich, with what it loads, is the engine and is needed."""
     code = (
-        "import sys\nfrom snapstore.cli import main\nstatus = main(sys.argv[1:])\n"
+        "import sys\nfrom snapstore.cli.main import main\nstatus = main(sys.argv[1:])\n"
         "heavy = {'pydantic', 'rich', 'textual', 'asyncio', 'fastapi', 'mcp'}\n"
         "sys.stderr.write(','.join(sorted(heavy & set(sys.modules))))\nsys.exit(status)\n"
     )

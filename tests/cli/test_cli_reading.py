@@ -12,8 +12,8 @@ import click
 import pytest
 from click.shell_completion import BashComplete
 
-from snapstore.cli import main
 from snapstore.cli.app import application
+from snapstore.cli.main import main
 
 Run = Callable[..., str]
 

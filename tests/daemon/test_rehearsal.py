@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from warm import runtime_folder
 
-from snapstore.cli import rehearsal
+from snapstore.cli.warm import rehearsal
 from snapstore.daemon import client
 
 

@@ -14,7 +14,7 @@ import pytest
 from helpers import git, git_in, write
 
 from snapstore import Store
-from snapstore.cli import main
+from snapstore.cli.main import main
 from snapstore.git.diff import renames
 from snapstore.surface.records.base import document
 from snapstore.surface.records.nodes import FileRecord, NodeRecord

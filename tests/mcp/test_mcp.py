@@ -473,7 +473,7 @@ def test_an_interrupt_ends_it_at_once(told: Path) -> None:
 
 
 def test_without_the_package_it_is_refused_with_the_way_to_get_it(root: Path) -> None:
-    code = "import sys; sys.modules['mcp'] = None; from snapstore.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; sys.modules['mcp'] = None; from snapstore.cli.main import main; sys.exit(main(sys.argv[1:]))"
     done = child(code, "mcp", "--json", "-C", root)
     assert done.returncode == 2
     document = json.loads(done.stdout)

@@ -31,7 +31,7 @@ from helpers import (
 )
 
 from snapstore import Corrupt, NoStore, SnapstoreError, Store, Unknown, Unsafe
-from snapstore.cli import main
+from snapstore.cli.main import main
 from snapstore.store import locations
 from snapstore.surface.records.seeds import UndoStateRecord
 from snapstore.surface.status import read_status

@@ -118,7 +118,7 @@ def prompts(git_dir: str) -> set[str]:
 def server_refs(url: str, prefix: str = "refs/heads/") -> dict[str, str]:
     """The refs of a server; of its branches only lines, not the branch for `git clone` (test_share_clone.py)."""
     found = {ref: oid for ref, oid in all_refs(url).items() if ref.startswith(prefix)}
-    return {ref: oid for ref, oid in found.items() if prefix != "refs/heads/" or ref.count("/") > 2}
+    return {ref: oid for ref, oid in found.items() if not ref.startswith("refs/heads/") or ref.count("/") > 2}
 
 
 def sound(url: str) -> None:

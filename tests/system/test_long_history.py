@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from snapstore import Session, Store
-from snapstore.cli import main
+from snapstore.cli.main import main
 from snapstore.errors import Conflict, Unknown
 from snapstore.git.objects.trees import Change
 from snapstore.surface.records.base import document

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from snapstore.transcripts import AGENTS, Conversation, last_turns, read_conversation
+from snapstore.transcripts.model import Conversation
+from snapstore.transcripts.readers.read import AGENTS, last_turns, read_conversation
 
 SESSION = "0b0e3f52-6a4b-4b6e-9b5f-000000000001"
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from test_transcripts_builders import SESSION, Claude, read, story
 
-from snapstore.transcripts import Conversation, last_turns, read_conversation
+from snapstore.transcripts.model import Conversation
+from snapstore.transcripts.readers.read import last_turns, read_conversation
 
 
 def prompts(conversation: Conversation) -> list[str | None]:

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from test_transcripts_builders import SESSION, Claude, story
 
 from snapstore.errors import Busy, Conflict, Failed, Unknown, Unsafe
-from snapstore.transcripts import Conversation, read_conversation
 from snapstore.transcripts.fork import fork as forking
 from snapstore.transcripts.fork.fork import Fork, branch_title, fork_conversation, fork_lines, rewind_alias, write_fork
+from snapstore.transcripts.model import Conversation
+from snapstore.transcripts.readers.read import read_conversation
 
 NEW = "1c1e3f52-6a4b-4b6e-9b5f-00000000000a"
 NEWER = "1c1e3f52-6a4b-4b6e-9b5f-00000000000b"

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from test_transcripts_builders import ALL, LINES, SESSION, Claude, Codex, Copilot, Cursor, Gemini, story
 
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe, Usage
-from snapstore.transcripts import AGENTS, Follower, find_transcript, iter_turns, last_turns, read_conversation
-from snapstore.transcripts.locate import claude_sessions, claude_slug
+from snapstore.transcripts.follow import Follower
+from snapstore.transcripts.locate import claude_sessions, claude_slug, find_transcript
+from snapstore.transcripts.readers.read import AGENTS, iter_turns, last_turns, read_conversation
 
 # Odd lines.
 

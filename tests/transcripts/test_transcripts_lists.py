@@ -24,7 +24,8 @@ from test_transcripts_builders import (
 )
 
 from snapstore.errors import Corrupt, Unknown
-from snapstore.transcripts import Conversation, last_turns, read_conversation
+from snapstore.transcripts.model import Conversation
+from snapstore.transcripts.readers.read import last_turns, read_conversation
 
 
 def prompts(conversation: Conversation) -> list[str | None]:

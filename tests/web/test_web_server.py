@@ -818,7 +818,7 @@ def test_what_the_command_needs(told: Store, root: Path, tmp_path: Path, server:
     """Without the extra, without a store, on a port that is taken: a sentence and what to do."""
 
     def said(folder: Path, *words: str, without: str = "") -> tuple[int, dict[str, Any]]:
-        code = f"import sys\n{without}\nfrom snapstore.cli import main\nsys.exit(main())"
+        code = f"import sys\n{without}\nfrom snapstore.cli.main import main\nsys.exit(main())"
         run = [sys.executable, "-c", code, "ui", "--no-open", "--json", *words]
         done = subprocess.run(run, cwd=folder, capture_output=True, check=False, timeout=60)
         return done.returncode, json.loads(done.stdout)

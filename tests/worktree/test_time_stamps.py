@@ -15,7 +15,7 @@ from helpers import assert_equal, in_commit, on_disk
 
 from snapstore import Store
 from snapstore.base.text import ago, date_text, seconds_of
-from snapstore.cli import main
+from snapstore.cli.main import main
 from snapstore.git.objects import commits
 from snapstore.store.state import timestamp
 from snapstore.timeline.history.history import History

@@ -21,7 +21,7 @@ import pytest
 from helpers import in_commit
 
 from snapstore import Session, SnapstoreError, Store
-from snapstore.cli import main
+from snapstore.cli.main import main
 from snapstore.errors import Conflict, Failed
 from snapstore.git.maintenance.fold import sweep
 from snapstore.timeline.history.history import History

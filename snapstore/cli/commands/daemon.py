@@ -7,11 +7,11 @@ import time
 import click
 
 from snapstore import __version__
-from snapstore.cli import main
 from snapstore.cli.context import Context
+from snapstore.cli.main import main
 from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import DIM, duration_text, path_text
-from snapstore.cli.preload import load
+from snapstore.cli.warm.preload import load
 from snapstore.daemon import control
 from snapstore.daemon.address import Place, Taken
 from snapstore.daemon.server import IDLE, Server

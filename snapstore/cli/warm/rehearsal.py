@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from typing import Any
 
-from snapstore.cli import main
+from snapstore.cli.main import main
 from snapstore.daemon import client
 
 _SESSION = "00000000-0000-4000-8000-000000000000"

@@ -30,7 +30,7 @@ def load() -> None:
     """Import every command, every agent and what they need, and use them once."""
     # Only here: a hook that asks `is_wanted` loads neither click nor pydantic.
     from snapstore.cli.app import command_modules
-    from snapstore.cli.rehearsal import rehearse
+    from snapstore.cli.warm.rehearsal import rehearse
     from snapstore.surface.records import load_all
 
     for name, place in command_modules().items():
