@@ -95,7 +95,8 @@ def sync_open_folder(fd: int) -> None:
         os.sync()
 
 
-def write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes | bytearray) -> None:
+    """Write all of the data: `os.write` may take a part of it only."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

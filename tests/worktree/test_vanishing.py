@@ -261,9 +261,10 @@ def _strike_moves(how: str, policy: str, root: Path, session: Session, deep: boo
     return len(numbers)
 
 
+@pytest.mark.parametrize("how", ["gone", "fifo"])
 @pytest.mark.parametrize("policy", ["refuse", "merge", "force"])
-def test_moves_are_done_or_refused_when_a_file_goes_away(policy: str, root: Path, session: Session) -> None:
-    assert _strike_moves("gone", policy, root, session, deep=False)
+def test_moves_are_done_or_refused_when_a_file_goes_away(policy: str, how: str, root: Path, session: Session) -> None:
+    assert _strike_moves(how, policy, root, session, deep=False)
 
 
 @pytest.mark.deep

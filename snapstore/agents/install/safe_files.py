@@ -116,9 +116,7 @@ def _write(
     fd = os.open(temporary, _FLAGS, mode if status is None else 0o600)
     try:
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            files.write_all(fd, data)
             if status is not None:
                 if (status.st_uid, status.st_gid) != (os.geteuid(), os.fstat(fd).st_gid):
                     os.fchown(fd, status.st_uid, status.st_gid)

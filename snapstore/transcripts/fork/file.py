@@ -7,6 +7,7 @@ import json
 import os
 import re
 
+from snapstore.base.files import write_all
 from snapstore.errors import Conflict, Failed
 from snapstore.transcripts.lines import parse
 from snapstore.transcripts.locate import checked_id
@@ -126,21 +127,15 @@ def _write(path: str, lines: Iterable[bytes]) -> None:
         for line in lines:
             waiting += line
             if len(waiting) >= _BUFFER:
-                _write_all(descriptor, waiting)
+                write_all(descriptor, waiting)
                 waiting = bytearray()
-        _write_all(descriptor, waiting)
+        write_all(descriptor, waiting)
         os.fsync(descriptor)
     except BaseException:
         _remove(path)
         raise
     finally:
         os.close(descriptor)
-
-
-def _write_all(descriptor: int, data: bytearray) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def _name(temporary: str, path: str) -> None:

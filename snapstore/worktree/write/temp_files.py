@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from snapstore.base.files import sync_open_folder
+from snapstore.base.files import sync_open_folder, write_all
 from snapstore.base.platform import READ_FLAGS, SYNC_AT_ONCE, copy_attributes, file_system_sync
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import CHUNK, EXECUTABLE, LINK, Entry
@@ -191,9 +191,13 @@ class Beside:
         it is looked at for the last time, right before its swap."""
         for path in paths:
             try:
-                yield os.open(path.rpartition(b"/")[2], READ_FLAGS, dir_fd=self._folders.enter(above(path)))
+                fd = os.open(path.rpartition(b"/")[2], READ_FLAGS, dir_fd=self._folders.enter(above(path)))
             except (OSError, InTheWay):
                 continue
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                yield fd
+            else:  # a fifo, say, has taken its place: it cannot be synced
+                os.close(fd)
 
     def _enter_each(self, folders: Iterable[bytes]) -> Iterator[int]:
         for folder in sorted(folders):
@@ -231,7 +235,7 @@ class Beside:
                 if holes and _ZEROS.startswith(piece):
                     os.lseek(fd, len(piece), os.SEEK_CUR)
                 else:
-                    _write_all(fd, piece)
+                    write_all(fd, piece)
             if holes:
                 os.ftruncate(fd, size)
             if waiting is None:
@@ -312,9 +316,3 @@ def _permissions(was: int, executable: bool) -> int:
     if bool(mode & stat.S_IXUSR) == executable:
         return mode
     return mode | stat.S_IXUSR | (mode & 0o444) >> 2 if executable else mode & ~0o111
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
