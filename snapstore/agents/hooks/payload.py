@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from snapstore.agents.hooks.events import AFTER, BEFORE, SHELL, Event
 from snapstore.agents.hooks.tool_effects import effect
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Payload = dict[str, Any]
+Payload = dict[str, Any]
 
 
 def text(payload: Any, *names: str) -> str:
