@@ -846,7 +846,7 @@ MEASURED = """
 import sys, tracemalloc
 tracemalloc.start()
 from snapstore import Store
-from snapstore.agents.importing import prepare
+from snapstore.agents.import_session import prepare
 with Store.open(sys.argv[1]) as store, prepare(sys.argv[2], "claude", None, store.root, store.home) as found:
     found.carry_out(store, sys.argv[3])
 print(len(found.turns), tracemalloc.get_traced_memory()[1])

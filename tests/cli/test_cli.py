@@ -511,7 +511,7 @@ def _user(root: Path) -> str:
 DIES = """
 import os
 from snapstore import Store
-from snapstore.worktree.journal import Journal
+from snapstore.store.journal import Journal
 Journal._finish = lambda *_: os._exit(9)
 Store.open(".").session("shell").begin("Cut off")
 """

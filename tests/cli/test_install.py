@@ -163,7 +163,7 @@ def test_an_installation_of_the_user_alone_is_found(root: Path, nobodys_home: Pa
 
 def test_background_work_is_started_as_strictly_as_the_program_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hooks are isolated, and so is what they start; an embedding program finds us by its own path."""
-    code = "from snapstore.timeline.program import own_command; print(own_command()[1:-2])"
+    code = "from snapstore.base.own_command import own_command; print(own_command()[1:-2])"
     for flags, said in (
         (["-I"], ["-I"]),
         (["-E", "-P"], ["-E", "-P"]),
@@ -201,7 +201,7 @@ def test_isal_is_an_accelerator_only(root: Path) -> None:
     code = (
         "import sys; sys.modules['isal'] = None\n"
         "from snapstore.__main__ import main\n"
-        "from snapstore.git import deflate\n"
+        "from snapstore.git.objects import deflate\n"
         "status = main()\n"
         "import zlib; assert deflate.load() is zlib\n"
         "sys.exit(status)"

@@ -118,7 +118,7 @@ def test_a_full_disk_leaves_no_half_a_bundle(tmp_path: Path) -> None:
     code = """
 import resource, signal, sys
 from snapstore.git.remote import bundles as bundle
-from snapstore.git.shadow import Shadow
+from snapstore.git.repository import Shadow
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 shadow = Shadow(sys.argv[1])

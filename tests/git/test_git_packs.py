@@ -590,8 +590,8 @@ def test_a_large_pack_cut_short_is_damage_and_kills_nobody(tmp_path: Path, suffi
     code = """if True:
         import sys
         from snapstore.errors import Corrupt
-        from snapstore.git.objects import Missing
-        from snapstore.git.odb import Objects
+        from snapstore.git.objects.ids import Missing
+        from snapstore.git.objects.store import Objects
         whole = damaged = 0
         objects = Objects(sys.argv[1])
         for line in sys.stdin:

@@ -322,7 +322,7 @@ def test_bombs_stay_small(here: Shadow, tmp_path: Path) -> None:
 import resource, sys
 from snapstore.errors import SnapstoreError
 from snapstore.git.remote.bundles import receive_pack
-from snapstore.git.shadow import Shadow
+from snapstore.git.repository import Shadow
 shadow = Shadow(sys.argv[1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:

@@ -277,7 +277,7 @@ def test_a_living_root_s_store_is_not_taken_from_it(tmp_path: Path, nobodys_home
 def test_an_adoption_killed_at_any_point_is_mended_by_the_next(tmp_path: Path, syscall: str) -> None:
     code = """
 import os, sys
-from snapstore.timeline.creation import adopt_store
+from snapstore.timeline.record.create_store import adopt_store
 adopt_store(sys.argv[1], os.fsencode(sys.argv[2]))
 """
     for number in range(1, 9):

@@ -47,8 +47,8 @@ NOW = 1_700_000_000.0
 # The modules are loaded before the marker call, so that only the step itself is counted and struck.
 DRIVER = """
 import json, os, sys, traceback
-import snapstore.timeline.session, snapstore.timeline.creation, snapstore.timeline.history
-import snapstore.git.housekeeping, snapstore.worktree.ignore, pwd, encodings.ascii
+import snapstore.timeline.record.session, snapstore.timeline.record.create_store, snapstore.timeline.history.history
+import snapstore.git.maintenance.fold, snapstore.worktree.ignore.rules, pwd, encodings.ascii
 try:
     from isal import isal_zlib
 except ImportError:

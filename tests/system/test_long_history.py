@@ -36,7 +36,7 @@ from snapstore.timeline.moves.planner import Planner
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """The caches of long histories serve those of a few turns."""
-    for place in ("graph", "turnfacts", "move", "planner", "commitcache"):
+    for place in ("history.graph", "history.turn_facts", "moves.execute", "moves.planner", "history.commit_cache"):
         monkeypatch.setattr(f"snapstore.timeline.{place}.MANY", 2)
 
 

@@ -554,8 +554,8 @@ def test_an_error_of_every_reading_call_is_a_refusal_G_27_S0_46(verb: str) -> No
 def test_a_full_disk_stops_an_undo_and_nothing_has_changed_G_27(tmp_path: Path, where: str) -> None:
     """TESTING fault 3: page by page from none to enough; refused and as it was each time, until it is undone."""
     code = """
-from snapstore.timeline.graph import Graph
-from snapstore.timeline.plan import FORCE, Policy
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.moves.plan import FORCE, Policy
 root, home, where = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 full = str(root) if where == "root" else home
 mount(full, "size=2m")

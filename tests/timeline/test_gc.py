@@ -568,7 +568,7 @@ def test_leftovers_of_killed_processes_go(root: Path, store: Store, session: Ses
 WRITER = """
 import sys
 from snapstore import Store
-from snapstore.git.objects import BLOB, object_id
+from snapstore.git.objects.ids import BLOB, object_id
 store = Store.open(sys.argv[1])
 objects = store.shadow.objects
 writer = objects.writer()

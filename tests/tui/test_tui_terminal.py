@@ -216,7 +216,7 @@ def test_a_terminal_that_can_do_nothing_is_refused(terminal: Terminal) -> None:
 
 
 def test_a_mistake_of_ours_ends_it_without_a_traceback(terminal: Terminal) -> None:
-    code = "from snapstore.tui.treeview import TreeView; TreeView.walk = lambda *steps: 1 / 0; "
+    code = "from snapstore.tui.widgets.tree import TreeView; TreeView.walk = lambda *steps: 1 / 0; "
     code += "import sys; from snapstore.cli.main import main; sys.exit(main(['tui']))"
     terminal.type(f"{shlex.join([sys.executable, '-c', code])}; echo left with $?")
     terminal.press("Enter")

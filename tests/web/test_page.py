@@ -214,9 +214,10 @@ def test_a_switch_leaves_nothing_of_the_other_line(forked: Story, opened: Open, 
 def test_the_engine_knows_no_surface(forked: Story, opened: Open) -> None:
     """S0-59: all that decides is free of any interface, and five pieces of the page show it: the redo bar, the mark of
     branches, their dialog, the menu of a turn, the question before a move."""
-    rooms = ("timeline", "worktree", "git", "transcripts")
-    folder = Path(snapstore_web.__file__).parent.parent
-    names = [f"snapstore.{room}.{file.stem}" for room in rooms for file in (folder / room).glob("[a-z]*.py")]
+    rooms = ("timeline", "store", "worktree", "git", "transcripts")
+    project = Path(snapstore_web.__file__).parents[2]
+    files = [file for room in rooms for file in (project / "snapstore" / room).rglob("[a-z]*.py")]
+    names = [".".join(file.relative_to(project).with_suffix("").parts) for file in files]
     code = f"import importlib, sys\nfor name in {names}: importlib.import_module(name)\nprint(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     surfaces = ("snapstore.cli", "snapstore.web", "snapstore.tui", "fastapi", "uvicorn", "starlette", "textual")

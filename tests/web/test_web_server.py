@@ -759,7 +759,7 @@ def test_a_move_cut_short_is_finished_by_the_next_request(server: Serving, told:
     """S0-47: a process dies in the middle of its move; the page finds the whole of it."""
     page = server.client()
     dying = (
-        "import os, signal, sys\nfrom snapstore import Store\nfrom snapstore.worktree import restore\n"
+        "import os, signal, sys\nfrom snapstore import Store\nfrom snapstore.worktree.write import writer as restore\n"
         "def die(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
         "restore.Restore.apply = die\n"
         "s = Store.open(sys.argv[1]).session('shell')\ns.move(s.plan_undo(1))\n"

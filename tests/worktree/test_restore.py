@@ -373,8 +373,8 @@ def test_an_unreadable_file_is_neither_old_nor_new(place: Place) -> None:
     (place.root / "f").chmod(0)
     code = """
 import os, sys
-from snapstore.git.odb import Objects
-from snapstore.worktree.restore import Restore
+from snapstore.git.objects.store import Objects
+from snapstore.worktree.write.writer import Restore
 print(Restore(os.fsencode(sys.argv[1]), Objects(sys.argv[2]), "t").observe(b"f"))
 """
     done = child(code, place.root, place.git_dir, under=powerless())
@@ -724,8 +724,8 @@ def test_a_read_only_folder(place: Place) -> None:
     (place.root / "ro").chmod(0o555)
     code = """
 import os, sys
-from snapstore.git.odb import Objects
-from snapstore.worktree.restore import FileMove, Restore
+from snapstore.git.objects.store import Objects
+from snapstore.worktree.write.writer import FileMove, Restore
 moves = [FileMove(*move) for move in eval(sys.argv[3])]
 try:
     Restore(os.fsencode(sys.argv[1]), Objects(sys.argv[2]), "t").apply(moves)
@@ -777,8 +777,8 @@ def test_a_large_file_in_bounded_memory(place: Place) -> None:
     """G-40: written from the store and compared with it in pieces."""
     code = """
 import os, sys
-from snapstore.git.odb import Objects
-from snapstore.worktree.restore import FileMove, Restore
+from snapstore.git.objects.store import Objects
+from snapstore.worktree.write.writer import FileMove, Restore
 root, git_dir, size = os.fsencode(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 objects = Objects(git_dir)
 left = size

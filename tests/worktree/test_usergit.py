@@ -118,11 +118,12 @@ def test_no_repository_anywhere_above(desk: Desk) -> None:
 def test_the_search_stays_on_one_file_system_as_git_s_does(desk: Desk) -> None:
     folder = desk.repo()
     (folder / "mounted").mkdir()
-    script = "from snapstore.worktree.usergit import find_repo as f;print([bool(f(p)) for p in (b'.', b'mounted')])"
+    script = "from snapstore.worktree.usergit.repository import find_repo as f\n"
+    script += "print([bool(f(p)) for p in (b'.', b'mounted')])"
     done = subprocess.run(
         ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs none mounted && exec "$0" -c "$1"', sys.executable, script],
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(repository.__file__).parents[2])},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(repository.__file__).parents[3])},
         capture_output=True,
         check=False,
     )

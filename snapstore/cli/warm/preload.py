@@ -9,6 +9,14 @@ from snapstore.api import Store
 from snapstore.base import own_command
 from snapstore.errors import SnapstoreError
 
+_NEEDED_LATER = (  # what commands and hooks import inside functions
+    "agents.hooks.turns",
+    "cli.hook",
+    "share.secrets.scanner",
+    "timeline.history.history",
+    "timeline.record.transaction",
+    "worktree.ignore.other_programs",
+)
 _WITH_A_SCREEN = ("tui", "ui", "mcp")  # they run in a process of their own, on large libraries
 
 
@@ -39,6 +47,6 @@ def load() -> None:
     load_all()
     for agent in (*AGENTS, "shell"):
         import_module(f"snapstore.agents.known.{agent}")
-    for module in ("cli.hook", "agents.turns", "share.looking", "timeline.history", "timeline.kept", "timeline.step"):
+    for module in _NEEDED_LATER:
         import_module(f"snapstore.{module}")
     rehearse()

@@ -126,7 +126,7 @@ def prune(
     dry_run: bool = False,
     by_itself: bool = False,
 ) -> Pruned:
-    """Prunes all that the rules allow; see `snapstore.timeline.prune`."""
+    """Prunes all that the rules allow; see `snapstore.timeline.maintenance.prune`."""
     from snapstore.store.disk_usage import DiskUse
     from snapstore.timeline.maintenance import prune as rules
 
