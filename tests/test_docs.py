@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cli import PROGRAM
+from commands import PROGRAM
 
 PROJECT = Path(__file__).parent.parent
 PAGES = [PROJECT / name for name in ("README.md", "CHANGELOG.md")] + sorted((PROJECT / "docs").glob("*.md"))

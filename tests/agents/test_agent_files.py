@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
+from commands import snap, snap_json
 from helpers import assert_whole, in_commit, line, write
-from test_cli import snap, snap_json
 from test_conversations import Talking
 
 from snapstore import Store

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import PROGRAM, assert_record, snap, snap_json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_cli import PROGRAM, assert_record, snap, snap_json
 
 from snapstore.agents import AGENTS
 from snapstore.agents.install import locations

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import PROGRAM, snap_json
 from helpers import killed_at, needs_strace, powerless
-from test_cli import PROGRAM, snap_json
 from test_connect import PROGRAM_WORDS, commands, everything, here, place, put, value_of
 
 from snapstore.agents import AGENTS

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from agents import AGENTS, ID, OTHER_ID, Agent, Claude, Codex, Copilot, Cursor, Opencode, hook, plant_fork
+from commands import snap
 from helpers import assert_whole, kinds, line, on_disk, record, touched
-from test_cli import snap
 
 from snapstore import Store
 from snapstore.surface.status import read_status

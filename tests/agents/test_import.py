@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import assert_record, snap, snap_json
 from helpers import (
     assert_cache_adds_up,
     assert_whole,
@@ -25,7 +26,6 @@ from helpers import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_cli import assert_record, snap, snap_json
 from test_transcripts_builders import ALL, SESSION, Claude, Codex, Cursor, Gemini, story
 
 from snapstore import Store

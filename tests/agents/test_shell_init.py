@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from commands import snap, snap_json
 from helpers import needs_strace
-from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.store import locations, root_index

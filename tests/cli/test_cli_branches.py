@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import PROGRAM, a_turn, assert_record, snap, snap_json
 from helpers import all_refs, git
-from test_cli import PROGRAM, a_turn, assert_record, snap, snap_json
 
 from snapstore import Store
 from snapstore.surface.records.branches import BranchesRecord, ChangeRecord, CheckpointsRecord, DeletePreviewRecord

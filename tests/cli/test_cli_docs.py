@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
-from test_cli import PROGRAM, snap, snap_json
+from commands import PROGRAM, snap, snap_json
 
 import snapstore
 from snapstore.agents.install.locations import INSTALLATIONS

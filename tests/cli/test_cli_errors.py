@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_cli import PROGRAM, a_turn, snap, snap_json, write
+from commands import PROGRAM, a_turn, snap, snap_json, write
 
 from snapstore import Store, Unsafe
 from snapstore.surface.records.errors import ErrorRecord

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from agents import Claude
+from commands import PROGRAM, assert_record, snap, snap_json
+from garden import Garden
 from helpers import bit_by_bit, child, on_disk
-from test_cli import PROGRAM, assert_record, snap, snap_json
-from test_cli_display import COLOUR, HARMFUL, HOSTILE
-from test_graph import Garden
+from terminal_text import COLOUR, HARMFUL, HOSTILE
 
 from snapstore import Store
 from snapstore.cli.paths import shell_word

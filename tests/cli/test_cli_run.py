@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_cli import PROGRAM, assert_record, snap, snap_json
+from commands import PROGRAM, assert_record, snap, snap_json
 
 from snapstore import Store
 from snapstore.surface.records.nodes import NodeRecord

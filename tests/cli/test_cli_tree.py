@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_cli import assert_record, snap, snap_json
-from test_cli_display import COLOUR, HARMFUL, HOSTILE, on_terminal
-from test_graph import Garden, forked, plant
+from commands import assert_record, snap, snap_json
+from garden import Garden, forked, plant
+from terminal_text import COLOUR, HARMFUL, HOSTILE, on_terminal
 
 from snapstore.base.text import cells, clip
 from snapstore.git.objects import commits

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import PROGRAM, snap, snap_json
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from test_cli import PROGRAM, snap, snap_json
 from test_connect import commands, put, value_of
 
 from snapstore.base import own_command as program

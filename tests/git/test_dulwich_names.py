@@ -21,18 +21,18 @@ from dulwich.refs import DiskRefsContainer, Ref
 from helpers import git
 from transporting import MAIN, History
 
-from snapstore.git.objects import store as odb
+import snapstore.git
 from snapstore.git.objects.dulwich_store import ObjectStore
 from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_index import Index
 from snapstore.git.objects.store import Objects
 
-HERE = Path(odb.__file__).parent
+HERE = Path(snapstore.git.__file__).parent
 DULWICH = f"dulwich {version('dulwich')}"
 
 # By module of ours: the class of dulwich's it extends, and why each name is needed, for no public one does the same.
 NAMES: dict[str, tuple[type, dict[str, str]]] = {
-    "objectstore.py": (
+    "objects/dulwich_store.py": (
         DiskObjectStore,
         {
             "_pack_cache": "the packs at hand by name; replaced as a whole, never changed, because threads share it",
@@ -43,7 +43,7 @@ NAMES: dict[str, tuple[type, dict[str, str]]] = {
             "_get_loose_object": "every loose object is read through it; ours inflates no more than the object says",
         },
     ),
-    "packs.py": (
+    "objects/pack.py": (
         DulwichPack,
         {
             "_idx": "the index once it is open; `index` asks the file system each time",
@@ -52,7 +52,7 @@ NAMES: dict[str, tuple[type, dict[str, str]]] = {
         },
     ),
     "packs.py, data": (PackData, {"_buffer": "the bytes of the pack", "_file": "open, or None once it is closed"}),
-    "pack_index.py": (
+    "objects/pack_index.py": (
         PackIndex2,
         {
             "_contents": "the bytes of the index",
@@ -62,7 +62,7 @@ NAMES: dict[str, tuple[type, dict[str, str]]] = {
             "_unpack_offset": "an offset by its number; ours refuses one that leads nowhere",
         },
     ),
-    "container.py": (
+    "ref_container.py": (
         DiskRefsContainer,
         {
             "_read_loose_ref_file": "every loose ref is read through it; ours refuses a damaged one by name",
@@ -104,7 +104,9 @@ def test_no_other_private_name_is_used() -> None:
         listed = {name for _, names in kinds for name in names}
         have = set().union(*(private_names(kind) for kind, _ in kinds))
         # `Pack._contents` is our own method, and no method of dulwich's `Pack`.
-        unlisted = (used_names(HERE / module) & have) - listed - ({"_contents"} if module == "packs.py" else set())
+        unlisted = (
+            (used_names(HERE / module) & have) - listed - ({"_contents"} if module == "objects/pack.py" else set())
+        )
         assert not unlisted, f"git/{module} uses {unlisted} of dulwich's: list them here with the reason, or use others"
         assert listed <= used_names(HERE / module), f"git/{module} needs {listed - used_names(HERE / module)} no longer"
     listed = {name for _, names in NAMES.values() for name in names} & theirs

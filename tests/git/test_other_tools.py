@@ -10,9 +10,9 @@ from pathlib import Path
 import git as gitpython
 import pygit2
 import pytest
+from commands import snap
 from dulwich.repo import Repo
 from helpers import all_refs, git, git_in, write
-from test_cli import snap
 
 from snapstore import Session, Store
 from snapstore.git.maintenance.fold import FOLD_AT

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import snap
 from dulwich.repo import Repo
 from helpers import all_refs, assert_whole, git
-from test_cli import snap
 
 from snapstore import Session, Store
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import faults
 import pytest
 import remotes
+from faults import age_locks
 from helpers import all_refs, git, needs_strace, quick_folder
 from remotes import bare, needs_lighttpd
 from test_faults_disk import in_private_mounts
-from test_move_faults import age_locks
 from transporting import MAIN, History, leftovers, objects_in, received, shadow_with
 
 from snapstore.errors import SnapstoreError

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import PROGRAM, assert_record, snap_json
 from helpers import bit_by_bit, child, on_disk
 from mcp import Client, StdioServerParameters
-from test_cli import PROGRAM, assert_record, snap_json
 
 from snapstore import Store
 from snapstore.surface.records.base import Record

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import snap, snap_json
 from helpers import git, turn, write
-from test_cli import snap, snap_json
 from test_secrets import TOKENS, found, made, pushed
 
 from snapstore import Store

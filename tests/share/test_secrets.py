@@ -15,8 +15,8 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from commands import snap, snap_json
 from helpers import git, turn, write
-from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.errors import Secret, Usage

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from commands import assert_record
 from helpers import all_refs, git, git_in, in_commit, on_disk, record, write
 from machines import Machine, bare, prompts, server_refs, sound
-from test_cli import assert_record
 
 from snapstore import Store
 from snapstore.errors import Remote, Unknown, Unsafe, Usage

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from commands import assert_record
 from helpers import git, in_commit, on_disk, record
 from machines import Machine, bare, prompts
-from test_cli import assert_record
 
 from snapstore.errors import SnapstoreError, Unsafe
 from snapstore.share.bundles import export

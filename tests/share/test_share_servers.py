@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from commands import PROGRAM
 from helpers import git, on_disk
 from machines import Machine, prompts, server_refs, sound
-from test_cli import PROGRAM
 from tests.remotes import PASSWORD, USER, bare, daemon, needs_lighttpd, needs_sshd, silence, ssh, web, wire
 
 from snapstore.errors import Remote

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import snap, snap_json
 from helpers import all_refs, killed_at, turn, write
 from hypothesis import given
 from hypothesis import strategies as some
-from test_cli import snap, snap_json
 from test_cli_docs import loaded
 
 from snapstore import Store

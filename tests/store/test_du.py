@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+from commands import assert_record, snap, snap_json
 from helpers import git_in, turn, write
 from machines import Machine
-from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
 from snapstore.store.disk_usage import DiskUse, Holder

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import snap, snap_json
 from helpers import assert_whole, bit_by_bit, git_in, in_commit, line, write
-from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.worktree.ignore.never_capture import Never

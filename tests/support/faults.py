@@ -21,6 +21,8 @@ from pathlib import Path
 
 from snapstore import SnapstoreError
 
+NOW = 1_700_000_000.0  # the clock of every strike
+
 # How the work ended, where it was not killed.
 DONE, REFUSED, BROKEN, INTERRUPTED = 0, 3, 4, 5
 
@@ -135,3 +137,9 @@ def count(work: Callable[[], object], calls: Iterable[str], log: Path) -> dict[s
 
 
 assert sys.platform == "linux", "strace is Linux's"
+
+
+def age_locks(home: Path) -> None:
+    """Some seconds later; test_faults_locks.py waits them out."""
+    for lock in home.rglob("*.lock"):
+        os.utime(lock, (NOW, NOW))

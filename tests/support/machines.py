@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from commands import snap, snap_json
 from helpers import all_refs, assert_whole, git, turn
-from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.share.clone import Attached, attach, clone

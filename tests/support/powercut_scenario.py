@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from test_cli import snap_json
-from test_faults_matrix import NOW
-from test_move_faults import age_locks
+from commands import snap_json
+from faults import NOW, age_locks
 
 from snapstore import Store
 

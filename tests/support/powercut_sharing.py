@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+from faults import age_locks
 from helpers import (
     git,
     on_disk,
 )
 from machines import Machine, bare, prompts, server_refs, sound
 from powercut_scenario import Scenario, differing
-from test_move_faults import age_locks
 
 from snapstore.share.bundles import export
 from snapstore.share.clone import clone

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from commands import snap, snap_json
+from faults import age_locks
 from helpers import on_disk, write
 from machines import bare, server_refs
 from powercut import Disk, in_private_mounts
 from powercut_lab import Tally
-from test_cli import snap, snap_json
-from test_move_faults import Whole, age_locks
+from test_move_faults import Whole
 
 from snapstore import Store
 from snapstore.store.state import Documents

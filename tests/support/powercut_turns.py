@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from faults import NOW
 from helpers import (
     all_refs,
     assert_cache_adds_up,
@@ -21,7 +22,6 @@ from helpers import (
     write,
 )
 from powercut_scenario import Scenario, differing
-from test_faults_matrix import NOW
 from test_import import NAME, SESSION, Told, written
 from test_move_faults import MOVES, NAMING, Whole, carry_out, lay_out, set_the_stage
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import test_keeping_kills
+from faults import NOW
 from helpers import (
     all_refs,
     assert_equal,
@@ -16,7 +17,6 @@ from helpers import (
     write,
 )
 from powercut_scenario import Scenario
-from test_faults_matrix import NOW
 from test_forget import SECRET, assert_gone, forget
 
 from snapstore import Store

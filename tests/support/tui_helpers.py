@@ -13,7 +13,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
-from test_graph import Garden, forked
+from garden import Garden, forked
 from textual.pilot import Pilot
 
 from snapstore.tui.app import SnapstoreApp

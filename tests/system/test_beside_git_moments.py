@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import snap
 from helpers import all_refs, assert_equal, assert_whole, git, git_in, in_commit, on_disk, tip, turn, write
 from machines import Machine, bare
 from pausedgit import LISTED, PACKED, PausedGit
-from test_cli import snap
 
 from snapstore import Session, Store
 from snapstore.errors import Failed

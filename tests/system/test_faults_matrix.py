@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import NOW
 from helpers import (
     all_refs,
     assert_equal,
@@ -42,7 +43,6 @@ from snapstore.timeline.maintenance.check import Check
 
 pytestmark = needs_strace
 
-NOW = 1_700_000_000.0
 
 # The modules are loaded before the marker call, so that only the step itself is counted and struck.
 DRIVER = """

@@ -27,6 +27,8 @@ from typing import Any
 import faults
 import pytest
 import test_faults_disk
+from commands import PROGRAM
+from faults import NOW, age_locks
 from helpers import (
     Files,
     all_refs,
@@ -38,10 +40,9 @@ from helpers import (
     remove,
     write,
 )
-from test_cli import PROGRAM
 from test_faults_disk import in_private_mounts
 from test_faults_locks import REFS
-from test_faults_matrix import NOW, _journal_is_pending
+from test_faults_matrix import _journal_is_pending
 
 from snapstore import Conflict, Failed, Session, SnapstoreError, Store
 from snapstore.base.platform import SYNC_AT_ONCE
@@ -202,12 +203,6 @@ class Whole:
 
     def key(self) -> tuple[object, ...]:
         return self.files, self.modes, self.folders, self.refs, self.head, self.documents
-
-
-def age_locks(home: Path) -> None:
-    """Some seconds later; test_faults_locks.py waits them out."""
-    for lock in home.rglob("*.lock"):
-        os.utime(lock, (NOW, NOW))
 
 
 class MoveLab:

@@ -17,10 +17,10 @@ from pathlib import Path
 import faults
 import pytest
 import reordering
+from faults import NOW, age_locks
 from helpers import Files, assert_whole, git_in, needs_strace, on_disk, quick_folder, write
 from reordering import ALL, FATES, NONE, SIZE, Node, Trace
-from test_faults_matrix import NOW
-from test_move_faults import Whole, age_locks, carry_out, lay_out, set_the_stage
+from test_move_faults import Whole, carry_out, lay_out, set_the_stage
 
 from snapstore import Session, Store
 from snapstore.errors import NoStore

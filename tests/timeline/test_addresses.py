@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_cli import snap, snap_json
-from test_graph import Garden, forked, plant
+from commands import snap, snap_json
+from garden import Garden, forked, plant
 
 from snapstore.errors import Unknown
 from snapstore.timeline.history.addresses import locate, resolve

@@ -7,8 +7,8 @@ from pathlib import Path
 from time import perf_counter
 
 import pytest
+from garden import Garden, forked
 from helpers import all_refs, assert_whole, git, line
-from test_graph import Garden, forked
 
 from snapstore import Store
 from snapstore.base import files as durable
@@ -614,7 +614,7 @@ def test_no_turn_fails_because_a_branch_is_damaged(grove: Grove) -> None:
 
 def test_five_hundred_branches_are_listed_and_left_quickly(grove: Grove) -> None:
     """A new branch costs about the same with 500 others as with 20."""
-    from test_graph import plant
+    from garden import plant
 
     grove.store.header.max_branches = 0
     plant(grove.store, 5000, 500)

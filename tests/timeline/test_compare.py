@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from commands import assert_record, snap, snap_json
 from helpers import assert_whole, on_disk, write
-from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
 from snapstore.surface.records.branches import CompareRecord

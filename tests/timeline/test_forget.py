@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import snap, snap_json
 from faults import strike
 from helpers import (
     all_refs,
@@ -36,7 +37,6 @@ from helpers import (
     turn,
     write,
 )
-from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.errors import Busy, Failed, Interrupted, SnapstoreError, Unknown, Unsafe, Usage

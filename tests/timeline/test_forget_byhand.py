@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import snap, snap_json
 from helpers import all_refs, assert_whole, git, git_in, tip, turn, write
-from test_cli import snap, snap_json
 from test_forget import SECRET, assert_gone, forget, forget_turn, holds
 
 from snapstore import Store

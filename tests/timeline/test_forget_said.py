@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import snap, snap_json
 from helpers import line, turn, write
-from test_cli import snap, snap_json
 from test_forget import SECRET, forget, holds
 
 from snapstore import Store

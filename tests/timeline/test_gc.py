@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from commands import assert_record, snap, snap_json
 from helpers import (
     all_refs,
     assert_equal,
@@ -25,7 +26,6 @@ from helpers import (
 from helpers import git as plain_git
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from test_cli import assert_record, snap, snap_json
 
 from snapstore import Session, Store
 from snapstore.errors import Busy, Corrupt, Failed, Unsafe

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from commands import PROGRAM
 from helpers import all_refs, assert_whole, bit_by_bit, child, git, git_in, on_disk, powerless, remove, tip, write
-from test_cli import PROGRAM
 
 from snapstore import Conflict, Session, SnapstoreError, Store
 from snapstore.errors import Corrupt, Unknown, Unsafe

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from commands import snap, snap_json
 from helpers import (
     Files,
     all_refs,
@@ -37,7 +38,6 @@ from helpers import (
     turn,
     write,
 )
-from test_cli import snap, snap_json
 
 from snapstore import Conflict, Failed, Session, Store, Unknown
 from snapstore.base import platform

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import assert_record, snap, snap_json
 from helpers import all_refs, assert_equal, assert_whole, git, on_disk, tip, turn, write
-from test_cli import assert_record, snap, snap_json
 
 from snapstore import Store
 from snapstore.base import files

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from commands import assert_record, snap, snap_json
 from helpers import turn
-from test_cli import assert_record, snap, snap_json
 from test_page import Open, chromium, opened
 
 from snapstore import Store

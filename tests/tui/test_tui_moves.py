@@ -13,9 +13,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from garden import Clock
 from helpers import all_refs, assert_whole, bit_by_bit, child, in_commit, killed_at, living_child, on_disk, write
 from test_conversations import Talking
-from test_graph import Clock
 from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot

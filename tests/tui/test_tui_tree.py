@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import PROGRAM, snap
+from garden import plant
 from helpers import all_refs, living_child, on_disk
-from test_cli import PROGRAM, snap
-from test_cli_display import COLOUR, HARMFUL, HOSTILE
+from terminal_text import COLOUR, HARMFUL, HOSTILE
 from test_cli_tree import WIDE, nest
-from test_graph import plant
 from textual.pilot import Pilot
 from textual.theme import Theme
 from textual.widgets import Input

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import snap, snap_json
 from helpers import (
     assert_cache_adds_up,
     assert_whole,
@@ -23,7 +24,6 @@ from helpers import (
     turn,
     write,
 )
-from test_cli import snap, snap_json
 
 from snapstore import Store
 from snapstore.errors import Unsafe
