@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from snapstore.api import Session
 from snapstore.cli.output import Output
 from snapstore.cli.paths import shell_word
-from snapstore.surface.records.moves import MoveRecord
 from snapstore.timeline.moves.plan import Plan
+
+if TYPE_CHECKING:
+    from snapstore.surface.records.moves import MoveRecord
 
 MakePlan = Callable[[Session, dict[str, Any]], Plan]
 

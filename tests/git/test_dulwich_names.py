@@ -124,7 +124,7 @@ class Told(ObjectStore):
         super().__init__(folder)
 
     def __getattribute__(self, name: str) -> object:
-        if name in NAMES["objectstore.py"][1]:
+        if name in NAMES["objects/dulwich_store.py"][1]:
             object.__getattribute__(self, "told").append(name)
         return object.__getattribute__(self, name)
 
@@ -167,7 +167,7 @@ def test_what_dulwich_does_with_refs_goes_through_ours(tmp_path: Path, monkeypat
     history = History(tmp_path / "ours.git")
     refs = history.shadow.refs.container
     told: list[str] = []
-    for name in NAMES["container.py"][1]:
+    for name in NAMES["ref_container.py"][1]:
         real = getattr(refs, name)
         monkeypatch.setattr(refs, name, lambda *a, name=name, real=real: (told.append(name), real(*a))[1])
     tip = ObjectID(history.tip.hex().encode())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from snapstore.agents.hooks.events import AFTER, BEFORE, SHELL, Event
 from snapstore.agents.hooks.tool_effects import effect
 
-Payload = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Payload = dict[str, Any]
 
 
 def text(payload: Any, *names: str) -> str:
