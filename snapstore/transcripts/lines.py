@@ -148,7 +148,10 @@ def is_blank(raw: bytes) -> bool:
 
 
 def document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a file that is one JSON object; raise Corrupt if it is not complete."""
+    """Read a file that is one JSON object; raise Corrupt if it is not.
+
+    A half-written or broken document cannot be used at all.
+    """
     size = os.fstat(file.fileno()).st_size
     if size > LONGEST_LINE:
         raise Corrupt(f"{_shown(path)} is too large for one document ({size} bytes)")
