@@ -30,8 +30,8 @@ _PASSED_OVER = (
 )
 
 # Sent by a separate sh. A background process of that sh is no job of the user's shell, so the shell prints nothing
-# about it. It holds none of the shell's descriptors (a terminal would stay open until it ends), and outlives the
-# terminal.
+# about it. The process holds none of the shell's descriptors (a terminal would stay open until it ends), and outlives
+# the terminal.
 _STOP = 'trap "" HUP; { printf "%s\\0" "$@" | @CLEAN@ snapstore hook shell; } </dev/null >/dev/null 2>&1 &'
 
 # Where stores are unless SNAPSTORE_HOME is set, as in `home_folder` of `store/locations.py`.

@@ -226,8 +226,8 @@ class ClaudeOutline(Outline):
     def _merge_replays(self, spans: dict[str, Span]) -> dict[str | None, Span]:
         """Merge prompts that a compaction wrote again into one turn.
 
-        A compaction writes prompts again with new ids, the same parent and the same time. They are one turn, not a
-        fork.
+        A compaction writes prompts again with new ids, the same parent and the same time. The copies are one turn, not
+        a fork.
         """
         first: dict[tuple[str | None, str], Span] = {}
         replayed: dict[str | None, Span] = {}

@@ -74,8 +74,8 @@ class Section:
     def backward(self, text: str | None) -> str | None:
         """Return the file as it was before the section, or None if that is not certain.
 
-        It is certain if the new lines of each hunk occur exactly once. Codex ends every file that it changes with a
-        line ending, and the file is assumed to have had one before.
+        The result is certain if the new lines of each hunk occur exactly once. Codex ends every file that it changes
+        with a line ending, and the file is assumed to have had one before.
         """
         if text is None:
             return None

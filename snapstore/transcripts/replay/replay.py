@@ -245,8 +245,8 @@ class _Chain:
     def _anchor(self, found: bytes | None) -> bool:
         """Use the content on disk as the state after the last operation.
 
-        This is done only if nothing else determines that state, and only for text of which the agent cannot have lost
-        any byte.
+        The disk counts only if nothing else determines the last state, and only for text of which the agent cannot have
+        lost any byte.
         """
         if found is None or b"\r" in found or found.startswith(BOM) or self._operations[-1].why:
             return False
