@@ -1,17 +1,20 @@
-"""What an agent's program can be asked to do with a conversation, and what to say where it cannot (G-21).
+"""What each agent can do with a conversation, and the notice if it cannot (G-21).
 
-Only Claude Code takes up a session file that we write. Others fork a conversation as a whole, or resume it: where to
-go back to has then to be said inside the agent.
+Only Claude Code resumes a session file that we write. The other agents fork a whole conversation or resume it, so the
+user has to go back to the right turn inside the agent.
 """
 
 from __future__ import annotations
 
-# How a conversation can go on from an earlier turn.
+# How a conversation can continue from an earlier turn.
 AT_TURN, WHOLE, RESUME, NONE = "at-turn", "whole", "resume", "none"
 
 
 class Capability:
-    """`resume`, `fork` and `fresh` are commands; `{}` stands for the id of the session."""
+    """The commands of one agent's program and how the agent forks conversations.
+
+    `resume`, `fork` and `fresh` are commands; `{}` stands for the agent session's id.
+    """
 
     __slots__ = ("fork", "forks", "fresh", "name", "notice", "resume", "transcripts")
 
@@ -31,8 +34,8 @@ class Capability:
         self.resume = resume
         self.fork = fork
         self.fresh = fresh
-        self.notice = notice  # what the person has to do, or why it cannot be done
-        self.transcripts = transcripts  # whether its conversations can be read
+        self.notice = notice  # what the user has to do, or why a fork is impossible
+        self.transcripts = transcripts  # whether we can read the agent's conversations
 
 
 _CAPABILITIES = {
@@ -82,7 +85,7 @@ _CAPABILITIES = {
 
 
 def capability(agent: str) -> Capability:
-    """An agent that is not known can do nothing, and the reason says so."""
+    """Return the agent's capabilities; an unknown agent has none and a notice."""
     return _CAPABILITIES.get(agent) or Capability(
         agent, NONE, notice=f"How {agent}'s conversations go on is not known here.", transcripts=False
     )

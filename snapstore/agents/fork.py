@@ -1,7 +1,7 @@
-"""A conversation that goes on from where its session stands, in a session of the agent's that ends there.
+"""Forks an agent's conversation at the session's cursor.
 
-No file that an agent owns is written (S1-09, S4-01): for Claude Code a new one is made, with an id of its own, and the
-agent resumes that; the others are given their own command.
+No file that an agent owns is written (S1-09, S4-01). For Claude Code, a new session file with its own id is written,
+and the agent resumes that file. For the other agents, the result is the agent's own fork or resume command.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Forked:
-    """The way on: the command to run, and what is to be known about it."""
+    """The result of a fork: the command to run, and notices for the user."""
 
     __slots__ = ("agent", "command", "fresh", "known", "notices", "parent", "path", "turn")
 
@@ -35,14 +35,14 @@ class Forked:
         self.turn = turn
         self.parent = parent
         self.command: list[str] = []
-        self.known: AgentSession | None = None  # where the new session's id is known already
-        self.path: str | None = None  # the file that was made for it
+        self.known: AgentSession | None = None  # set if the new agent session's id is already known
+        self.path: str | None = None  # the transcript file written for the fork
         self.fresh = False
         self.notices: list[str] = []
 
 
 class Forking:
-    """One fork of one session's conversation, at its cursor."""
+    """One fork of one session's conversation, at the session's cursor."""
 
     def __init__(self, session: Session, *, title: str | None = None, compacted: bool = False) -> None:
         self._session = session
@@ -50,7 +50,7 @@ class Forking:
         self._conversations = Conversations(session.store)
         self._graph = Graph(session.store, session.name)
         self._title = title
-        self._compacted = compacted  # whether a fork from before a compaction is wanted
+        self._compacted = compacted  # whether the user allows a fork from before a compaction
 
     def run(self) -> Forked:
         with self._store.changing():
@@ -87,10 +87,10 @@ class Forking:
             )
         return state
 
-    # The three ways.
+    # The three ways to fork.
 
     def _start_afresh(self, forked: Forked, state: ConversationState) -> None:
-        """The very first prompt is undone: nothing is to be kept (S4-06)."""
+        """Start a new conversation because the first prompt is undone (S4-06)."""
         able = capability(state.agent)
         forked.fresh = True
         if able.forks == AT_TURN:
@@ -103,7 +103,10 @@ class Forking:
             self._await(forked, state, None)
 
     def _await(self, forked: Forked, state: ConversationState, last: GraphNode | None) -> None:
-        """The agent will name the new session itself: its next one is it."""
+        """Expect the agent's next new session to be this fork.
+
+        The agent chooses the new session's id itself.
+        """
         state.awaiting = {
             "turn": forked.turn,
             "commit": last.oid.hex() if last is not None else None,
@@ -121,7 +124,7 @@ class Forking:
         forked.command = capability(state.agent).resume.format(prepared.id).split()
 
     def _prepared(self, last: GraphNode) -> AgentSession | None:
-        """A fork made for this very turn that nobody has spoken with yet: one is enough."""
+        """Return an unused fork of this turn, if there is one, so no second is made."""
         for known in self._conversations.agent_sessions():
             mine = known.session == self._session.name and known.fork_commit == last.oid.hex()
             unused = known.alias is not None and known.process is None
@@ -139,12 +142,15 @@ class Forking:
         try:
             self._write(state, self._conversations.known_as(known))
         except BaseException:
-            os.unlink(known.transcript)  # ours, made just now, and nobody knows of it
+            os.unlink(known.transcript)  # our own file, written just now; nothing refers to it yet
             raise
         return known
 
     def _from_transcript(self, forked: Forked, known: AgentSession, last: GraphNode) -> tuple[str, str] | None:
-        """A file made from the agent's own, and its title. None where that does not hold the turn (G-19)."""
+        """Write a fork of the agent's own transcript; return its path and title.
+
+        Return None if the transcript does not contain the turn (G-19).
+        """
         from snapstore.transcripts.fork.fork import fork_conversation
 
         about = self._record(last).get("conversation")
@@ -177,7 +183,7 @@ class Forking:
         lines = fork_lines(self._recorded(turns), new_id=known.id, title=title, parent=known.parent)
         return write_fork(folder, known.id, lines), title
 
-    # What it is made of.
+    # The data a fork is made from.
 
     def _new(self, state: ConversationState, last: GraphNode | None, id: str) -> AgentSession:
         now = self._conversations.now()
@@ -216,7 +222,7 @@ class Forking:
         return path if path is not None and os.path.isfile(path) else None
 
     def _recorded(self, turns: list[GraphNode]) -> list[bytes]:
-        """The raw lines of turns, as their records keep them."""
+        """Return the raw transcript lines of these turns, from the turns' records."""
         lines: list[bytes] = []
         for node in turns:
             kept = raw_lines.with_lines(self._store.shadow, node.oid, self._record(node)).get(raw_lines.LINES, [])
@@ -233,13 +239,16 @@ class Forking:
 
 
 def way_on(session: Session) -> tuple[list[str], bool, str]:
-    """After a move: what a person should know about the agent's conversation, whether it can be forked, and the command
-    that resumes a session of the agent's which left off right here: then no fork is needed (S1-22, S4-27)."""
+    """Return notices, whether a fork is possible, and a resume command, after a move.
+
+    The notices tell the user about the agent's conversation. The resume command is not empty if one of the agent's
+    sessions ended exactly at the cursor; no fork is needed then (S1-22, S4-27).
+    """
     conversations = Conversations(session.store)
     try:
         state = conversations.state(session.name)
         known = conversations.agent_session(state.id) if state is not None else None
-    except SnapstoreError:  # the move is done; a damaged document of the conversation is for `fork` to name
+    except SnapstoreError:  # the move is done; `fork` reports a damaged conversation document
         return [], False, ""
     if state is None or (state.materialized and not state.pending_fork):
         return [], False, ""
@@ -253,7 +262,11 @@ def way_on(session: Session) -> tuple[list[str], bool, str]:
 
 
 def _left_off_here(session: Session, conversations: Conversations, state: ConversationState) -> str:
-    """The agent's session, other than the one spoken with last, that knows the turns up to here and none after."""
+    """Return an earlier agent session that ends exactly at the cursor, or "".
+
+    Such a session knows every turn up to the cursor and none after it. The session that was used last is not
+    considered.
+    """
     if not state.left:
         return ""
     graph = Graph(session.store, session.name)

@@ -1,6 +1,6 @@
-"""A timeline from a conversation that is there already: its transcript found, replayed, and made a session.
+"""Imports an existing conversation: its transcript is replayed into a session.
 
-The transcript is read twice, one turn at a time: for the work on files, and again for the records.
+The transcript is read twice, one turn at a time: first for the file changes, then for the records.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from snapstore.transcripts.outline import Outline
     from snapstore.transcripts.replay.replay import ReplayedTurn
 
-_KEPT = 4 << 20  # bytes of lines kept between the readings
+_KEPT = 4 << 20  # bytes of lines cached between the two readings
 _HEAD = 64 << 10
-_LOOKED_AT = 50  # lines, to tell whose a transcript is
+_LOOKED_AT = 50  # lines inspected to detect which agent wrote a transcript
 _ID = re.compile(r"[A-Za-z0-9._-]+")
 
-# Where agents keep their transcripts: parts of the path.
+# Parts of the paths where agents keep their transcripts.
 _FOLDERS = {
     "claude": (".claude/projects/",),
     "codex": (".codex/sessions/", ".codex/archived_sessions/"),
@@ -50,7 +50,7 @@ _FOLDERS = {
 
 
 class TurnToImport:
-    """One turn as it will be: its prompt, its files (before and after), and what is not known of it."""
+    """One turn to import: its prompt, its files before and after, and unknown paths."""
 
     __slots__ = ("changes", "prompt", "unknown")
 
@@ -60,7 +60,7 @@ class TurnToImport:
         self.changes = {path: (_bytes(before), _bytes(after)) for path, (before, after) in replayed.changes.items()}
 
     def letter(self, path: bytes) -> str | None:
-        """How the turn changed a file: A, M, D, or None where it left it as it was."""
+        """Return how the turn changed a file: A, M or D, or None if it did not."""
         before, after = self.changes[path]
         if before == after:
             return None
@@ -68,8 +68,10 @@ class TurnToImport:
 
 
 class Import:
-    """A transcript, replayed over a root: all that there is to know before anything is made. While it is open
-    (`prepare`), `carry_out` makes a session of it."""
+    """A transcript replayed over a root, before anything is written.
+
+    While the import is open (`prepare`), `carry_out` makes a session from it.
+    """
 
     def __init__(
         self, path: str, source: Source, outline: Outline, conversation: Conversation, root: bytes, home: str
@@ -102,15 +104,15 @@ class Import:
         self._answers = answers
 
     def session_name(self) -> str:
-        """What the session is called when nobody says: the agent and the beginning of its session's id."""
+        """Return the default session name: the agent and the start of its session id."""
         plain = "".join(_ID.findall(self.session_id))[:8].strip(".-")
         return check_name(f"{self.agent}-{plain}" if plain else f"{self.agent}-import")
 
     def recorded_in(self, store: Store) -> str | None:
-        """The session that hooks have recorded the same conversation in."""
+        """Return the session in which hooks recorded this conversation, or None."""
         try:
             return Conversations(store).session_of(self.session_id)
-        except Unsafe:  # an id that no hook would have taken
+        except Unsafe:  # an id that no hook would have accepted
             return None
 
     def carry_out(self, store: Store, name: str) -> Imported:
@@ -122,7 +124,10 @@ class Import:
         return import_session(store, check_name(name), turns, self._known(store, name, now))
 
     def _known(self, store: Store, name: str, now: str) -> AgentSession | None:
-        """The agent's session, for hooks and forks to find; None where it has no id that one could go by."""
+        """Return the agent session, so that hooks and forks find it later.
+
+        Return None if the transcript has no usable session id.
+        """
         try:
             id = check_name(self.session_id, "agent session")
         except Unsafe:
@@ -152,7 +157,7 @@ class Import:
             "ended_at": _moment(turn.ended_at) or now,
             "status": "interrupted" if turn.interrupted else "done",
             "found_by": REPLAYED,
-            # Said again when the turn is undone: these files stay as they are.
+            # Undoing the turn reports these files again: they are left unchanged.
             "left_out": [{"path": path, "why": why} for path, why in own.unknown if path and why != OUTSIDE],
             "first_seen": [],
             "unknown": [{"path": path, "why": why} for path, why in own.unknown],
@@ -169,7 +174,7 @@ class Import:
 def prepare(
     path: str | os.PathLike[str], agent: str, session_id: str | None, root: bytes, home: str
 ) -> Iterator[Import]:
-    """Reads and replays a transcript. Raises Corrupt where there is no conversation in it."""
+    """Read and replay a transcript; raise Corrupt if it holds no conversation."""
     with opened(path) as file:
         source = Source(file, _KEPT)
         outline = outlined(source, path, agent, session_id)
@@ -184,7 +189,7 @@ def prepare(
 
 
 class KeptConversation:
-    """A conversation that an agent has kept, and the session that has recorded it."""
+    """A conversation stored by an agent, and the session that recorded it, if any."""
 
     __slots__ = ("id", "messages", "modified", "path", "prompt", "session")
 
@@ -193,15 +198,18 @@ class KeptConversation:
     ) -> None:
         self.id = id
         self.path = path
-        self.prompt = prompt  # the first one
+        self.prompt = prompt  # the first prompt
         self.modified = modified
-        self.messages = messages  # how many, where the agent's index knows it
+        self.messages = messages  # the number of messages, if the agent's index has it
         self.session = session
 
 
 def importable(store: Store | None, cwd: str) -> list[KeptConversation]:
-    """The conversations that Claude Code has kept for a project, newest first, with what its index knows of them
-    (S1-13, S1-15), and the session that has recorded each, if one has."""
+    """Return the conversations Claude Code has stored for a project, newest first.
+
+    Each comes with the details from Claude Code's index (S1-13, S1-15) and with the session that recorded the
+    conversation, if there is one.
+    """
     conversations = Conversations(store) if store is not None else None
     found = []
     for entry in claude_sessions(cwd):
@@ -210,7 +218,7 @@ def importable(store: Store | None, cwd: str) -> list[KeptConversation]:
             changed = os.stat(path).st_mtime
             prompt = entry.get("firstPrompt") or first_prompt(path, "claude")
         except (OSError, SnapstoreError):
-            continue  # gone meanwhile, or no transcript
+            continue  # deleted meanwhile, or not a transcript
         id, count = entry["sessionId"], entry.get("messageCount")
         found.append(
             KeptConversation(
@@ -225,11 +233,14 @@ def importable(store: Store | None, cwd: str) -> list[KeptConversation]:
     return sorted(found, key=lambda kept: kept.modified, reverse=True)
 
 
-# Which file, and whose.
+# Finding the file, and the agent that wrote it.
 
 
 def locate(transcript: str, agent: str | None, cwd: str) -> tuple[str, str, str | None]:
-    """The file, its agent and, where one was asked for, the id of the session in it: from a path or a session's id."""
+    """Find a transcript by path or session id; return its path, agent and session id.
+
+    The session id is None if a path was given.
+    """
     if agent is not None and agent not in AGENTS:
         hint = did_you_mean(similar(agent, AGENTS), f"Known are {', '.join(AGENTS)}.")
         raise Unknown(f"no reader for the transcripts of {agent[:80]!r}", hint)
@@ -237,7 +248,7 @@ def locate(transcript: str, agent: str | None, cwd: str) -> tuple[str, str, str 
         return transcript, agent or detect(transcript), None
     if os.sep in transcript or transcript.endswith((".jsonl", ".json", ".db")):
         raise Unknown(f"there is no transcript {transcript[:200]!r}", "Check the path of the transcript.")
-    # opencode's file is there whatever the session: the others first.
+    # opencode has one database for all sessions, which exists for any id, so the other agents are tried first.
     for name in [agent] if agent else sorted(AGENTS, key=lambda name: name == "opencode"):
         try:
             return find_transcript(name, transcript, cwd), name, transcript
@@ -250,7 +261,7 @@ def locate(transcript: str, agent: str | None, cwd: str) -> tuple[str, str, str 
 
 
 def detect(path: str) -> str:
-    """Whose transcript a file is: where it lies tells, or what is in it."""
+    """Detect which agent wrote a transcript, from its path or its content."""
     full = os.path.abspath(path)
     for agent, parts in _FOLDERS.items():
         if any(part in full for part in parts):
@@ -297,12 +308,14 @@ def _stem(path: str | os.PathLike[str]) -> str:
     return os.path.basename(folder) if name == "events.jsonl" else name.partition(".")[0]
 
 
-# Names in a transcript.
+# Paths in a transcript.
 
 
 class _Places:
-    """Which path below the root a name in the transcript means. Nothing is looked up on disk for it: a name that
-    would need a link or `..` to get there is another's."""
+    """Maps a path named in a transcript to a path below the root.
+
+    The disk is not consulted per path: a path that reaches the root only through a link or `..` counts as outside.
+    """
 
     def __init__(self, root: bytes, home: str, cwd: str | None) -> None:
         self._root = os.fsdecode(root).rstrip("/")
@@ -310,7 +323,7 @@ class _Places:
         self._cwd = (cwd or self._root).rstrip("/")
         real = os.path.realpath(self._cwd) if "\0" not in self._cwd else ""
         self.holds_cwd = real == self._root or real.startswith(self._root + "/")
-        # The conversation may know the root by another name, through a link.
+        # The conversation may know the root by another path, through a symbolic link.
         below = real[len(self._root) :]
         alias = self._cwd.removesuffix(below) if self.holds_cwd and self._cwd.endswith(below) else None
         self._tops = tuple(dict.fromkeys(f"{top}/" for top in (self._root, alias) if top is not None))
@@ -330,7 +343,7 @@ class _Places:
         return path
 
 
-# What goes into a record.
+# Values for a record.
 
 
 def _bytes(text: str | None) -> bytes | None:
@@ -338,7 +351,7 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _moment(text: str | None) -> str | None:
-    """A time of the transcript in the form of a record, None where it is none."""
+    """Convert a transcript's time to a record's format; None if it is not a time."""
     from datetime import UTC, datetime
 
     try:

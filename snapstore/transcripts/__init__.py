@@ -1,9 +1,9 @@
-"""Agents' conversation files, read into one shape.
+"""Reads agents' conversation files into one model.
 
-`readers.read` reads a conversation, `locate` finds the file of a session, and `model` has the classes that every
-agent's turns become. `lines` and `outline` read files that somebody else is still writing, `tool_calls` tells which
-file a tool call wrote. `fork` makes a new session file from an old one, and `replay` works out what a conversation did
-to files.
+`readers.read` reads a conversation, `locate` finds the file of an agent session, and `model` has the classes that
+represent every agent's turns. `lines` and `outline` read files that another program is still writing, and `tool_calls`
+determines which file a tool call wrote. `fork` makes a new session file from an old one, and `replay` reconstructs what
+a conversation did to files.
 
 Nothing here ever writes a file that an agent owns. The package must not import `timeline`, `share` or `agents`.
 """

@@ -1,4 +1,4 @@
-"""Follow a transcript while its agent writes it (G-20)."""
+"""Follows a transcript while its agent writes it (G-20)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-_CHECKED = 4096  # bytes at the beginning and before the offset that show whether the file is still the same
+_CHECKED = 4096  # bytes compared at the beginning and before the offset to detect a rewritten file
 
 
 class Follower:
-    """Reads only what was appended since the last `poll`, whole lines only, and starts over on another file.
+    """Reads what was appended since the last `poll`; starts over on another file.
 
-    It keeps places, not text: turns are read when they are asked for."""
+    Only complete lines are read. The follower keeps positions, not text: a turn is read when it is requested.
+    """
 
     def __init__(self, path: str | os.PathLike[str], agent: str) -> None:
         if agent == "opencode":
@@ -33,8 +34,11 @@ class Follower:
         self._outline = new_outline(agent)
 
     def poll(self) -> int:
-        """Take in what is new and return how many bytes that was. `started_over` says whether the file was rewritten
-        or cut since, so that what was given out before no longer counts."""
+        """Read what is new and return the number of new bytes.
+
+        `started_over` says whether the file was rewritten or truncated since the last call. Turns returned before are
+        then no longer valid.
+        """
         with opened(self._path) as file:
             status = os.fstat(file.fileno())
             identity = (status.st_dev, status.st_ino)
@@ -49,7 +53,7 @@ class Follower:
             return self.offset - before
 
     def conversation(self) -> Conversation:
-        """Everything so far."""
+        """Return everything read so far."""
         with opened(self._path) as file:
             source, spans = Source(file), self._outline.line()
             conversation = described(self._outline)
@@ -64,7 +68,11 @@ class Follower:
             return filled(Source(file), self._outline, spans[-1], len(spans))
 
     def _is_same(self, file: BinaryIO, identity: tuple[int, int], size: int) -> bool:
-        """A rewrite may keep the size or grow, and the inode too: the bytes around what was read must be the same."""
+        """Return whether the file is still the one read before.
+
+        A rewrite may keep the inode, and the size may stay equal or grow, so the bytes at the start and before the
+        offset are compared.
+        """
         return identity == self._file_id and size >= self.offset and self._read_marks(file) == self._marks
 
     def _read_marks(self, file: BinaryIO) -> tuple[bytes, bytes]:

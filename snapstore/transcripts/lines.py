@@ -1,4 +1,7 @@
-"""Lines of a file that someone else is writing: by bytes, with their places, never more than one in memory."""
+"""Reads lines of a file that another program is writing.
+
+Lines are bytes with their positions. At most one line is in memory at a time.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, BinaryIO
 
-    Ref = tuple[int, int] | bytes  # where a line lies (offset, size), or the line itself when it has no place
+    Ref = tuple[int, int] | bytes  # a line's position (offset, size), or the line itself if it has no position
 
-LONGEST_LINE = 256 << 20  # real ones reach 50 MB (pasted images); more is not a line but a broken file
+LONGEST_LINE = 256 << 20  # real lines reach 50 MB (pasted images); anything longer is a broken file
 _BOM = b"\xef\xbb\xbf"
-# Not strict: control characters inside strings are written by some agents and mean no harm here.
-# Its inner scanner, because lines are short and many: `decode` spends as long around it as in it.
+# Not strict: some agents write control characters inside strings, which are harmless here. The inner scanner is used
+# because lines are short and many, and the code around it in `decode` takes as long as the scanner itself.
 _scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 
 
 def open_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open for reading only. A pipe or a device would block or never end, so only a regular file will do."""
+    """Open a file for reading; refuse anything but a regular file.
+
+    A pipe or a device would block or never end.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0))
     except ValueError as error:  # a NUL in the name
@@ -44,7 +50,10 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """The same, closed afterwards; a disk or a network that fails on the way is said in our words."""
+    """Open a file like `open_file` and close it; convert read errors to Corrupt.
+
+    The disk or the network can fail while the file is read.
+    """
     with open_file(path) as file:
         try:
             yield file
@@ -53,7 +62,10 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def lines(file: BinaryIO, start: int = 0) -> Iterator[tuple[tuple[int, int], bytes]]:
-    """Each line with its place, from an offset on. An over-long line is given as empty bytes."""
+    """Yield each line with its position, starting at an offset.
+
+    A line that is too long is returned as empty bytes.
+    """
     offset = start
     file.seek(start)
     while raw := file.readline(LONGEST_LINE):
@@ -67,8 +79,11 @@ def lines(file: BinaryIO, start: int = 0) -> Iterator[tuple[tuple[int, int], byt
 
 
 class Source:
-    """A file that is read twice. Lines of the first time are kept as far as there is room, so as not to be parsed
-    again; the others are fetched from where they lie."""
+    """A file that is read twice.
+
+    Parsed lines of the first reading are cached within a size limit, so that they are not parsed again. Other lines are
+    read again from their positions.
+    """
 
     def __init__(self, file: BinaryIO, room: int = 0) -> None:
         self.file = file
@@ -81,7 +96,10 @@ class Source:
             self._kept[ref] = raw, record
 
     def take(self, ref: Ref) -> tuple[bytes, dict[str, Any] | None]:
-        """A line and its object. Not kept any longer: a turn is filled once."""
+        """Return a line and its object, and drop it from the cache.
+
+        A turn is filled only once.
+        """
         if isinstance(ref, bytes):
             return ref, parse(ref)
         kept = self._kept.pop(ref, None)
@@ -93,7 +111,7 @@ class Source:
 
 
 def parse(raw: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; None when it is none. Whatever the bytes are, no exception."""
+    """Return the JSON object of a line, or None; never raise."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -105,14 +123,17 @@ def parse(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, StopIteration):
         end = -1
     if end < 0 or not (end == len(text) or text[end:].isspace()):
-        # What a crash or an editor leaves around a line: NULs of a hole, a byte order mark, blanks.
+        # A crash or an editor may leave these around a line: NULs from a hole, a byte order mark, blanks.
         stripped = raw.strip(b"\0 \t\r\n").removeprefix(_BOM)
         return parse(stripped) if len(stripped) < len(raw.rstrip()) else None
     return found if isinstance(found, dict) else None
 
 
 def clean(text: str) -> str:
-    """Without lone surrogates, which JSON can spell and UTF-8 cannot: they would break whoever prints or stores it."""
+    """Replace lone surrogates, which JSON can express and UTF-8 cannot.
+
+    A lone surrogate would break any code that prints or stores the text.
+    """
     if text.isascii():
         return text
     try:
@@ -127,7 +148,10 @@ def is_blank(raw: bytes) -> bool:
 
 
 def document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """A file that is one JSON object. Half-written or broken, it cannot be used at all."""
+    """Read a file that is one JSON object; raise Corrupt if it is not.
+
+    A half-written or broken document cannot be used at all.
+    """
     size = os.fstat(file.fileno()).st_size
     if size > LONGEST_LINE:
         raise Corrupt(f"{_shown(path)} is too large for one document ({size} bytes)")
@@ -140,10 +164,10 @@ def document(file: BinaryIO, path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def dump(record: Any) -> bytes:
-    """A line for a part of a document, which has none of its own."""
+    """Return a line for a part of a document, which has no line of its own."""
     try:
         return json.dumps(record, separators=(",", ":")).encode() + b"\n"
-    except RecursionError:  # read from a shallower place than it is written from
+    except RecursionError:  # parsed at a shallower stack depth than it is written at
         return b""
 
 

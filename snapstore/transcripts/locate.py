@@ -1,4 +1,7 @@
-"""Where agents keep the conversation of a session. A session id is only ever compared or joined once it is checked."""
+"""Finds the files where agents keep their conversations.
+
+A session id is validated before it is compared or joined into a path.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ def find_transcript(
     home: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """The file of a session. Raises Unknown where there is none, Unsafe for an id or a file that leads elsewhere."""
+    """Return the path of an agent session's transcript.
+
+    Raises Unknown if there is none, and Unsafe for an id or a file that leads elsewhere.
+    """
     checked_id(session_id)
     environ = os.environ if environ is None else environ
     user = os.path.abspath(home) if home is not None else os.path.expanduser("~")
@@ -44,15 +50,20 @@ def find_transcript(
 
 
 def checked_id(session_id: str) -> str:
-    """An id becomes part of a path: nothing in it may lead to another folder (S1-63)."""
+    """Validate a session id, which becomes part of a path (S1-63).
+
+    Nothing in the id may lead to another folder.
+    """
     if not _ID.fullmatch(session_id) or ".." in session_id:
         raise Unsafe(f"not the id of a session: {session_id[:80]!r}", "Give the id as the agent shows it.")
     return session_id
 
 
 def claude_slug(cwd: str) -> str:
-    """The name of the project's folder, as far as it is certain: what follows 200 characters is a hash of which the
-    program and its SDK make different ones."""
+    """Return the name of a project's folder, up to 200 characters.
+
+    After 200 characters the name continues with a hash, which Claude Code and its SDK compute differently.
+    """
     real = unicodedata.normalize("NFC", os.path.realpath(cwd))
     return re.sub(r"[^A-Za-z0-9]", "-", real)[:_LONGEST_SLUG]
 
@@ -60,7 +71,10 @@ def claude_slug(cwd: str) -> str:
 def claude_folder(
     cwd: str, home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None
 ) -> str:
-    """Where Claude Code keeps the sessions of a project. Raises Unknown where it has kept none so far."""
+    """Return the folder where Claude Code keeps a project's sessions.
+
+    Raises Unknown if Claude Code has kept no session of the project so far.
+    """
     environ = os.environ if environ is None else environ
     user = os.path.abspath(home) if home is not None else os.path.expanduser("~")
     for folder in _claude_folders(_claude_base(user, environ), environ, cwd):
@@ -72,8 +86,11 @@ def claude_folder(
 def claude_sessions(
     cwd: str, home: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The sessions of a project: {sessionId, fullPath} of each file there, with what sessions-index.json knows of it
-    (created, modified, messageCount, firstPrompt). The index is a cache that newer versions no longer write."""
+    """Return a project's sessions: {sessionId, fullPath} per file, plus index fields.
+
+    The fields created, modified, messageCount and firstPrompt come from sessions-index.json. The index is a cache that
+    newer versions no longer write.
+    """
     environ = os.environ if environ is None else environ
     user = os.path.abspath(home) if home is not None else os.path.expanduser("~")
     found: dict[str, dict[str, Any]] = {}
@@ -91,7 +108,7 @@ def _index(folder: str) -> dict[str, dict[str, Any]]:
     try:
         with open_file(path) as file:
             entries = document(file, path).get("entries")
-    except (SnapstoreError, OSError, ValueError):  # a cache: without it the files themselves are enough
+    except (SnapstoreError, OSError, ValueError):  # the index is a cache; the files alone are enough
         return {}
     listed = entries if isinstance(entries, list) else []
     return {
@@ -101,7 +118,7 @@ def _index(folder: str) -> dict[str, dict[str, Any]]:
     }
 
 
-# One layout an agent: its folder, and where in it the file may be, likeliest first.
+# One layout per agent: its folder, and the possible paths of the file, most likely first.
 
 
 def _claude_base(user: str, environ: Mapping[str, str]) -> str:
@@ -125,7 +142,7 @@ def _claude(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> 
     def candidates() -> Iterator[str]:
         for folder in _claude_folders(base, environ, cwd) if cwd is not None else ():
             yield os.path.join(folder, f"{id}.jsonl")
-        for name in _names(base):  # as `claude --resume` does: a session may have been started in another folder
+        for name in _names(base):  # like `claude --resume`: a session may have been started in another folder
             yield os.path.join(base, name, f"{id}.jsonl")
 
     return base, candidates()
@@ -136,7 +153,7 @@ def _codex(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> t
 
     def candidates() -> Iterator[str]:
         days = [os.path.join(base, "sessions")]
-        for _ in range(3):  # year, month, day; the newest first
+        for _ in range(3):  # year, month, day; newest first
             days = [os.path.join(day, name) for day in days for name in reversed(_names(day))]
         for folder in [*days, os.path.join(base, "archived_sessions")]:
             for name in _names(folder):
@@ -161,14 +178,14 @@ def _gemini(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> 
                 if stem == name or not (stem.endswith(f"-{id[:8]}") or stem == id):
                     continue
                 path = os.path.join(folder, name)
-                if _gemini_session(path) in (id, None):  # the name has only the first eight of the id
+                if _gemini_session(path) in (id, None):  # the name has only the first eight characters of the id
                     yield path
 
     return base, candidates()
 
 
 def _gemini_session(path: str) -> str | None:
-    """The id inside the file; None where its beginning does not say."""
+    """Return the session id in the file, or None if its beginning has none."""
     try:
         with open_file(path) as file:
             head = file.read(_HEAD)
@@ -223,7 +240,10 @@ def _names(folder: str) -> list[str]:
 
 
 def _inside(base: str, path: str) -> str:
-    """A link among the transcripts must not make another file look like one. The folder itself may well be a link."""
+    """Return the path, unless a link leads out of the folder.
+
+    A link among the transcripts must not make another file look like a transcript. The folder itself may be a link.
+    """
     real, top = os.path.realpath(path), os.path.realpath(base)
     if os.path.commonpath([real, top]) != top:
         raise Unsafe(f"{path} leads to {real}, outside of {base}")

@@ -1,6 +1,9 @@
-"""What every agent's conversation becomes: turns with a prompt, replies, thinking, tool calls and the raw lines.
+"""The model of every agent's conversation.
 
-Plain classes, as elsewhere on the turn path: dataclasses cost a hook two interpreter starts to import.
+A conversation has turns with a prompt, replies, thinking, tool calls and raw lines.
+
+Plain classes are used, as elsewhere on the path of a turn: importing dataclasses costs a hook as much as two
+interpreter starts.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ EDIT, WRITE, SHELL, OTHER = "Edit", "Write", "shell", "other"
 
 
 class Message:
-    """Something said. `at` is the time as the agent wrote it (ISO 8601), None where it wrote none."""
+    """A message. `at` is the time the agent wrote (ISO 8601), or None."""
 
     __slots__ = ("at", "id", "role", "text")
 
@@ -25,10 +28,11 @@ class Message:
 
 
 class ToolCall:
-    """One call of a tool; one per file where a call (a patch) names several.
+    """One tool call; a call that names several files (a patch) has one per file.
 
-    `type` is Edit, Write, shell or other; `result` is the text the model saw, `outcome` the structured answer where
-    the agent keeps one (Claude Code's holds the file as it was before)."""
+    `type` is Edit, Write, shell or other. `result` is the text the model saw. `outcome` is the structured result, if
+    the agent keeps one (Claude Code's contains the file as it was before).
+    """
 
     __slots__ = (
         "content",
@@ -58,15 +62,16 @@ class ToolCall:
         self.is_error = False
 
     def fields(self) -> dict[str, Any]:
-        """What is known of the call, as a turn's record keeps it."""
+        """Return the call's known fields, as a turn's record stores them."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
 class ConversationTurn:
-    """A prompt and all that followed until the next one (S2-09).
+    """A prompt and everything that followed until the next one (S2-09).
 
-    `index` counts from 1 on its line; `last_turns` cannot know that and counts back from -1. `prompt` is None where
-    lines come before any prompt. `lines` are the bytes of the file, with their line ends."""
+    `index` counts from 1 on the turn's line; `last_turns` does not know the index and counts back from -1. `prompt` is
+    None for lines before any prompt. `lines` are the bytes of the file, with their line endings.
+    """
 
     __slots__ = (
         "compacted_before",
@@ -99,7 +104,10 @@ class ConversationTurn:
 
 
 class Branch:
-    """Turns that the conversation has left. `after` is the turn of its line they follow; 0 = before the first."""
+    """Turns that the conversation has abandoned.
+
+    `after` is the index of the turn that the branch follows; 0 means before the first.
+    """
 
     __slots__ = ("after", "turns")
 
@@ -109,10 +117,13 @@ class Branch:
 
 
 class Conversation:
-    """One session. `turns` is the line the agent stands on, `branches` what was rewound or left.
+    """One conversation of an agent.
 
-    `unknown_lines` are of a type this version does not know, `malformed_lines` no JSON object at all; both are kept
-    among the raw lines of the turn they lie in."""
+    `turns` is the agent's current line of turns, and `branches` are turns that were rewound or abandoned.
+
+    `unknown_lines` counts lines of a type this version does not know, and `malformed_lines` counts lines that are not a
+    JSON object. Both kinds are kept among the raw lines of their turn.
+    """
 
     __slots__ = (
         "agent",

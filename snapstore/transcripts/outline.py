@@ -1,7 +1,8 @@
-"""How a transcript is read: first which lines belong to which turn, then what those lines say.
+"""Two-pass reading of a transcript: first the lines of each turn, then their text.
 
-The first pass keeps places, not text, so that its memory grows with the number of lines and not with their bytes;
-the second reads one turn at a time. Both see a line through the same small functions of its agent.
+The first pass keeps positions, not text, so its memory use grows with the number of lines and not with their bytes. The
+second pass reads one turn at a time. Both passes use the same small functions of the agent's reader to interpret a
+line.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Span:
-    """The lines of one turn. `key` is the id of the line that starts it, where lines have ids."""
+    """The lines of one turn.
+
+    `key` is the id of the line that starts the turn, if lines have ids.
+    """
 
     __slots__ = ("compacted", "ended", "key", "parent", "prompted", "refs", "spoken")
 
@@ -28,12 +32,15 @@ class Span:
         self.refs: list[Ref] = []
         self.compacted = False
         self.ended = False
-        self.spoken = False  # the agent said or did something
+        self.spoken = False  # whether the agent said or did something
         self.parent: Span | None = None
 
 
 class Outline:
-    """The turns of a conversation that is one list with an end that may be cut off. Trees override `line`."""
+    """The turns of a conversation that is a list whose end can be cut off.
+
+    Conversations that are trees override `line`.
+    """
 
     agent = ""
 
@@ -44,8 +51,8 @@ class Outline:
         self.title: str | None = None
         self.unknown = 0
         self.malformed = 0
-        self.is_tail = False  # the lines begin in the middle of the file
-        self.reached_outside = False  # a line spoke of something that is not there: in a tail, it lies before it
+        self.is_tail = False  # whether the lines begin in the middle of the file
+        self.reached_outside = False  # a line refers to a missing line: in a tail, to one before the tail
         self.spans: list[Span] = []
         self.left: list[tuple[int, list[Span]]] = []
         self._compacted = False
@@ -71,7 +78,7 @@ class Outline:
     def filler(self, turn: ConversationTurn, span: Span) -> Filler:
         raise NotImplementedError
 
-    # For lists.
+    # For conversations that are lists.
 
     def current(self) -> Span:
         if not self.spans:
@@ -79,7 +86,10 @@ class Outline:
         return self.spans[-1]
 
     def start(self, key: str | None, prompted: bool = True) -> Span:
-        """A new turn. Lines before the first prompt (the session's header) belong to the first turn."""
+        """Start a new turn.
+
+        Lines before the first prompt (the session's header) belong to the first turn.
+        """
         span = Span(key, prompted)
         span.compacted, self._compacted = self._compacted, False
         before = self.spans[0] if len(self.spans) == 1 else None
@@ -92,14 +102,14 @@ class Outline:
         self._compacted = True
 
     def cut(self, kept: int) -> None:
-        """The turns after the first `kept` are left: what follows goes on from there."""
+        """Abandon all turns after the first `kept`; the conversation continues there."""
         if kept < len(self.spans):
             self.left.append((kept, self.spans[kept:]))
             del self.spans[kept:]
 
 
 class Filler:
-    """Takes the lines of one turn in order and fills it."""
+    """Fills one turn from the turn's lines, in order."""
 
     def __init__(self, turn: ConversationTurn, span: Span) -> None:
         self.turn = turn
@@ -111,11 +121,11 @@ class Filler:
         raise NotImplementedError
 
     def finish(self) -> None:
-        for id, answer in self._waiting.items():  # an answer may lie before its call: parallel writers
+        for id, answer in self._waiting.items():  # with parallel writers, a result may come before its call
             for call in self._calls.get(id, ()):
                 call.result, call.is_error, call.outcome = answer
 
-    # What turns are made of.
+    # The parts of a turn.
 
     def prompt(self, text: str, id: str | None, at: str | None) -> None:
         text = clean(text)
@@ -153,11 +163,11 @@ class Filler:
             self.turn.ended_at = at
 
 
-# Small readers of values that may be anything.
+# Readers for values of any type.
 
 
 def get(record: Any, *names: str) -> Any:
-    """record[a][b]…, or None as soon as something on the way is no object."""
+    """Return record[a][b]…, or None if a value on the way is not an object."""
     for name in names:
         if not isinstance(record, dict):
             return None
@@ -166,7 +176,10 @@ def get(record: Any, *names: str) -> Any:
 
 
 def string(record: Any, name: str, *more: str) -> str | None:
-    """The same where it is a text, and not an empty one. Written out, because every line asks several times."""
+    """Return a nested value like `get`, but only a non-empty string.
+
+    The lookup is written out because it runs several times per line.
+    """
     value = record.get(name) if isinstance(record, dict) else None
     for further in more:
         value = value.get(further) if isinstance(value, dict) else None
@@ -174,7 +187,7 @@ def string(record: Any, name: str, *more: str) -> str | None:
 
 
 def text_of(content: Any) -> str | None:
-    """The text of a message: a string, or blocks with a `text` each."""
+    """Return the text of a message: a string, or blocks with a `text` each."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
@@ -186,7 +199,7 @@ def text_of(content: Any) -> str | None:
 
 
 def moment(value: Any) -> str | None:
-    """A time as ISO text; agents write that, or milliseconds."""
+    """Return a time as ISO text; agents write ISO text or milliseconds."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 253_402_300_799_000:

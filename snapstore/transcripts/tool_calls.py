@@ -1,4 +1,7 @@
-"""What a tool call did to which file, from the names and fields that agents use for the same few deeds."""
+"""Determines what a tool call did to which file.
+
+Agents use different tool names and fields for the same few operations.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _CONTENT = ("content", "file_text", "contents")
 
 
 def classify(id: str | None, name: str, input: Any) -> list[ToolCall]:
-    """One call as one entry a file."""
+    """Return one tool call as one entry per file."""
     if isinstance(input, str) and name.lower() not in _PATCHES:
         input = _arguments(input)
     kind = name.lower()
@@ -38,7 +41,7 @@ def classify(id: str | None, name: str, input: Any) -> list[ToolCall]:
         return _patched(id, name, input, patch) or [ToolCall(id, name, input)]
     fields = input if isinstance(input, dict) else {}
     command = fields.get("command")
-    if kind == "str_replace_editor" and command in ("create", "view"):  # one tool of several deeds
+    if kind == "str_replace_editor" and command in ("create", "view"):  # one tool with several operations
         kind = "write" if command == "create" else "view"
     if kind in _SHELLS:
         return [ToolCall(id, name, input, SHELL)]
@@ -74,18 +77,18 @@ def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
 
 
 def _arguments(text: str) -> Any:
-    """Codex and Copilot write a call's arguments as JSON inside a string."""
+    """Decode a call's arguments, which Codex and Copilot write as JSON in a string."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-# Patches in the form "*** Update File: path", as Codex, Copilot and opencode apply them.
+# Patches in the format "*** Update File: path", as Codex, Copilot and opencode apply them.
 
 
 def _patch_text(kind: str, input: Any) -> str | None:
-    """The patch of a call: its own tool, or a shell that was told to run it."""
+    """Return the patch of a call to the patch tool, or to a shell that runs it."""
     if kind in _PATCHES:
         candidates = [input] if isinstance(input, str) else _strings(input)
     elif kind in _SHELLS and isinstance(input, dict):

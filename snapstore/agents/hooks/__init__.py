@@ -1,8 +1,9 @@
-"""From what an agent's hooks say to recorded turns, the same for every agent.
+"""Turns the hook events of any agent into recorded turns.
 
 `turns` is the entry point: it takes events (`events`, `payload`) and begins, touches and ends turns. `session_lookup`
-finds the session an agent's id belongs to, `tool_effects` tells what a tool call may do to files, `turn_record` reads
-the conversation when a turn is over, and `interrupted` closes turns that nobody works on.
+finds the session that an agent's session id belongs to, `tool_effects` determines what a tool call may do to files,
+`turn_record` reads the conversation when a turn ends, and `interrupted` closes turns whose agent is gone or was
+interrupted.
 
-A hook must never disturb the agent: whatever fails here is logged, not raised.
+A hook must never disturb the agent: errors here are logged, not raised.
 """

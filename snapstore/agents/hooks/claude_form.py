@@ -1,4 +1,4 @@
-"""Hook payloads in the form that Claude Code has, and that Codex and Copilot send too."""
+"""Hook payloads in Claude Code's format, which Codex and Copilot also send."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 
 def spoken(payload: Payload, agent: str, project: str) -> list[Event]:
-    """The events of a payload in Claude's form. `project` is where the agent was started: it may have gone elsewhere
-    since, and the files it was started for are still the same."""
+    """Return the events of a payload in Claude Code's format.
+
+    `project` is the folder in which the agent was started. The agent may have changed its current folder since, but
+    still works on the same project.
+    """
     name = text(payload, "hook_event_name")
     common: dict[str, Any] = {
         "agent": agent,
@@ -29,7 +32,7 @@ def spoken(payload: Payload, agent: str, project: str) -> list[Event]:
         return tool_events(kind, text(payload, "tool_name"), payload.get("tool_input"), common)
     if name == "UserPromptSubmit":
         said = text(payload, "prompt")
-        # A helper that worked on in the background has come to its end: nobody asked for anything new.
+        # A background subagent has finished. The agent sends this prompt itself; the user did not ask for anything new.
         return [Event(PROMPT, prompt=said, goes_on=said.lstrip().startswith("<task-notification>"), **common)]
     if name in ("Stop", "StopFailure"):
         status = "done" if name == "Stop" else "interrupted"
@@ -43,8 +46,11 @@ def spoken(payload: Payload, agent: str, project: str) -> list[Event]:
 
 
 def _is_running(payload: Payload) -> bool:
-    """Whether helpers of the turn are still at work: they go on after the answer. Programs in the background do not
-    count: a server may run for days, and what the user edits meanwhile would be taken for the turn's."""
+    """Return whether subagents of the turn are still running after the answer.
+
+    Programs in the background do not count: a server may run for days, and the user's own edits meanwhile would be
+    attributed to the turn.
+    """
     tasks = payload.get("background_tasks")
     running = [task for task in tasks if text(task, "status") == "running"] if isinstance(tasks, list) else []
     return any("agent" in text(task, "type").lower() for task in running)

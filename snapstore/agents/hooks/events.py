@@ -1,4 +1,4 @@
-"""What an agent's hooks say, in one shape for all of them."""
+"""Hook events, in one format for all agents."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# A conversation is opened or taken up again; a prompt was given; a file is about to be written, or has been; a program
-# runs that may write any file; the agent has answered; the conversation is closed.
+# START: a conversation is opened or resumed. PROMPT: the user sent a prompt. BEFORE, AFTER: a file is about to be
+# written, or was written. SHELL: a program runs that may write any file. STOP: the agent has answered. END: the
+# conversation is closed.
 START, PROMPT, BEFORE, AFTER, SHELL, STOP, END = "start", "prompt", "before", "after", "shell", "stop", "end"
 
 _SHORT = 8
-_LONGEST = 200  # bytes of a session's name
+_LONGEST = 200  # bytes of a session name
 
 
 class Event:
-    """One thing that happened. What the agent did not say is empty."""
+    """One hook event. Fields the agent did not report are empty."""
 
     __slots__ = (
         "agent",
@@ -59,32 +60,32 @@ class Event:
         self.kind = kind
         self.agent = agent
         self.session_id = session_id
-        self.cwd = cwd  # where the agent stands: the project's folder where it names one, else its current folder
-        self.base = base or cwd  # what the names of files start from
+        self.cwd = cwd  # the project folder if the agent reports one, else the agent's current folder
+        self.base = base or cwd  # the folder that relative file paths start from
         self.prompt = prompt
-        self.prompt_id = prompt_id  # tells one prompt from another, where the agent numbers them
+        self.prompt_id = prompt_id  # distinguishes prompts, if the agent numbers them
         self.paths = paths
         self.transcript = transcript
-        self.parent = parent  # the session this one was forked from, or whose helper it is
-        self.source = source  # of a start: startup, resume, clear, compact, fork
-        self.reply = reply  # of a stop: the last thing said
-        self.status = status  # of a stop: done, interrupted
-        self.running = running  # of a stop: helpers or programs are still at work for the turn
-        self.goes_on = goes_on  # of a prompt: it is the agent's own, and goes on with the turn before
+        self.parent = parent  # the session this one was forked from, or the parent session of a subagent
+        self.source = source  # START only: startup, resume, clear, compact, fork
+        self.reply = reply  # STOP only: the last reply
+        self.status = status  # STOP only: done, interrupted
+        self.running = running  # STOP only: subagents of the turn are still running
+        self.goes_on = goes_on  # PROMPT only: the agent sent the prompt itself and continues the previous turn
         self.title = title
 
     @property
     def short_name(self) -> str:
-        """`claude-3f2a9c1d`: what the session is called here. Long enough to tell them apart, short enough to type."""
+        """Return the session name, such as `claude-3f2a9c1d`: unique enough, easy to type."""
         plain = self.session_id.removeprefix(f"{self.agent}-")
         short = plain[:_SHORT].strip(".-")
-        if not short or short.endswith(".lock"):  # git's own name for its locks
+        if not short or short.endswith(".lock"):  # git uses this suffix for its lock files
             return self.full_name
         return f"{self.agent}-{short}"
 
     @property
     def full_name(self) -> str:
-        """The same where the short one is taken."""
+        """Return the session name to use if the short name is taken."""
         full = f"{self.agent}-{self.session_id}"
         if len(full.encode("utf-8", "surrogateescape")) <= _LONGEST:
             return full

@@ -1,5 +1,7 @@
-"""A turn that is open although nobody works on it: the user cut it off, or the agent is gone. No hook tells of that,
-and just then a person wants to undo it."""
+"""Closes open turns that nobody works on: interrupted by the user, or agent gone.
+
+No hook reports either case, and an interrupted turn is exactly what a user wants to undo.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def is_interrupted(session: Session) -> bool:
-    """Whether the session has a turn open whose agent is gone, or whose transcript ends with the interruption."""
+    """Return whether the session's open turn was interrupted or its agent is gone.
+
+    An interruption is read from the end of the agent's transcript.
+    """
     turn = session.store.open_turn(session.name)
     id = turn.origin.get("session", "") if turn is not None else ""
     if turn is None or not id:
@@ -24,7 +29,7 @@ def is_interrupted(session: Session) -> bool:
 
 
 def close_interrupted(session: Session) -> bool:
-    """Closes the session's open turn if nobody works on it."""
+    """Close the open turn if nobody works on it; return whether it was closed."""
     turn = session.store.open_turn(session.name)
     if turn is None or not is_interrupted(session):
         return False

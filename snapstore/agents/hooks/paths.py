@@ -1,4 +1,4 @@
-"""The files that an agent names, as the store wants them."""
+"""Converts the file paths an agent reports to the form the store expects."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from snapstore.api import Session
 
 OUTSIDE = "outside the root"
-_MOST_OUTSIDE = 100  # names kept of files that cannot be taken back
+_MOST_OUTSIDE = 100  # number of paths kept for files that cannot be undone
 _LONGEST = 4096
 
 
 def full_paths(paths: Iterable[str], base: str) -> list[str]:
-    """Each with the folders above it; of a link also the file that is written through it."""
+    """Return each path as a full path, plus the target of each symbolic link.
+
+    A write through a link changes the target.
+    """
     found = []
     for path in paths:
         if "\0" not in path:
@@ -28,7 +31,10 @@ def full_paths(paths: Iterable[str], base: str) -> list[str]:
 
 
 def sort_paths(session: Session, paths: Iterable[str], base: str) -> tuple[list[str], dict[str, str]]:
-    """Files of the root, and others. Those cannot be taken back, and the turn says so."""
+    """Split paths into those inside the root and those outside.
+
+    Files outside the root cannot be undone, so the turn lists them.
+    """
     inside: list[str] = []
     outside: dict[str, str] = {}
     for path in full_paths(paths, base):

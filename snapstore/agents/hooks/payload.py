@@ -1,4 +1,4 @@
-"""Reading payloads: fields that may be missing, of another type, or hostile."""
+"""Reads hook payloads, whose fields may be missing, of another type, or hostile."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ if TYPE_CHECKING:
 
 
 def text(payload: Any, *names: str) -> str:
-    """The first of these fields that is text."""
+    """Return the first of these fields that is a non-empty string."""
     fields = payload if isinstance(payload, dict) else {}
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), "")
 
 
 def first(payload: Payload, name: str) -> str:
-    """The first text of a list."""
+    """Return the first string in a list field."""
     values = payload.get(name)
     return next((value for value in values if isinstance(value, str)), "") if isinstance(values, list) else ""
 
 
 def tool_events(kind: str, name: str, input: Any, common: dict[str, Any]) -> list[Event]:
-    """What a call of a tool means, before (BEFORE) or after it (AFTER). A program is told of before it runs: what it
-    changes is then not taken for another's. Told of twice does no harm."""
+    """Return the events of a tool call, before (BEFORE) or after (AFTER) it runs.
+
+    A shell event is sent before the program runs, so that the program's changes are not attributed to somebody else. A
+    duplicate event does no harm.
+    """
     found = effect(name, input)
     events = []
     if found.paths:

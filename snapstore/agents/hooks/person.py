@@ -1,4 +1,7 @@
-"""A person at a shell as an agent: one session for all shells, unless two run commands at once."""
+"""A person at a shell, treated as an agent.
+
+All shells share one session, unless two of them run commands at the same time.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ import os
 from snapstore.agents.hooks.events import Event
 from snapstore.api import Store
 
-PERSON = "shell"  # the agent that is a person; also the session of all shells
+PERSON = "shell"  # the agent name for a person; also the name of the session that all shells share
 
 
 def persons_session(store: Store, event: Event) -> str:
-    """All shells share a session, unless a command still runs in another one."""
+    """Return the session that all shells share, or this shell's own if it is busy.
+
+    The shared session is busy while a command still runs in another shell.
+    """
     turn = store.open_turn(PERSON)
     owner = turn.origin.get("session", "") if turn is not None else ""
     if not owner or owner == event.session_id or not _is_alive(owner):
@@ -24,7 +30,7 @@ def exit_status(text: str) -> int | None:
 
 
 def _is_alive(shell: str) -> bool:
-    """Whether the shell with that id (`shell-PID-TIME`) is still there."""
+    """Return whether the shell with this id (`shell-PID-TIME`) still runs."""
     parts = shell.split("-")
     try:
         os.kill(int(parts[1]), 0)

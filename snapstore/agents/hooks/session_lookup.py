@@ -1,4 +1,4 @@
-"""Which session an agent's own session belongs to: one of its own, or one whose conversation it goes on with."""
+"""Finds the session an agent session belongs to: its own, or one it continues."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "env", "snapstore")
 
 
 def join(store: Store, event: Event, *, invent: bool) -> AgentSession | None:
-    """What is known of the agent's session, brought up to date. A new id is the fork that was waited for, or that says
-    where it comes from, else (`invent`) a session of its own. Under the lock; nothing is written here."""
+    """Return the agent session of an event, updated from the event.
+
+    An unknown id is the fork that was requested, or a fork that names its parent, or (`invent`) a new session of its
+    own. The caller holds the lock; nothing is written here.
+    """
     conversations = Conversations(store)
     known = conversations.agent_session(event.session_id)
     if known is None:
@@ -39,9 +42,12 @@ def join(store: Store, event: Event, *, invent: bool) -> AgentSession | None:
 
 
 def _is_taken(store: Store, conversations: Conversations, known: AgentSession, event: Event) -> bool:
-    """Whether another agent is in the middle of a turn there: a fork and the session it came from may both live on,
-    and each needs a line of its own. One that is gone, or went on to this session itself, only left its turn open;
-    but a session that was left uses no tools."""
+    """Return whether another running agent has a turn open in this session.
+
+    A fork and its parent may both continue, and each then needs a line of its own. If the other agent is gone, or the
+    same process switched to this agent session, the open turn was only left behind. A tool call is the exception: an
+    agent session that was left uses no tools, so a tool call means that both are running.
+    """
     turn = store.open_turn(known.session)
     owner = turn.origin.get("session", "") if turn is not None else ""
     if not owner or owner == known.id:
@@ -64,7 +70,10 @@ def _new(conversations: Conversations, event: Event, session: str, parent: str |
 
 
 def _awaited(conversations: Conversations, event: Event) -> AgentSession | None:
-    """The fork that was asked for last, unless its transcript names another session that it comes from, or none."""
+    """Return the most recently requested fork, if this event can be that fork.
+
+    The event is not that fork if its transcript names another parent, or no parent.
+    """
     waiting = list(conversations.waiting(event.agent))
     parent = (event.parent or _named_parent(event)) if waiting else None
     if parent is not None:
@@ -86,8 +95,11 @@ def _awaiting(state: ConversationState) -> dict[str, Any]:
 
 
 def _descended(store: Store, conversations: Conversations, event: Event) -> AgentSession | None:
-    """A session that the agent itself forked. Where an undo waits for just that, it goes on here; otherwise both
-    conversations may live on, and it gets a session of its own."""
+    """Return an agent session that the agent itself forked, or None.
+
+    If an undo is waiting for a fork of the parent, the new agent session continues in the parent's session. Otherwise
+    both conversations may continue, and the fork gets a session of its own.
+    """
     id = event.parent or _named_parent(event) or _parent_by_process(conversations, event)
     parent = conversations.agent_session(id) if id else None
     if parent is None:
@@ -110,7 +122,7 @@ def _descended(store: Store, conversations: Conversations, event: Event) -> Agen
 
 
 def _named_parent(event: Event) -> str | None:
-    """The session that the new one's transcript says it comes from: empty for none, None where that is not known."""
+    """Return the parent that the new transcript names: "" for none, None if unknown."""
     if not event.transcript:
         return None
     from snapstore.agents.hooks.turn_record import transcript_of
@@ -126,8 +138,11 @@ def _named_parent(event: Event) -> str | None:
 
 
 def _parent_by_process(conversations: Conversations, event: Event) -> str:
-    """Claude Code's fork names the session it comes from in no field and no line: it is the one that the same process
-    spoke in so far, else the one that it was started to resume."""
+    """Find the parent of a Claude Code fork through the process that runs it.
+
+    Claude Code names a fork's parent in no field and no transcript line. The parent is the agent session this process
+    used so far, or the one that the process was started to resume.
+    """
     process = agent_process() if event.source == "fork" else None
     if process is None:
         return ""
@@ -136,11 +151,11 @@ def _parent_by_process(conversations: Conversations, event: Event) -> str:
     if same:
         return max(same, key=lambda known: known.created).id
     asked = _resumed(process[0])
-    return next((known.id for known in sessions if known.id == asked), "")  # it may be a title, or nothing at all
+    return next((known.id for known in sessions if known.id == asked), "")  # the value may also be a title, or nothing
 
 
 def _resumed(pid: object) -> str:
-    """What a process was told to resume."""
+    """Return the argument of `--resume` on a process's command line, or ""."""
     try:
         with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
             words = file.read().split("\0")
@@ -154,7 +169,10 @@ def _resumed(pid: object) -> str:
 
 
 def agent_process() -> list[object] | None:
-    """The agent that runs this hook: the parent, past shells in between. None where the system does not tell."""
+    """Return the agent process that runs this hook: the parent, skipping shells.
+
+    Return None if the system does not provide the information.
+    """
     from snapstore.base import platform
 
     pid = platform.parent_pid()

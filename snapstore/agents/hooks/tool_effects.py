@@ -1,4 +1,4 @@
-"""What a call of a tool may do to files, as far as its name and arguments tell."""
+"""What a tool call may do to files, judging by its name and arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Tools that change no file of a project. What is not known here may change any: the turn scans.
+# Tools that change no project file. Any other unknown tool may change any file, so the turn scans.
 _HARMLESS = {
     *(
         "read",
@@ -27,7 +27,7 @@ _HARMLESS = {
     *("askuserquestion", "ask_user", "ask_followup_question", "question", "attempt_completion", "plan_mode_respond"),
     *("enterplanmode", "exitplanmode", "plan_exit", "skill", "toolsearch", "listmcpresources", "readmcpresource"),
     *("bashoutput", "taskoutput", "taskstop", "killshell", "killbash", "read_bash", "stop_bash"),
-    # A helper's own calls are told on their own.
+    # A subagent's own tool calls are reported separately.
     *("task", "agent", "taskcreate", "taskupdate", "tasklist", "taskget", "sendmessage", "spawn_agent", "wait"),
 }
 _REMOVALS = {"delete_file", "delete", "remove_file", "deletefile"}
@@ -35,7 +35,7 @@ _HEADINGS = tuple(f"*** {word}: " for word in ("Add File", "Update File", "Delet
 
 
 class Effect:
-    """`paths` are the files it names; `scans` says whether it may change others as well."""
+    """The files a call names (`paths`), and whether it may change others (`scans`)."""
 
     __slots__ = ("paths", "scans")
 
@@ -54,7 +54,7 @@ def effect(name: str, input: Any) -> Effect:
     calls = classify(None, name, input)
     paths = list(dict.fromkeys(call.file_path for call in calls if call.file_path))
     if not paths:
-        return Effect([], True)  # a shell, or a tool or its arguments that are not known
+        return Effect([], True)  # a shell, or an unknown tool or arguments
     if "patch" in kind or calls[0].type == SHELL:
         text = next((value for value in _texts(input) if "*** Begin Patch" in value), "")
         return Effect(list(dict.fromkeys([*paths, *_patched(text)])), not text)
@@ -63,8 +63,11 @@ def effect(name: str, input: Any) -> Effect:
 
 
 def _patched(text: str) -> list[str]:
-    """The files that a patch names, where a file goes to as well. Agents forgive indented headings; a line of text that
-    looks like one names a file too many, which does no harm."""
+    """Return the files a patch names, including the targets of renames.
+
+    Agents accept indented headings. A line of text that looks like a heading adds an extra file name, which does no
+    harm.
+    """
     rows = (row.strip() for row in text.split("\n"))
     return [row.partition(": ")[2].strip() for row in rows if row.startswith(_HEADINGS)]
 

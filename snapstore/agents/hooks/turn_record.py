@@ -1,7 +1,7 @@
-"""What is to be remembered of a turn's conversation, read from the agent's transcript when the turn is over.
+"""Reads a turn's conversation from the agent's transcript when the turn ends.
 
-The transcript may lag behind the hooks, be switched off, or be a file of another making: then the record is smaller,
-never wrong. What it says beyond the hooks is a second witness of what the turn touched.
+The transcript may lag behind the hooks, be switched off, or be written by another program. The record is then smaller,
+but never wrong. Tool calls in the transcript are a second source for the files that the turn touched.
 """
 
 from __future__ import annotations
@@ -20,29 +20,32 @@ if TYPE_CHECKING:
     from snapstore.store.state import OpenTurn
     from snapstore.transcripts.model import ConversationTurn
 
-_LONGEST_PART = 1 << 16  # characters of what a tool was given or answered
-_LARGEST_LINES = 32 << 20  # bytes of raw lines kept for a turn
-_LARGEST_CALLS = 8 << 20  # characters of tool calls; of further ones only what they did to which file
+_LONGEST_PART = 1 << 16  # characters of a tool's input or result
+_LARGEST_LINES = 32 << 20  # bytes of raw lines kept per turn
+_LARGEST_CALLS = 8 << 20  # characters of tool calls; beyond that, only the fields in _CALL are kept
 _CALL = ("id", "name", "type", "file_path", "is_error")
-_LOOK_BACK = 3  # turns: a hook may be late
+_LOOK_BACK = 3  # turns; a hook may be late
 
 
 class Remembered:
-    """The fields for the turn's record, and what the calls in it say about files."""
+    """Fields for the turn's record, and the file effects of the turn's tool calls."""
 
     __slots__ = ("complete", "interrupted", "paths", "record", "scans")
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
         self.complete = False
-        self.interrupted = False  # whether the transcript says that the user cut it off
+        self.interrupted = False  # whether the transcript says that the user interrupted the turn
         self.paths: list[str] = []
         self.scans = False
 
 
 def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "", after: str = "") -> Remembered:
-    """What the transcript holds of the turn that began with a prompt, after the one whose first message is `after`.
-    Never fails: a hook must not."""
+    """Read the turn that began with `prompt` from the transcript.
+
+    `after` is the first message of the previous turn; only later turns are considered. This function never raises,
+    because a hook must not fail.
+    """
     found = Remembered()
     turn = None
     try:
@@ -59,7 +62,7 @@ def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "", a
             if not call.is_error:
                 touched = effect(call.name, call.input)
                 found.paths += touched.paths
-                # What a helper did is not in this file.
+                # A subagent's work is not in this transcript.
                 found.scans |= touched.scans or call.name.lower() in ("agent", "task")
         found.interrupted = turn.interrupted
         found.complete = turn.replies[-1:] == [reply] if reply else bool(turn.replies)
@@ -70,7 +73,7 @@ def remember(agent: str, origin: dict[str, str], prompt: str, reply: str = "", a
 
 
 def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:
-    """A turn of a transcript as the fields of a record (S0-07, S0-10, S0-11)."""
+    """Convert a transcript's turn to record fields (S0-07, S0-10, S0-11)."""
     lines: list[str] = []
     size = 0
     for line in turn.lines:
@@ -89,7 +92,7 @@ def conversation_fields(turn: ConversationTurn) -> dict[str, Any]:
 
 
 def _bounded(calls: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Calls without what is too long for a record, or there twice: the raw lines have it all."""
+    """Drop what is too long for a record, or duplicated; the raw lines have it all."""
     kept = []
     room = _LARGEST_CALLS
     for call in calls:
@@ -129,8 +132,12 @@ def _find(agent: str, origin: dict[str, str], prompt: str, after: str) -> Conver
 
 
 def transcript_of(agent: str, origin: dict[str, str]) -> str | None:
-    """The conversation's file: the one that the agent names, if it is that session's, else where the agent keeps
-    them. A payload could name any file of the user's: its text must not end up in records."""
+    """Return the path of the conversation's transcript, or None.
+
+    The path that the agent reports is used only if it belongs to that agent session; otherwise the agent's usual
+    location is searched. A payload could name any of the user's files, and the text of such a file must not end up in
+    records.
+    """
     from snapstore.transcripts.locate import find_transcript
 
     named, session = origin.get("transcript", ""), origin.get("session", "")

@@ -1,7 +1,7 @@
-"""From events to turns: the same for every agent.
+"""Turns events into turns, in the same way for every agent.
 
-Events come twice, late, in parallel, from several agents at once, or not at all, so nothing is done because an event
-says so but because of where the session stands. A turn that was never stopped is closed by whatever comes next.
+Events arrive twice, late, in parallel, from several agents at once, or not at all. Every decision therefore depends on
+the state of the session, not on the event alone. A turn that was never stopped is closed by the next event.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
     from snapstore.store.conversations import AgentSession, ConversationState
     from snapstore.store.state import OpenTurn
 
-_SAME = 10.0  # seconds within which the same prompt, untouched, is the same event told twice
+_SAME = 10.0  # seconds within which an equal prompt, without any touch since, is a duplicate event
 _LONGEST_PROMPT = 1 << 20
-_TELL_AFTERWARDS = ("cursor", PERSON)  # the others tell of every tool before it runs
-_OPENED = ("startup", "new", "")  # a start of a conversation that had no turns yet
+_TELL_AFTERWARDS = ("cursor", PERSON)  # the other agents report each tool before it runs
+_OPENED = ("startup", "new", "")  # the sources of a START event for a conversation without turns
 
 
 def handle(event: Event) -> str:
-    """Takes one event into the store of its folder. Gives what a live agent could be told about it, mostly nothing."""
+    """Process one event in its folder's store; return a message for the agent.
+
+    The message is usually empty.
+    """
     if not event.session_id or not os.path.isabs(event.cwd):
         raise Unsafe("the payload names no session or no folder", "See what the agent sends: snapstore hook --debug.")
     check_name(event.session_id, "agent session")
@@ -52,7 +55,7 @@ def handle(event: Event) -> str:
 
 
 class Hook:
-    """One event, in one store."""
+    """One event, processed in one store."""
 
     def __init__(self, store: Store, event: Event) -> None:
         from snapstore.store.conversations import Conversations
@@ -73,7 +76,7 @@ class Hook:
             self._border()
         return ""
 
-    # A turn's begin.
+    # The start of a turn.
 
     def _prompt(self) -> str:
         with self._store.changing():
@@ -92,11 +95,14 @@ class Hook:
             self._complete(session, state.at if state is not None else "")
             self._begin(session, known)
             if state is not None and self._event.prompt_id and state.stopped_prompt == self._event.prompt_id:
-                self._end(session, "done")  # its stop came first
+                self._end(session, "done")  # the stop arrived before the prompt
         return self._about_undo(session) if undone else ""
 
     def _go_on(self, session: Session, known: AgentSession | None, state: ConversationState | None) -> None:
-        """A prompt that the agent gave itself: the turn before goes on, or another one of the same name."""
+        """Continue the previous turn for a prompt that the agent sent itself.
+
+        If the previous turn has ended, a new turn with the same prompt begins.
+        """
         if self._store.open_turn(session.name) is not None:
             session.note(also=self._event.prompt_id)
             return
@@ -124,8 +130,10 @@ class Hook:
         )
 
     def _end_abandoned(self, mine: Session) -> None:
-        """Turns of other sessions whose agent was killed: nobody else would close them, and as long as they are open
-        the files that they named are theirs."""
+        """End open turns of other sessions whose agent was killed.
+
+        Nothing else would close such a turn, and the files it named belong to it as long as it is open.
+        """
         for turn in self._store.open_turns(besides=mine.name):
             if turn.owner is None and self._is_gone(turn.origin.get("session", "")):
                 try:
@@ -137,12 +145,18 @@ class Hook:
         return bool(id) and self._conversations.is_gone(id)
 
     def _left_status(self, left: OpenTurn) -> str:
-        """How a turn that is still open ended: a shell that shows its prompt again is done with the command before,
-        and an agent that answered has only kept it open for its helpers."""
+        """Return the status with which a turn that was left open ends.
+
+        A shell that shows its prompt again has finished the previous command. An agent that has answered only kept the
+        turn open for its subagents.
+        """
         return "done" if left.origin.get("answered") or self._event.agent == PERSON else "interrupted"
 
     def _is_told_twice(self, turn: OpenTurn | None) -> bool:
-        """Two settings files may name our hook, and Copilot runs Claude's."""
+        """Return whether a prompt event is a duplicate.
+
+        Two settings files may both contain our hook, and Copilot also runs Claude's hooks.
+        """
         event = self._event
         if turn is None or turn.origin.get("session") != event.session_id:
             return False
@@ -153,19 +167,22 @@ class Hook:
         return same and fresh and not turn.named and not turn.shell
 
     def _add_prompt(self, session: Session, turn: OpenTurn | None) -> None:
-        """What is said while the agent is at work goes on with the same prompt, by its id: it was asked for as well."""
+        """Append text to the open turn's prompt.
+
+        A message the user sends while the agent is working has the same prompt id, and is part of the request.
+        """
         more = readable(self._event.prompt).strip()
         if turn is None or not more or self._event.goes_on or f"\n\n{more}\n\n" in f"\n\n{turn.prompt.strip()}\n\n":
             return
         session.note(f"{turn.prompt.rstrip()}\n\n{more}"[:_LONGEST_PROMPT])
 
     def _is_over(self, state: ConversationState | None) -> bool:
-        """Whether the event's prompt is that of the last turn, which has ended."""
+        """Return whether the event's prompt belongs to the last turn, which has ended."""
         event = self._event
         mine = state is not None and state.id == event.session_id
         return mine and state is not None and bool(event.prompt_id) and state.ended_prompt == event.prompt_id
 
-    # In a turn.
+    # During a turn.
 
     def _touch(self) -> None:
         event = self._event
@@ -180,15 +197,20 @@ class Hook:
                 session.touch(inside, after=event.kind == AFTER, shell=event.kind == SHELL, left_out=outside)
 
     def _own_turn(self) -> OpenTurn | None:
-        """The open turn of this very session of the agent: one that was forked from it may have another open."""
+        """Return the open turn of this agent session.
+
+        A fork of the agent session may have another turn open in the same session.
+        """
         name = self._conversations.session_of(self._event.session_id)
         turn = self._store.open_turn(name) if name is not None else None
         mine = turn is not None and turn.origin.get("session", self._event.session_id) == self._event.session_id
         return turn if mine else None
 
     def _opened(self) -> Session | None:
-        """A turn for a tool whose prompt was not told. None for late news of a turn that is over: what it left behind
-        is in it."""
+        """Begin a turn for a tool call whose prompt was not reported.
+
+        Return None for a late event of a turn that has ended: that turn already contains the change.
+        """
         event = self._event
         if event.kind == AFTER and event.agent not in _TELL_AFTERWARDS:
             return None
@@ -206,7 +228,7 @@ class Hook:
         full = full_paths(self._event.paths, self._event.base)
         return all(os.path.relpath(path, root) in named or path in named for path in full)
 
-    # A turn's end.
+    # The end of a turn.
 
     def _stop(self) -> None:
         event = self._event
@@ -219,7 +241,7 @@ class Hook:
                 self._note_end(name)
                 return
             if event.prompt_id and not _is_about(turn, event.prompt_id):
-                self._note_end(name)  # a late stop, of a turn that the open one closed; or it overtook its prompt
+                self._note_end(name)  # a late stop of an earlier turn, or a stop that arrived before its prompt
                 return
             session = self._store.session(name)
             if event.running:
@@ -228,7 +250,7 @@ class Hook:
                 self._end(session, event.status or "done")
 
     def _note_end(self, name: str) -> None:
-        """A stop with nothing open: its prompt may still be on its way."""
+        """Remember a stop that has no open turn: its prompt may still arrive."""
         state = self._conversations.state(name)
         if state is not None and self._event.prompt_id and not self._is_over(state):
             state.stopped_prompt = self._event.prompt_id
@@ -238,7 +260,7 @@ class Hook:
     def _end(self, session: Session, status: str) -> None:
         turn = self._store.open_turn(session.name)
         assert turn is not None
-        if turn.agent == PERSON:  # most commands only look: those are no turns
+        if turn.agent == PERSON:  # most commands only read; a command without changes is no turn
             session.end_if_changed(exit_status=exit_status(self._event.reply))
             return
         remembered = self._remembered(turn)
@@ -261,13 +283,16 @@ class Hook:
         return remember(turn.agent, origin_of(turn), turn.prompt, reply, after=self._last_message(turn))
 
     def _last_message(self, turn: OpenTurn) -> str:
-        """Where prompts have no ids: the first message of the turn before, which may have been asked the same."""
+        """Return the id of the previous turn's first message, if prompts have no ids.
+
+        The previous turn may have had the same prompt.
+        """
         state = self._conversations.state(turn.session) if not turn.origin.get("prompt_id") else None
         about = self._record(state.at).get("conversation") if state is not None and state.at else None
         return str(about.get("message_id") or "") if isinstance(about, dict) else ""
 
     def _complete(self, session: Session, commit: str) -> None:
-        """The last turn's record, where the transcript was behind when it ended."""
+        """Complete the last turn's record if the transcript lagged when the turn ended."""
         from snapstore.agents.hooks.turn_record import is_incomplete, remember
 
         if not commit:
@@ -278,12 +303,12 @@ class Hook:
         about = record["conversation"]
         prompt_id = str(about.get("prompt_id") or about.get("message_id") or "")
         if not prompt_id and record.get("prompt") == self._event.prompt:
-            return  # the transcript may hold the new prompt already, and nothing tells them apart
+            return  # the transcript may already contain the new prompt, and the two cannot be told apart
         origin = {"session": str(about.get("agent_session", "")), "prompt_id": prompt_id}
         origin |= {"transcript": self._event.transcript, "cwd": self._event.cwd}
         found = remember(str(record.get("agent", "")), origin, str(record.get("prompt", "")))
         if len(found.record.get("lines", [])) > len(record.get("lines", [])):
-            found.record["conversation"]["complete"] = True  # it has gone on since: no more will come
+            found.record["conversation"]["complete"] = True  # the conversation continued: no more lines will come
             session.amend(bytes.fromhex(commit), **found.record)
 
     def _record(self, commit: str) -> dict[str, Any]:
@@ -292,10 +317,13 @@ class Hook:
         shadow, oid = self._store.shadow, bytes.fromhex(commit)
         return raw_lines.with_lines(shadow, oid, read_record(shadow.note(oid)))
 
-    # The conversation's borders.
+    # The start and end of a conversation.
 
     def _border(self) -> None:
-        """A conversation is opened or left. A compaction opens it too, in the middle of a turn."""
+        """Handle the start or the end of a conversation.
+
+        A compaction also sends a start, in the middle of a turn, and is ignored.
+        """
         if self._event.source == "compact":
             return
         with self._store.changing():
@@ -306,12 +334,12 @@ class Hook:
             if state is not None:
                 self._complete(self._store.session(name), state.at)
             turn = self._own_turn()
-            # One that only begins has no turn to leave: it is told of late, after its first prompt.
+            # A new conversation has no turn to close: its start event can arrive late, after its first prompt.
             if turn is not None and not (self._event.kind == START and self._event.source in _OPENED):
                 self._end(self._store.session(name), self._left_status(turn))
 
     def _captured(self) -> str | None:
-        """At a start: a new id may be the fork that was asked for (S4-09, S4-10)."""
+        """At a start, link a new agent session to the requested fork (S4-09, S4-10)."""
         from snapstore.agents.hooks.session_lookup import join
         from snapstore.timeline.history.graph import Graph, last_turn
 
@@ -334,7 +362,7 @@ class Hook:
         return self._conversations.session_of(self._event.session_id)
 
     def _session(self) -> tuple[Session, AgentSession | None]:
-        """The session that the event belongs to."""
+        """Return the session that the event belongs to, and its agent session."""
         if self._event.agent == PERSON:
             return self._store.session(persons_session(self._store, self._event)), None
         from snapstore.agents.hooks.session_lookup import join
@@ -356,11 +384,14 @@ class Hook:
 
 
 def _told(turn: OpenTurn) -> set[str]:
-    """The files that the turn has named so far. Those that a scan left out are not: named, they are taken."""
+    """Return the files the turn has named so far.
+
+    Files that a scan left out are not included: they are captured once they are named.
+    """
     return {*turn.named, *(path for path, why in turn.left_out.items() if why == OUTSIDE)}
 
 
 def _is_about(turn: OpenTurn, prompt_id: str) -> bool:
-    """Whether a prompt's id is that of an open turn, as far as both are known."""
+    """Return whether a prompt id belongs to an open turn, as far as both are known."""
     own = turn.origin.get("prompt_id")
     return not own or prompt_id in (own, turn.origin.get("also"))

@@ -1,8 +1,8 @@
-"""Connect an agent: write our hooks into its settings, and take exactly those out again.
+"""Connects agents: writes our hooks into their settings, and removes them again.
 
-`connect` is the entry point. `locations` says which file of each agent names hooks, `hook_file`, `json_edit` and
-`jsonc` change such a file so that everything else keeps its bytes, `own_file` writes files that are ours alone, and
-`safe_files` writes whole files or none. `shell_rc` is the same for shells.
+`connect` is the entry point. `locations` lists the hook files of each agent. `hook_file`, `json_edit` and `jsonc` edit
+such a file and leave everything else in it byte for byte unchanged. `own_file` writes files that are ours alone, and
+`safe_files` writes a file completely or not at all. `shell_rc` does the same for shells.
 
 The package must not import `agents.hooks.turns`: connecting records nothing.
 """

@@ -1,4 +1,4 @@
-"""Connecting an agent: its own file of hooks is told to call us; disconnecting takes exactly that out again."""
+"""Connects and disconnects agents: adds our hooks to their files or removes them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCOPES = (USER, PROJECT)
 
 
 class Here:
-    """Where one stands: the folder of the stores, the current folder, the environment."""
+    """The folder of the stores, the current folder, and the environment."""
 
     __slots__ = ("cwd", "environ", "home")
 
@@ -50,13 +50,15 @@ class Here:
         self.environ = environ
 
     def project(self) -> str:
-        """The root of the store that watches over this folder, or would."""
+        """Return the root of the store for this folder, or the root a new one would have."""
         return os.fsdecode(places.find(self.home, self.cwd) or places.natural_root(self.cwd))
 
 
 class Plan:
-    """The changes of files that connect or disconnect an agent; none when all is as it should be. `traces` are files
-    that stay as they are, and what a killed run may have left beside them is cleared away."""
+    """The file changes that connect or disconnect an agent; none if up to date.
+
+    `traces` are files that stay unchanged; leftovers of a killed run next to them are removed.
+    """
 
     __slots__ = ("agent", "changes", "command", "notes", "paths", "scopes", "traces")
 
@@ -71,8 +73,11 @@ class Plan:
 
 
 class Connected:
-    """One place where an agent is connected. `outdated`: connecting again would change it, or its program is gone;
-    `problem`: why it cannot be known."""
+    """One place where an agent is connected.
+
+    `outdated`: connecting again would change the file, or the program it names is gone. `problem`: why the state of the
+    file is unknown.
+    """
 
     __slots__ = ("outdated", "path", "problem", "scope", "tells")
 
@@ -87,7 +92,10 @@ class Connected:
 
 
 class Connection:
-    """Where an agent is connected, and when it last called (seconds since the epoch), as far as is known."""
+    """Where an agent is connected, and when its hook last ran, if known.
+
+    `fired` is in seconds since the epoch.
+    """
 
     __slots__ = ("agent", "fired", "places")
 
@@ -154,7 +162,7 @@ def disconnect(
 
 
 def connections(home: str, cwd: str, environ: Mapping[str, str]) -> list[Connection]:
-    """Every agent, with where it is connected."""
+    """Return every agent, with the places where it is connected."""
     here = Here(home, cwd, environ)
     return [Connection(agent, list(_connected(here, agent)), _fired(home, agent)) for agent in AGENTS]
 
@@ -188,7 +196,10 @@ def _fired(home: str, agent: str) -> float | None:
 def _found(
     here: Here, installation: Installation, scope: str, plugin: str | None, *, may_be_home: bool = False
 ) -> Iterator[tuple[Found, Content]]:
-    """The files of an agent in one scope. A project's must lie in the project: who wrote it may have set a link."""
+    """Yield an agent's files in one scope.
+
+    A project's file must lie inside the project: whoever wrote the project may have planted a symbolic link.
+    """
     base, within = "", None
     if scope == PLUGIN:
         assert plugin is not None
@@ -215,14 +226,17 @@ def _done(here: Here, plan: Callable[[], Plan], dry_run: bool) -> Plan:
 
 
 def _parting(found: Found, content: Content, notes: list[str]) -> Change | None:
-    """What takes us out of a file. Where it is still what connecting made of its backup, or of nothing, that is what
-    comes back, to the byte."""
+    """Return the change that removes our hooks from a file, or None.
+
+    If the file is still exactly what connecting made from its backup (or from no file), the original is restored byte
+    for byte.
+    """
     if found.data is None:
         return Change(found, None)
     backup = look(found.target + BACKUP) if isinstance(content, HookFile) else None
     kept = backup.data if backup is not None else None
     command = _command(found, content)
-    if command is None:  # a backup that is not needed: a run was killed before, or behind, what it was made for
+    if command is None:  # an unneeded backup: a run was killed before it changed the file or dropped the backup
         return Change(found, found.data, drop=True) if kept is not None and kept == found.data else None
     if not isinstance(content, HookFile):
         text = _told(found, content, content.without)
@@ -244,7 +258,7 @@ def _would_make(content: HookFile, before: bytes, command: str) -> bytes | None:
 
 
 def _command(found: Found, content: Content) -> str | None:
-    """What our hooks in a file run; None where there are none of ours."""
+    """Return the command our hooks in a file run, or None if it has none of ours."""
     return None if found.data is None else _told(found, content, content.connected)
 
 
@@ -253,7 +267,7 @@ def _merged(found: Found, content: Content, command: str) -> bytes:
 
 
 def _told(found: Found, content: Content, question: Callable[..., T]) -> T:
-    """What a content says of a file; a refusal names the file, and the line."""
+    """Ask a content about a file's text; errors name the file and the line."""
     try:
         text = found.data if found.data is None else found.data.decode("utf-8", _strictness(content))
         return question(text)
@@ -268,7 +282,7 @@ def _told(found: Found, content: Content, question: Callable[..., T]) -> T:
 
 
 def _strictness(content: Content) -> str:
-    return "replace" if isinstance(content, OwnFile) else "strict"  # what is not ours need not be text
+    return "replace" if isinstance(content, OwnFile) else "strict"  # a file that is not ours need not be text
 
 
 def _corrupt(found: Found, line: int, message: str) -> Corrupt:

@@ -1,7 +1,7 @@
-"""A file of an agent that names hooks, ours among others: `{"hooks": {event: [entry, …]}}`.
+"""An agent's file of hooks, ours among others: `{"hooks": {event: [entry, …]}}`.
 
-An entry is a handler, or a group of handlers for the tools that its matcher names. A handler is ours when its command
-is one that `connect` writes; every other one is foreign, and stays as and where it is.
+An entry is a handler, or a group of handlers for the tools that match the group's matcher. A handler is ours if its
+command is one that `connect` writes. Every other handler is foreign, and stays unchanged and in its place.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 class HookFile:
-    """What goes into such a file. `events` gives each event's entry with the command left open; `extras` are what the
-    file must have beside its hooks."""
+    """The hooks we write into such a file.
+
+    `events` maps each event to a function that makes its entry for a command. `extras` are keys that the file must have
+    besides its hooks.
+    """
 
     __slots__ = ("_events", "_extras", "_field", "_is_ours")
 
@@ -37,7 +40,7 @@ class HookFile:
         self._extras = extras or {}
 
     def connected(self, text: str) -> str | None:
-        """The command that our handlers in it run; None where there are none."""
+        """Return the command our handlers run, or None if there are none."""
         hooks = _hooks(text, parse(text))
         for entry in self._entries(hooks):
             if entry.ours:
@@ -45,7 +48,7 @@ class HookFile:
         return None
 
     def merged(self, text: str | None, command: str) -> str:
-        """The text with our hooks in it: once each, as they should be."""
+        """Return the text with each of our hooks in it exactly once and up to date."""
         wanted = {event: make(command) for event, make in self._events.items()}
         fresh = {**self._extras, "hooks": {event: [entry] for event, entry in wanted.items()}}
         if text is None:
@@ -61,11 +64,11 @@ class HookFile:
         return apply(text, self._completed(text, root, wanted))
 
     def without(self, text: str) -> str:
-        """The text with none of our hooks, nor what held nothing else."""
+        """Return the text without our hooks, and without containers that become empty."""
         return apply(text, self._corrected(text, parse(text), {}))
 
     def _corrected(self, text: str, root: Node | None, wanted: Mapping[str, Any]) -> list[Edit]:
-        """Edits after which each event has at most one entry of ours, and that one is right."""
+        """Return edits that leave at most one entry of ours per event, a correct one."""
         hooks = _hooks(text, root)
         if root is None or hooks is None:
             return []
@@ -96,7 +99,7 @@ class HookFile:
         return edits + (remove(text, hooks, emptied) if emptied else [])
 
     def _completed(self, text: str, root: Node, wanted: Mapping[str, Any]) -> list[Edit]:
-        """Edits that add what is missing."""
+        """Return edits that add what is missing."""
         style = Style(text, root)
         hooks = _hooks(text, root)
         pieces: list[tuple[str | None, Any]] = []
@@ -136,7 +139,7 @@ class HookFile:
 
 
 class _Entry:
-    """One entry of an event: its handlers, and which of them are ours."""
+    """One entry of an event: its handlers, and the indexes of those that are ours."""
 
     __slots__ = ("event", "handlers", "index", "node", "ours")
 
@@ -156,7 +159,7 @@ def _handlers(entry: Node) -> list[Node]:
 
 
 def _hooks(text: str, root: Node | None) -> Node | None:
-    """The object that holds the hooks, if there is one."""
+    """Return the object that holds the hooks, or None."""
     if root is None:
         return None
     if not isinstance(root.value, dict):
@@ -168,7 +171,7 @@ def _hooks(text: str, root: Node | None) -> Node | None:
         raise Unreadable('"hooks" is not an object', _line(text, hooks))
     if len(hooks.value) < len(hooks.keys):
         for event in hooks.value:
-            _member(text, hooks, event)  # raises for the one that stands twice
+            _member(text, hooks, event)  # raises for the duplicate key
     return hooks
 
 
@@ -184,7 +187,7 @@ def _line(text: str, node: Node) -> int:
 
 
 def _begun(text: str, fresh: Any) -> str:
-    """A document where there is none yet, behind the comments that there may be."""
+    """Return a text without any value completed with a document, after its comments."""
     style = Style(text)
     head = text.rstrip(BLANK)
     tail = text[len(head) :]

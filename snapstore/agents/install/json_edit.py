@@ -1,7 +1,8 @@
-"""Changes to a settings file as changes to its text: everything that is not ours keeps its bytes.
+"""Edits a settings file as text: everything that is not ours keeps its bytes.
 
-Each function gives edits for one text; `apply` carries out those of one text together. What is added looks like what is
-there: the same indentation, line ends, and commas at the end; on one line where the rest is.
+Each function returns edits for one text; `apply` applies all edits of one text together. Added text follows the layout
+of the existing text: the same indentation, line endings and trailing commas, and a single line if the rest is on a
+single line.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
 
-    Edit = tuple[int, int, str]  # from, to, what stands there afterwards
-    Piece = tuple[str | None, Any]  # a key, for objects, and a value
+    Edit = tuple[int, int, str]  # start, end, replacement text
+    Piece = tuple[str | None, Any]  # a key (objects only) and a value
 
 INDENT = "  "
 
 
 class Style:
-    """How a text is laid out."""
+    """The layout of a text."""
 
     __slots__ = ("lines", "newline", "spaced", "unit")
 
@@ -41,7 +42,7 @@ class Style:
 def apply(text: str, edits: Sequence[Edit]) -> str:
     done: list[str] = []
     at = 0
-    for start, end, replacement in sorted(edits, key=lambda edit: edit[:2]):  # stable: two insertions keep their order
+    for start, end, replacement in sorted(edits, key=lambda edit: edit[:2]):  # stable: equal positions keep their order
         done += (text[at:start], replacement)
         at = end
     return "".join((*done, text[at:]))
@@ -52,9 +53,9 @@ def document(value: Any, style: Style) -> str:
 
 
 def append(text: str, container: Node, pieces: Sequence[Piece], style: Style) -> list[Edit]:
-    """Edits that put parts at the end of an object or array."""
+    """Return edits that add parts at the end of an object or array."""
     close = container.end - 1
-    after = close  # behind the last thing in it, be it a comment
+    after = close  # behind the last part or comment
     while text[after - 1] in BLANK:
         after -= 1
     empty = not container.parts
@@ -91,18 +92,18 @@ def replace(text: str, node: Node, value: Any, style: Style) -> list[Edit]:
 
 
 def remove(text: str, container: Node, indexes: Collection[int]) -> list[Edit]:
-    """Edits that take parts out of a container, with their commas and the room they took; comments stay."""
+    """Return edits that remove parts, with their commas and blanks; comments stay."""
     edits: list[Edit] = []
     last = len(container.parts) - 1
     for index in indexes:
         part, comma, end = container.parts[index], container.commas[index], _end(text, container, index)
-        if comma >= end:  # a comment stands between
+        if comma >= end:  # a comment lies in between
             edits.append((comma, comma + 1, ""))
         start = part.begin
         while text[start - 1] in BLANK:
             start -= 1
         if _in_line_comment(text, container, index, start) and not _line_ends(text, container, index, indexes):
-            start = part.begin  # that comment's line must still end
+            start = part.begin  # the line of the comment before the part must still end
         edits.append((start, end, ""))
     kept = [index for index in range(last + 1) if index not in indexes]
     if kept and kept[-1] != last and container.commas[last] < 0:
@@ -113,7 +114,7 @@ def remove(text: str, container: Node, indexes: Collection[int]) -> list[Edit]:
 
 
 def has_comments(text: str, container: Node) -> bool:
-    """Between its parts, not within them."""
+    """Return whether there are comments between the parts, not within them."""
     at = container.start + 1
     for part in container.parts:
         if "/" in text[at : part.begin]:
@@ -123,19 +124,19 @@ def has_comments(text: str, container: Node) -> bool:
 
 
 def _in_line_comment(text: str, container: Node, index: int, at: int) -> bool:
-    """Whether what ends here is a `//` comment in front of a part."""
+    """Return whether a `//` comment in front of a part ends at this position."""
     start = container.parts[index - 1].end if index else container.start + 1
     return "//" in text[max(start, _line_start(text, at)) : at]
 
 
 def _end(text: str, container: Node, index: int) -> int:
-    """Behind a part and its comma, if nothing but room is between them."""
+    """Return the end of a part, including its comma if only blanks lie between."""
     end, comma = container.parts[index].end, container.commas[index]
     return comma + 1 if comma >= 0 and not text[end:comma].strip(BLANK) else end
 
 
 def _line_ends(text: str, container: Node, index: int, leaving: Collection[int]) -> bool:
-    """Whether a line ends behind a part, and those behind it that leave with it."""
+    """Return whether a line ends after a part and the removed parts right after it."""
     at = _end(text, container, index)
     while index + 1 in leaving and not text[at : container.parts[index + 1].begin].strip(BLANK):
         index += 1
@@ -159,7 +160,10 @@ def _piece(piece: Piece, style: Style, indent: str, lines: bool) -> str:
 
 
 def _own_line(text: str, at: int) -> str | None:
-    """The indentation of something that begins its line (not the first one), else None."""
+    """Return the indentation of what begins its line; None if it does not.
+
+    The first line of the text does not count.
+    """
     start = _line_start(text, at)
     return text[start:at] if start and not text[start:at].strip(" \t") else None
 

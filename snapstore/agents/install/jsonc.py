@@ -1,5 +1,7 @@
-"""JSON as people keep it in settings: comments, commas at the end, a byte order mark. Each part is read with its place,
-so that the whole can be edited as text."""
+"""Parses JSON as found in settings: with comments, trailing commas and a BOM.
+
+Each part is parsed with its position, so that the document can be edited as text.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ _TOKEN = re.compile(
     r"|(?P<sign>[{}\[\],:])",
     re.DOTALL,
 )
-# What may come next, in the words of the complaint when something else does.
+# What may come next, worded for the error message.
 _VALUE, _ELEMENT, _KEY = "a value", "a value or `]`", 'a key in "quotes" or `}`'
 _COLON, _COMMA, _NOTHING = "a colon", "a comma or a closing bracket", "nothing more"
 
 
 class Unreadable(ValueError):
-    """The text is not what it should be; `line` is where."""
+    """The text cannot be parsed, or is not what it should be; `line` says where."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -36,8 +38,11 @@ class Unreadable(ValueError):
 
 
 class Node:
-    """A value and where it stands. `begin` is where its key begins, if it has one; `commas` holds for each part of a
-    container the place of the comma behind it, or -1."""
+    """A value and its position in the text.
+
+    `begin` is the start of the key if there is one, else of the value. `commas` holds the position of the comma after
+    each part of a container, or -1.
+    """
 
     __slots__ = ("begin", "commas", "end", "keys", "parts", "start", "value")
 
@@ -52,7 +57,7 @@ class Node:
 
 
 def parse(text: str) -> Node | None:
-    """The document, or None where there is none: an empty text, or nothing but comments."""
+    """Return the document, or None if the text is empty or has only comments."""
     reader = _Reader(text)
     for kind, start, end in _tokens(text):
         reader.take(kind, start, end)
@@ -67,7 +72,7 @@ def line_of(text: str, at: int) -> int:
 
 
 class _Reader:
-    """Without recursion: how deep a document goes is up to whoever wrote it."""
+    """A parser without recursion, because a document may be nested to any depth."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -126,7 +131,7 @@ class _Reader:
             return json.loads(token)
         except json.JSONDecodeError as error:
             raise Unreadable(f"this text is not JSON: {error.msg}", line_of(self._text, start)) from None
-        except ValueError:  # more digits than Python likes to convert: not a number of ours
+        except ValueError:  # more digits than Python converts; not a number we use
             return token
 
 

@@ -1,4 +1,4 @@
-"""Which file of each agent names hooks, and what of ours goes into it."""
+"""The hook files of each agent, and what we write into them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,21 @@ USER, PROJECT, PLUGIN = "user", "project", "plugin"
 
 # A project's file is shared with people who may not have snapstore.
 _GUARD = "command -v snapstore >/dev/null 2>&1 && "
-# A shared file cannot name an interpreter, so no -I. An empty variable counts as unset.
+# A shared file cannot name an interpreter, so -I is not possible. An empty variable counts as unset.
 _CLEAN = "PYTHONHOME= PYTHONPATH= "
 _ALWAYS_WELL = "; exit 0"
 _TELL = " --tell"
 
 _WRITING = "Edit|Write|MultiEdit|NotebookEdit"
-_LONG, _SHORT = 120, 60  # seconds: a scan of a large tree may come with a prompt or a stop
+_LONG, _SHORT = 120, 60  # seconds; a prompt or a stop may scan a large tree
 
 
 class Installation:
-    """Where an agent looks for hooks. `user` is a folder below the home folder, or what the variable names instead;
-    `inside` comes below either; `project` is below the project. `after` is what a person does next."""
+    """Where an agent looks for hooks.
+
+    `user` is a folder below the home folder; the environment variable `variable`, if set, replaces it. `inside` is a
+    path below either. `project` is a path below the project. `after` tells the user what to do next.
+    """
 
     __slots__ = ("after", "agent", "content", "files", "inside", "project", "title", "user", "variable")
 
@@ -73,7 +76,10 @@ class Installation:
         return self.agent == "claude"
 
     def places(self, scope: str, base: str, environ: Mapping[str, str]) -> list[tuple[str, Content]]:
-        """The files and what goes into them. `base` is the project's folder, or the plugin's."""
+        """Return the files and their contents.
+
+        `base` is the project's folder, or the plugin's.
+        """
         if scope == PLUGIN:
             manifest = os.path.join(base, ".claude-plugin", "plugin.json")
             return [(manifest, Manifest()), (os.path.join(base, "hooks", "hooks.json"), self.content)]
@@ -91,7 +97,7 @@ class Installation:
         return os.path.join(folder, self.inside)
 
     def command(self, scope: str, program: Sequence[str], *, tell: bool = False) -> str:
-        """What the agent is to run."""
+        """Return the command that the agent is to run."""
         program = ["snapstore"] if scope != USER else program
         words = [*program, "hook", self.agent]
         shown = ("" if scope == USER else _CLEAN) + shlex.join(words) + (_TELL if tell else "")
@@ -108,7 +114,7 @@ class Installation:
             return f"command -v {shlex.quote(program[0])} >/dev/null 2>&1 && {shown} || echo '{{}}'"
         if scope != USER:
             return f"{_GUARD}{shown}{_ALWAYS_WELL}"
-        return shown + (_ALWAYS_WELL if self.agent == "copilot" else "")  # it takes any failure for a refusal
+        return shown + (_ALWAYS_WELL if self.agent == "copilot" else "")  # Copilot treats any failure as a refusal
 
 
 def user_home(environ: Mapping[str, str]) -> str:
@@ -116,12 +122,15 @@ def user_home(environ: Mapping[str, str]) -> str:
 
 
 def running_program(environ: Mapping[str, str]) -> list[str]:
-    """Return the words that start the running program from any folder, shell and environment."""
+    """Return the words that start the running program from any folder and environment."""
     return own_program.checked_command() or _script(environ)
 
 
 def _script(environ: Mapping[str, str]) -> list[str]:
-    """Return the words that start a program no isolated interpreter finds, such as a source tree on PYTHONPATH."""
+    """Return the words that start a program no isolated interpreter finds.
+
+    A source tree on PYTHONPATH is an example.
+    """
     script = os.path.abspath(sys.argv[0])
     if os.path.basename(script) != "snapstore" or not os.access(script, os.X_OK):
         return own_program.own_command()
@@ -132,12 +141,15 @@ def _script(environ: Mapping[str, str]) -> list[str]:
 
 
 def _in_environment(program: str) -> bool:
-    """Whether $PATH leads there only while a virtual environment is activated: most agents are started without."""
+    """Return whether $PATH has the program only inside an active virtual environment.
+
+    Most agents are started without an active virtual environment.
+    """
     return os.path.exists(os.path.join(os.path.dirname(os.path.dirname(program)), "pyvenv.cfg"))
 
 
 def program_of(command: str) -> str:
-    """The program that a command of ours starts."""
+    """Return the program that a command of ours starts."""
     if command.startswith("["):
         return str(json.loads(command)[0])
     words = shlex.split(command)
@@ -145,7 +157,10 @@ def program_of(command: str) -> str:
 
 
 def is_of_a_former_version(command: str) -> bool:
-    """Whether a command starts snapstore as a former version wrote it, which the caller's environment can disturb."""
+    """Return whether an earlier version of snapstore wrote this command.
+
+    The caller's environment can break such a command.
+    """
     words = json.loads(command) if command.startswith("[") else shlex.split(command)
     return own_program.FORMER_ENTRY in itertools.pairwise(words)
 
@@ -172,7 +187,7 @@ def _is_ours(agent: str) -> Callable[[str], bool]:
 
 
 def _group(matcher: str = "", **more: object) -> Entry:
-    """An entry as Claude Code, Codex and Gemini want it."""
+    """Return a function that makes an entry for Claude Code, Codex and Gemini."""
 
     def make(command: str) -> dict[str, Any]:
         handler = {"type": "command", "command": command, **more}
@@ -242,7 +257,7 @@ _ALL = (
             {
                 **{event: _group() for event in ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse")},
                 "Stop": _group(),
-                "SessionEnd": _group(timeout=3),  # the most that Codex allows
+                "SessionEnd": _group(timeout=3),  # the maximum that Codex allows
             },
             _is_ours("codex"),
         ),

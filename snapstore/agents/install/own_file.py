@@ -1,5 +1,8 @@
-"""Files that are ours alone: scripts and plugins. The second line of one says so and holds a checksum of all others, so
-that a foreign file of that name, and one that somebody has worked on, can be told from what `connect` wrote."""
+"""Files that are ours alone: scripts and plugins.
+
+The second line says that the file is ours and holds a checksum of all other lines. The checksum tells a file that
+`connect` wrote from a foreign file of the same name, and from a file that was edited since.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ def _sum(text: str) -> str:
 
 
 class OwnFile:
-    """`make` gives the text for a command, `find` the command of such a text."""
+    """A file that is ours alone.
+
+    `make` returns the text for a command, and `find` returns the command in such a text.
+    """
 
     __slots__ = ("_comment", "_find", "_make")
 
@@ -39,7 +45,7 @@ class OwnFile:
         self._comment = comment
 
     def connected(self, text: str) -> str | None:
-        """The command that it runs; None for a foreign file."""
+        """Return the command the file runs, or None for a foreign file."""
         plain, _ = self._opened(text)
         return None if plain is None else self._find(plain)
 
@@ -63,7 +69,10 @@ class OwnFile:
             )
 
     def _opened(self, text: str) -> tuple[str | None, bool]:
-        """The text without our line, and whether it is as we wrote it; None for a foreign text."""
+        """Return the text without our line, and whether the checksum matches.
+
+        The text is None for a foreign file.
+        """
         first, _, behind = text.partition("\n")
         says, _, rest = behind.partition("\n")
         if not says.startswith(f"{self._comment} {_SAYS}"):
@@ -72,7 +81,10 @@ class OwnFile:
 
 
 class Manifest:
-    """What makes a folder a plugin of Claude Code. Who has put more into it keeps that."""
+    """The manifest that makes a folder a plugin of Claude Code.
+
+    A manifest with fields added by the user is kept as it is.
+    """
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What would change in files of agents, as a patch."""
+"""Shows the changes to agents' files as a patch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from snapstore.git.diff.patch import hunks, lines_of
 
 
 def unified(changes: Iterable[Change]) -> list[bytes]:
-    """Line by line, as `diff -u` and `patch` have it."""
+    """Return the lines of a unified diff, in the format of `diff -u` and `patch`."""
     lines: list[bytes] = []
     for change in changes:
         name = os.fsencode(change.found.path)

@@ -1,7 +1,8 @@
-"""Files of agents, read with care and written whole or not at all.
+"""Reads agents' files carefully, and writes each completely or not at all.
 
-A link is followed to its file, which is replaced where it really is; the link stays. Written beside it, given its mode,
-synced, compared once more with what was read, renamed.
+A symbolic link is followed: the file it points to is replaced, and the link stays. The new content is written to a
+temporary file next to the target, gets the target's mode, and is synced. Then the target is compared once more with
+what was read, and replaced by a rename.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LARGEST = 10_000_000  # bytes: nobody's settings
+LARGEST = 10_000_000  # bytes; no settings file is larger
 BACKUP, NEW = ".snapstore-backup", ".snapstore-new"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 UNCHANGED = "Nothing was changed; mend the cause and run this again."
 
 
 class Found:
-    """A file as it is: where it really lies, its bytes (None where it is absent), its status."""
+    """A file as found: its real path, its bytes (None if absent), and its status."""
 
     __slots__ = ("data", "path", "status", "target")
 
@@ -38,8 +39,11 @@ class Found:
 
 
 class Change:
-    """What a file is to become; None: it goes. `mode` is for one that is new, `keep` asks for a backup of it as it
-    was, and `drop` says that the backup has served."""
+    """The new content of a file, or None to delete the file.
+
+    `mode` applies to a new file. `keep` asks for a backup of the old content. `drop` deletes a backup that is no longer
+    needed.
+    """
 
     __slots__ = ("after", "drop", "found", "keep", "mode")
 
@@ -54,12 +58,12 @@ class Change:
 
     @property
     def backup(self) -> str | None:
-        """Where the file stays as it was; None where nothing is kept of it."""
+        """Return the path of the backup, or None if no backup is made."""
         return self.found.target + BACKUP if self.keep else None
 
 
 def look(path: str, within: str | None = None) -> Found:
-    """Raises Unsafe for what is no ordinary file, or lies outside the folder where it must be."""
+    """Read a file; raise Unsafe if it is not regular or lies outside `within`."""
     target = os.path.realpath(path)
     if within is not None and not target.startswith(os.path.realpath(within).rstrip("/") + "/"):
         raise Unsafe(
@@ -73,7 +77,10 @@ def look(path: str, within: str | None = None) -> Found:
 
 
 def carry_out(changes: Sequence[Change], notes: str) -> None:
-    """All of them, or none. `notes` is a folder of ours that remembers which folders were made for a file."""
+    """Apply all changes, or none.
+
+    `notes` is a folder of ours that records which folders were created for a file.
+    """
     done: list[Change] = []
     try:
         for change in changes:
@@ -85,7 +92,7 @@ def carry_out(changes: Sequence[Change], notes: str) -> None:
         if isinstance(error, OSError):
             raise Failed(f"{change.found.path} cannot be written: {error.strerror}", UNCHANGED) from error
         raise
-    for change in reversed(changes):  # as folders were made, so they go: the inner ones of the last file first
+    for change in reversed(changes):  # in reverse order of creation: the innermost folders of the last file first
         if change.drop:
             files.remove(change.found.target + BACKUP)
         if change.after is None:
@@ -112,7 +119,7 @@ def _write(
     target: str, data: bytes, status: os.stat_result | None, *, mode: int = 0o600, before: Found | None = None
 ) -> None:
     temporary = target + NEW
-    files.remove(temporary)  # one that a killed run left, or a trap
+    files.remove(temporary)  # left by a killed run, or planted
     fd = os.open(temporary, _FLAGS, mode if status is None else 0o600)
     try:
         try:
@@ -157,7 +164,7 @@ def _content(target: str) -> tuple[bytes | None, os.stat_result | None]:
 
 
 def _take_back(change: Change, notes: str) -> None:
-    """As far as it goes: the same disk that failed us is asked again."""
+    """Undo a change as far as possible: the disk that just failed is used again."""
     found = change.found
     try:
         if _content(found.target)[0] == change.after:
@@ -181,7 +188,7 @@ def _make_folders(target: str, notes: str, *, private: bool) -> None:
         folder = os.path.dirname(folder)
     if not missing:
         return
-    made = [folder for folder in _made(target, notes) if folder not in missing]  # by a run that was killed
+    made = [folder for folder in _made(target, notes) if folder not in missing]  # folders made by a killed run
     files.write(_note(target, notes), json.dumps(missing + made).encode())
     for folder in reversed(missing):
         os.mkdir(folder, 0o700 if private else 0o777)
@@ -189,7 +196,7 @@ def _make_folders(target: str, notes: str, *, private: bool) -> None:
 
 
 def _remove_folders(target: str, notes: str) -> None:
-    """Those that were made for this file, as far as they are empty."""
+    """Remove the folders that were created for this file, as far as they are empty."""
     for folder in _made(target, notes):
         try:
             os.rmdir(folder)
@@ -201,7 +208,7 @@ def _remove_folders(target: str, notes: str) -> None:
 
 
 def _made(target: str, notes: str) -> list[str]:
-    """Inner ones first."""
+    """Return the folders that were created for a file, innermost first."""
     try:
         with open(_note(target, notes), "rb") as file:
             return [folder for folder in json.load(file) if target.startswith(f"{folder}/")]

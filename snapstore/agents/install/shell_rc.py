@@ -1,14 +1,14 @@
-"""Shells: what makes each interactive command a turn, as text for the shell's own rc file.
+"""Shell integration: rc file text that makes each interactive command a turn.
 
-Each text says two things to `snapstore hook shell`, as words that end in NUL: `prompt`, the shell, the turn, the folder
-and the command, before the command runs; `stop`, the shell, the turn, the folder and the exit status, after it. The
-second is said in the background, and may come late: it names its turn.
+Each script sends two messages to `snapstore hook shell`, as words terminated by NUL. Before a command runs: `prompt`,
+the shell, the turn, the folder and the command. After it: `stop`, the shell, the turn, the folder and the exit status.
+The second message is sent in the background and may arrive late, so it names its turn.
 
-In a folder without a store nothing is started, not even a subshell: the shell itself looks into the index of roots
-(`store/root_index.py`) for the folder and each one above it. Where it cannot tell, it asks the program.
+In a folder without a store nothing is started, not even a subshell: the shell itself looks up the folder and each of
+its parents in the index of roots (`store/root_index.py`). If the index is not conclusive, the shell runs the program.
 
-Nothing of it is seen or felt otherwise: no output, no job, and `$?` as it was. In bash and zsh what sends runs in a
-subshell, so that no option or variable of the person is touched.
+Otherwise the integration is invisible: no output, no job, and `$?` is unchanged. In bash and zsh the sending code runs
+in a subshell, so that none of the user's options and variables change.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import sys
 from snapstore.errors import SnapstoreError
 from snapstore.store.root_index import COMPLETE, FOLDER, MARK
 
-# Commands that must not be turns: our own (an undo would be refused while its own turn is open), and those after which
-# the shell is gone and nobody would say that the turn is over. Newlines count as `;`. ERE for bash and zsh, PCRE for
+# Commands that must not be turns: our own (an undo would be refused while its own turn is open), and those that end the
+# shell, after which nothing would report the end of the turn. Newlines count as `;`. ERE for bash and zsh, PCRE for
 # fish: no backslashes.
 _PASSED_OVER = (
     "((^|[;&|({`])[[:space:]]*"
@@ -29,18 +29,19 @@ _PASSED_OVER = (
     "|(^[[:space:]]*(exit|logout|exec)([[:space:];]|$))"
 )
 
-# Said by another sh: what that puts into the background is no job that this shell could speak of, keeps none of its
-# descriptors (a terminal would stay open until it is through), and outlives the terminal.
+# Sent by a separate sh. A background process of that sh is no job of the user's shell, so the shell prints nothing
+# about it. The process holds none of the shell's descriptors (a terminal would stay open until it ends), and outlives
+# the terminal.
 _STOP = 'trap "" HUP; { printf "%s\\0" "$@" | @CLEAN@ snapstore hook shell; } </dev/null >/dev/null 2>&1 &'
 
-# Where stores live unless SNAPSTORE_HOME says otherwise, as `places.home_folder` has it.
+# Where stores are unless SNAPSTORE_HOME is set, as in `home_folder` of `store/locations.py`.
 _MAC = sys.platform == "darwin"
 _DATA = "${HOME-}/Library/Application Support" if _MAC else "${XDG_DATA_HOME:-${HOME-}/.local/share}"
 _FISH_DATA = "$HOME/Library/Application Support" if _MAC else "$HOME/.local/share"
 _FISH_XDG = "" if _MAC else "$XDG_DATA_HOME"
 
-# The same in bash and zsh. `_snapstore_watched FOLDER` tells whether a store may watch over it. The second place counts
-# where SNAPSTORE_HOME is not exported, so that the program does not see it.
+# Shared by bash and zsh. `_snapstore_watched FOLDER` returns whether there may be a store for the folder. The second
+# location matters if SNAPSTORE_HOME is not exported, because the program does not see the variable then.
 _SAY = """\
   _snapstore_watched() {
     local home folder first=1
@@ -81,13 +82,15 @@ _SAY = """\
   }
 """
 
-# `_snapstore_here`: stores are found by the real path, which bash knows without a subshell unless a link is in $PWD.
+# `_snapstore_here`: stores are found by real path. Bash knows the real path without a subshell unless $PWD contains a
+# symbolic link.
 #
-# Without bash-preexec or ble.sh the prompt PS0 is the moment before a command: it is expanded there, and only there. A
-# substitution in it is a subshell, and arithmetic around that brings its answer home. It needs no DEBUG trap. That
-# subshell is in PS0 only while there is a store, as of the prompt before. The text of the command is the last of the
-# history. One that was not added to it is the same once more, or one that HISTIGNORE
-# names: where there are such, the turn has no text. With the history off nothing is known, and nothing recorded.
+# Without bash-preexec or ble.sh, the prompt PS0 marks the moment before a command: PS0 is expanded then, and only then.
+# A command substitution in PS0 is a subshell, and the arithmetic around it brings its result back into the shell. No
+# DEBUG trap is needed. The subshell is in PS0 only if there was a store at the previous prompt. The text of the command
+# is the last entry of the history. A command that was not added to the history either repeats the last entry or matches
+# HISTIGNORE; if HISTIGNORE is set, such a turn has no text. If the history is off, nothing is known and nothing is
+# recorded.
 BASH = f"""\
 # snapstore: each command of this shell is a turn.
 if [[ $- == *i* && ${{_snapstore_id-}} != "shell-$$-"* ]]; then
@@ -160,7 +163,7 @@ if [[ $- == *i* && ${{_snapstore_id-}} != "shell-$$-"* ]]; then
 fi
 """
 
-# What the person keeps out of the history (a space before the command) is kept out of the record too: such a turn has
+# A command that the user keeps out of the history (with a leading space) is kept out of the record too: such a turn has
 # no text.
 ZSH = f"""\
 # snapstore: each command of this shell is a turn.
@@ -260,7 +263,7 @@ end
 _VALUES = {
     "@PASSED_OVER@": _PASSED_OVER,
     "@STOP@": _STOP,
-    "@CLEAN@": "PYTHONHOME= PYTHONPATH=",  # what the person works on must not be imported by our interpreter
+    "@CLEAN@": "PYTHONHOME= PYTHONPATH=",  # our interpreter must not import the user's own code
     "@DATA@": _DATA,
     "@FISH_DATA@": _FISH_DATA,
     "@FISH_XDG@": _FISH_XDG,
@@ -280,11 +283,14 @@ SCRIPTS = {shell: _filled(text) for shell, text in (("bash", BASH), ("zsh", ZSH)
 
 
 def prepare() -> None:
-    """Make the index that the scripts look into. Without it they ask the program for each command."""
+    """Create the index that the scripts use.
+
+    Without the index the scripts run the program for each command.
+    """
     from snapstore.store.locations import home_folder
     from snapstore.timeline.record.create_store import index_roots
 
     try:
         index_roots(home_folder())
     except SnapstoreError:
-        pass  # a home that is none: the hooks will say so
+        pass  # an invalid home folder: the hooks will report it

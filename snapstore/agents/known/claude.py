@@ -1,4 +1,4 @@
-"""Claude Code. Codex speaks the same language with a few words of its own."""
+"""Claude Code's hooks. Codex uses the same format with a few fields of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
 
 
 def is_copilots(payload: Payload, environ: Mapping[str, str]) -> bool:
-    """Copilot runs the hooks in a repository's Claude settings too. It is known by where its conversations lie."""
+    """Return whether the payload comes from Copilot.
+
+    Copilot also runs the hooks in a repository's Claude settings. The location of its transcripts identifies Copilot.
+    """
     transcript = text(payload, "transcript_path", "transcriptPath")
     if "/.copilot/" in transcript or "/session-state/" in transcript:
         return True

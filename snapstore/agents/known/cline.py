@@ -1,4 +1,4 @@
-"""Cline: a program an event, which answers with an object."""
+"""Cline's hooks: one program per event, which answers with a JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codex CLI: hooks in Claude's form."""
+"""Codex CLI's hooks, in Claude Code's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Copilot CLI. An event named in camelCase has a payload in camelCase, one in PascalCase a payload like Claude's."""
+"""Copilot CLI's hooks.
+
+An event named in camelCase has a payload in camelCase. An event named in PascalCase has a payload like Claude Code's.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if "toolName" in payload:
         kind = AFTER if "toolResult" in payload else BEFORE
         return tool_events(kind, text(payload, "toolName"), _arguments(payload.get("toolArgs")), common)
-    # Which event it is shows only in the fields.
+    # Only the fields show which event this is.
     if "prompt" in payload:
         return [Event(PROMPT, prompt=text(payload, "prompt"), **common)]
     if "stopReason" in payload:
@@ -42,7 +45,7 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
 
 
 def _arguments(given: Any) -> Any:
-    """A tool's arguments may come as JSON in a string."""
+    """Decode a tool's arguments, which may be JSON in a string."""
     if not isinstance(given, str):
         return given
     try:

@@ -1,5 +1,8 @@
-"""Cursor. Its hooks before a tool want an answer about permission, so only those after it are used: a file's state
-before is known from the snapshot before the turn."""
+"""Cursor's hooks.
+
+The hooks before a tool require an answer about permission, so only the hooks after a tool are used. The state of a file
+before the turn is known from the snapshot before the turn.
+"""
 
 from __future__ import annotations
 

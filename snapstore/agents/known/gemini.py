@@ -1,4 +1,7 @@
-"""Gemini CLI. It wants JSON on standard output or nothing; an empty object says nothing."""
+"""Gemini CLI's hooks.
+
+Gemini CLI accepts only JSON or nothing on standard output; an empty object is a neutral answer.
+"""
 
 from __future__ import annotations
 

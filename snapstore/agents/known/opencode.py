@@ -1,4 +1,4 @@
-"""opencode: its plugin (`opencode_plugin.js`) sends one document an event."""
+"""opencode's hooks: the plugin `opencode_plugin.js` sends one document per event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     parent = text(payload, "parent_id")
     common: dict[str, Any] = {
         "agent": "opencode",
-        # What a helper's session does is part of the turn that called it.
+        # The work of a subagent's session is part of the turn that started the subagent.
         "session_id": parent or text(payload, "session_id"),
         "cwd": text(payload, "directory"),
         "prompt_id": "" if parent else text(payload, "prompt_id"),

@@ -1,4 +1,4 @@
-"""A person at a shell: `shell-init` sends words, each ended by a NUL."""
+"""Hooks of a person's shell: `shell-init` sends words, each terminated by NUL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 def events(words: list[str]) -> list[Event]:
-    """`prompt ID TURN FOLDER COMMAND` before a command, `stop ID TURN FOLDER STATUS` after it."""
+    """Return the events of one message from the shell.
+
+    The message is `prompt ID TURN FOLDER COMMAND` before a command, and `stop ID TURN FOLDER STATUS` after it.
+    """
     if len(words) != 5 or words[0] not in (PROMPT, STOP):
         return []
     kind, shell, turn, folder, said = words

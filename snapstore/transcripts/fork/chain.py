@@ -1,7 +1,7 @@
-"""The lines of a Claude Code conversation in the order of a fork: each call with its result right behind it.
+"""Orders a fork's lines so that each tool call is followed by its result.
 
-The results of parallel tools often lie beside the chain of lines, as may further calls of the same answer: both are
-brought onto it. Calls whose result was never written get one that says so; results without their call are left out.
+The results of parallel tools, and further calls of the same answer, often lie off the chain of lines. Both are moved
+onto the chain. A call whose result was never written gets a result that says so. Results without a call are dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """One line of the tree, without its text."""
+    """One line of the conversation's tree, without its text."""
 
     __slots__ = (
         "answers",
@@ -51,19 +51,22 @@ class Node:
         self.calls = _ids(record, "tool_use", "id") if self.kind == "assistant" else ()
         self.answers = _ids(record, "tool_result", "tool_use_id") if self.kind == "user" else ()
         self.bare = bool(self.answers) and len(self.answers) == len(record["message"]["content"])
-        # Tells lines of one answer that were written twice.
+        # Identifies lines of one answer that were written twice.
         self.said = hash(str(get(record, "message", "content"))) if self.message and not self.calls else 0
         self.segment: tuple[str | None, str | None] | None = None
         if record.get("subtype") == "compact_boundary":
             kept = get(record, "compactMetadata", "preservedSegment")
             self.segment = string(kept, "anchorUuid"), string(kept, "tailUuid")
         self.parent: Node | None = None
-        self.depth = (0, 0)  # what was said down to here; all lines down to here
+        self.depth = (0, 0)  # number of messages, and of all lines, down to here
 
 
 class Piece:
-    """One line of the fork: `node`'s own, with only the results `answers` where it is to lose others. With `call` it
-    is a made-up result of that call of `node`, its block taken from the line `source` where there is one."""
+    """One line of the fork.
+
+    The line is that of `node`; if `answers` is set, only those results are kept in it. With `call`, the line is a
+    made-up result of that call of `node`, with the block taken from the line `source` if there is one.
+    """
 
     __slots__ = ("answers", "call", "node", "parent", "source", "uuid")
 
@@ -77,7 +80,7 @@ class Piece:
 
 
 class Arranging:
-    """Puts each result behind its call, one stretch of the chain after the other."""
+    """Puts each result after its call, one stretch of the chain at a time."""
 
     def __init__(self, lines: list[Node], chain: list[Node], new_id: str) -> None:
         self.new_id = new_id
@@ -96,7 +99,7 @@ class Arranging:
 
     def arranged(self, stretch: list[Node]) -> Iterator[Piece]:
         called: set[str] = set()  # the calls so far
-        waiting: set[str] = set()  # those of the last answer whose results are to follow
+        waiting: set[str] = set()  # the calls of the last answer that still need results
         at = 0
         while at < len(stretch):
             node = stretch[at]
@@ -114,7 +117,7 @@ class Arranging:
                 yield from self._answer(node, waiting)
 
     def _answer(self, node: Node, waiting: set[str]) -> Iterator[Piece]:
-        """A line with results: those that are waited for, and whatever else it says."""
+        """Yield a line with the results that are needed and its other content."""
         self.written.add(node.uuid)
         piece = Piece(node, waiting.intersection(node.answers))
         if piece.answers or not node.bare:
@@ -122,7 +125,7 @@ class Arranging:
             yield piece
 
     def _behind(self, stretch: list[Node], at: int) -> set[str]:
-        """The calls whose results follow by themselves, before anything else is said."""
+        """Return the calls whose results already follow, before the next message."""
         found: set[str] = set()
         for place in range(at, len(stretch)):
             node = stretch[place]
@@ -133,8 +136,10 @@ class Arranging:
         return found
 
     def _whole(self, run: list[Node], calls: set[str]) -> list[Node]:
-        """An answer with its lines from beside the chain, and without those that were written a second time. `calls`
-        are those so far, these included afterwards."""
+        """Return an answer with its lines from off the chain and without duplicates.
+
+        `calls` are the calls so far; those of this answer are added.
+        """
         said = {node.said for node in run if node.message and not node.calls}
         found = []
         for node in run:
@@ -151,7 +156,10 @@ class Arranging:
         return found
 
     def _fetched(self, members: list[Node], waiting: set[str], behind: set[str]) -> Iterator[Piece]:
-        """Results that do not follow by themselves: from further down the chain or beside it, else made up."""
+        """Yield the results that do not already follow their calls.
+
+        A result comes from further down the chain or from off the chain; otherwise it is made up.
+        """
         missing = {id: node for node in members for id in node.calls if id not in behind}
         found: dict[int, Node] = {}
         for id in missing:
@@ -171,7 +179,10 @@ class Arranging:
 
 
 def _run(stretch: list[Node], at: int) -> list[Node]:
-    """The lines of one answer from a place on, with what the agent noted among them."""
+    """Return the lines of one answer from a position on.
+
+    Lines that the agent wrote in between, other than messages, are included.
+    """
     message = stretch[at].message
     end = at + 1
     for place in range(at + 1, len(stretch)):

@@ -1,4 +1,4 @@
-"""The bytes of a fork: a line with some of its fields changed and the rest as it was, and the file they go into."""
+"""Writes the file of a fork; changes fields of a line and leaves the rest alone."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _OPEN = re.compile(r"\{[ \t\r\n]*")
 _COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*(?:,[ \t\r\n]*(?=\")|(?=\}))")
 _AROUND = "\0 \t\r\n\ufeff"  # what a crash or an editor leaves around a line
-_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # strict: what other readers refuse is written anew
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # strict: lines that others refuse are rewritten
 
 
 class Line:
-    """A JSON object that was written by someone else, its fields with their places."""
+    """A JSON object written by another program, with the positions of its fields."""
 
     __slots__ = ("_end", "_places", "_text", "fields")
 
@@ -43,7 +43,10 @@ class Line:
             self.fields = parse(raw) or {}
 
     def _scan(self) -> int:
-        """Find the fields; where the object ends. Raises ValueError or the like when it is none."""
+        """Find the fields and return the position where the object ends.
+
+        Raises ValueError, IndexError, StopIteration or RecursionError if the text is not an object.
+        """
         text, places = self._text, self._places
         assert places is not None
         at = _past(_OPEN, text, 0)
@@ -58,7 +61,10 @@ class Line:
         return at
 
     def changed(self, values: dict[str, Any]) -> bytes:
-        """The line with these fields, its line end included. What is not changed keeps its bytes."""
+        """Return the line with these fields changed, and a line ending.
+
+        Everything else keeps its bytes.
+        """
         changes = {key: value for key, value in values.items() if key not in self.fields or self.fields[key] != value}
         if self._places is None:
             return dumped({**self.fields, **changes}).encode() + b"\n"
@@ -83,7 +89,10 @@ def _past(mark: re.Pattern[str], text: str, at: int) -> int:
 
 
 def dumped(value: Any) -> str:
-    """JSON as the agent writes it. Lone surrogates, which UTF-8 cannot hold, stay escapes."""
+    """Return JSON in the agent's format.
+
+    Lone surrogates, which UTF-8 cannot express, stay escaped.
+    """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
@@ -93,12 +102,16 @@ def dumped(value: Any) -> str:
 
 
 def write_fork(folder: str, new_id: str, lines: Iterable[bytes], check: Callable[[], object] | None = None) -> str:
-    """Write the file of a new session; returns its path. Whatever interrupts it, under that name there is either
-    nothing or all of it. `check` is called when everything is written, just before it gets its name.
+    """Write the file of a new session and return its path.
 
-    Raises Conflict when the session exists, Unsafe for an id that leads elsewhere, Failed when it cannot be written."""
+    Whatever interrupts the write, the file is either absent or complete. `check` is called when everything is written,
+    just before the file gets its name.
+
+    Raises Conflict if the session exists, Unsafe for an id that leads elsewhere, and Failed if the file cannot be
+    written.
+    """
     path = os.path.join(folder, f"{checked_id(new_id)}.jsonl")
-    # Not *.jsonl: nobody takes what a kill leaves behind for a session.
+    # The name does not end in .jsonl, so that a temporary file left by a kill is not taken for a session.
     temporary = os.path.join(folder, f".{new_id}.{os.getpid()}-{os.urandom(4).hex()}.new")
     try:
         if os.path.lexists(path):
@@ -139,7 +152,10 @@ def _write(path: str, lines: Iterable[bytes]) -> None:
 
 
 def _name(temporary: str, path: str) -> None:
-    """A link never replaces what is there, as a rename would."""
+    """Give the file its name by a hard link, which never replaces an existing file.
+
+    A rename would replace it, and is used only if the file system has no hard links.
+    """
     try:
         os.link(temporary, path)
     except OSError as error:

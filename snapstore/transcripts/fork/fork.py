@@ -1,7 +1,8 @@
-"""Forks of Claude Code conversations: a new session file with turns 1..N of an old one, which the agent resumes.
+"""Forks Claude Code conversations: a new session file with turns 1..N of another.
 
-The old file is only ever read. A line of the fork is the old line byte for byte, but for the session it names, the
-line above it and where it came from; ids of lines stay, as they do in the agent's own /branch.
+The agent resumes the new file. The old file is only read. A line of the fork is the old line byte for byte, except for
+the session id, the parent line and the origin (`forkedFrom`). Ids of lines stay the same, as they do with the agent's
+own /branch.
 """
 
 from __future__ import annotations
@@ -42,11 +43,13 @@ def fork_lines(
     title: str | None = None,
     parent: str | None = None,
 ) -> list[bytes]:
-    """The lines of a fork from the lines of a conversation: a whole file's, or those of turns kept elsewhere.
+    """Return the lines of a fork, made from the lines of a conversation.
 
-    It ends with the turn that `up_to` names (its prompt's uuid or promptId; any line of the turn will do), without one
-    where the conversation stands. `parent` is the session it comes from, if the lines do not say. Raises Unknown when
-    there is no such turn."""
+    The lines come from a whole file, or from turns stored elsewhere. The fork ends with the turn that `up_to` names
+    (its prompt's uuid or promptId, or any line of the turn). Without `up_to`, the fork ends at the end of the
+    conversation's current line. `parent` is the session the fork comes from; by default the lines name it. Raises
+    Unknown if there is no such turn.
+    """
     file = BytesIO(b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines))
     plan = _Plan(file, checked_id(new_id), up_to, title)
     return list(plan.lines(file, parent or plan.tree.session_id))
@@ -55,15 +58,21 @@ def fork_lines(
 def fork_conversation(
     path: str | os.PathLike[str], *, up_to: str | None, new_id: str, title: str | None = None
 ) -> Fork:
-    """Read a conversation and prepare its fork after the turn `up_to` (see `fork_lines`); `write` makes the file.
+    """Prepare a fork of a conversation after the turn `up_to` (see `fork_lines`).
 
-    Raises Unknown (no such file or turn: fall back to the whole, G-19), Unsafe (an id or a file that leads
-    elsewhere)."""
+    `Fork.write` writes the file.
+
+    Raises Unknown if there is no such file or turn (the caller falls back to the whole conversation, G-19), and Unsafe
+    for an id or a file that leads elsewhere.
+    """
     return Fork(os.fspath(path), new_id, up_to, title)
 
 
 def rewind_alias(original_id: str, now: str, taken: Container[str] = ()) -> str:
-    """`{originalId}-rewind-{timestamp}` (S1-17), the name that people see; `now` is ISO 8601."""
+    """Return `{originalId}-rewind-{timestamp}` (S1-17), the name that users see.
+
+    `now` is ISO 8601.
+    """
     alias = checked_id(f"{original_id}-rewind-{re.sub(r'[^0-9A-Za-z]', '', now)}")
     found, number = alias, 1
     while found in taken:
@@ -73,17 +82,18 @@ def rewind_alias(original_id: str, now: str, taken: Container[str] = ()) -> str:
 
 
 def branch_title(title: str) -> str:
-    """The title of a fork (S1-52); that of a fork of a fork counts on."""
+    """Return the title of a fork (S1-52); a fork of a fork gets the next number."""
     match = _BRANCH.fullmatch(title)
     return f"{match[1]} (Branch {int(match[2] or 1) + 1})" if match else f"{title} (Branch)"
 
 
 class Fork:
-    """A fork that is ready to be written; `path` is None until it is.
+    """A fork that is ready to be written; `path` is None until then.
 
-    `parent` is the session it comes from, `lines` and `turns` count what it holds. `compacted`: it goes back to before
-    a compaction and gives the agent again in full what was summed up since; whether to allow that is the caller's
-    choice (S1-47). `notices` say what could not be copied as it was."""
+    `parent` is the session the fork comes from. `lines` and `turns` count the content. `compacted`: the fork ends
+    before a compaction, so the agent gets the full conversation again instead of its summary; the caller decides
+    whether to allow that (S1-47). `notices` list what could not be copied unchanged.
+    """
 
     __slots__ = (
         "_digest",
@@ -116,7 +126,7 @@ class Fork:
     def _read(self, file: BinaryIO) -> None:
         up_to, title = self._given
         self._size = os.fstat(file.fileno()).st_size
-        self._digest = _digest(file, self._size)  # first: whatever changes while it is read shows afterwards
+        self._digest = _digest(file, self._size)  # first: any change during the reading is detected afterwards
         self._plan = plan = _Plan(file, self.id, up_to, title)
         self.title = plan.title
         self.lines = len(plan.cut.pieces) + len(plan.beside)
@@ -125,10 +135,11 @@ class Fork:
         self.notices = plan.notices()
 
     def write(self, folder: str | None = None) -> str:
-        """Write it beside the conversation it comes from, or into another folder; returns its path.
+        """Write the fork next to its conversation, or into `folder`; return its path.
 
-        A conversation that grew is read once more. One that is rewritten meanwhile, or grows into the fork itself
-        while that is written, is Busy, and nothing is left (S1-65)."""
+        A conversation that has grown is read once more. The write is refused as Busy, and leaves no file, if the
+        conversation is rewritten meanwhile or grows within the turns of the fork (S1-65).
+        """
         folder = folder if folder is not None else os.path.dirname(os.path.abspath(self.source))
         with opened(self.source) as file:
             if self._has_grown(file):
@@ -145,7 +156,10 @@ class Fork:
         return self.path
 
     def _has_grown(self, file: BinaryIO) -> bool:
-        """Whether something was added to what was read. Raises Busy if anything else was done to it."""
+        """Return whether something was appended since the reading.
+
+        Raises Busy for any other change.
+        """
         now = os.fstat(file.fileno())
         try:
             named = os.stat(self.source)
@@ -158,7 +172,7 @@ class Fork:
 
 
 class _Plan:
-    """One reading of a conversation, and the fork that it makes."""
+    """One reading of a conversation, and the fork made from it."""
 
     def __init__(self, file: BinaryIO, new_id: str, up_to: str | None, title: str | None) -> None:
         self.new_id = new_id
@@ -179,7 +193,7 @@ class _Plan:
         return "Conversation"
 
     def _beside(self, source: Source) -> Iterator[bytes]:
-        """The few lines without a place in the tree that a fork needs."""
+        """Yield the lines outside the tree that a fork needs."""
         kept = {piece.uuid for piece in self.cut.pieces}
         for ref, leaf in self.tree.summaries:
             if leaf in kept:
@@ -203,7 +217,7 @@ class _Plan:
         return found
 
     def lines(self, file: BinaryIO, parent: str | None) -> Iterator[bytes]:
-        """One at a time: a fork needs no more memory than its longest line."""
+        """Yield one line at a time: a fork needs no more memory than its longest line."""
         kept = {piece.uuid for piece in self.cut.pieces}
         above: str | None = None
         for piece in self.cut.pieces:
@@ -233,7 +247,7 @@ class _Plan:
         return changes
 
     def _result(self, piece: Piece, call: str, fields: dict[str, Any], file: BinaryIO) -> bytes:
-        """A line for a call that has no result of its own where the fork needs it."""
+        """Return a line with a result for a call that has none where the fork needs it."""
         block: Any = {"type": "tool_result", "tool_use_id": call, "is_error": True, "content": _NO_RESULT}
         if piece.source is not None:
             blocks = _content(_line(file, piece.source).fields)
@@ -273,7 +287,7 @@ def _busy() -> Busy:
 
 
 def _digest(file: BinaryIO, size: int) -> bytes:
-    """Of the first bytes as they are on disk now, whatever the file object has in its buffer."""
+    """Hash the first `size` bytes on disk, bypassing the file object's buffer."""
     state = xxh3_128()
     at = 0
     while at < size and (chunk := os.pread(file.fileno(), min(size - at, 1 << 20), at)):

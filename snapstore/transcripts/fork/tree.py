@@ -1,5 +1,8 @@
-"""What a fork of a Claude Code conversation keeps of it: the chain of lines (S4-02) from the last line of a turn up to
-its root, through compactions, and what belongs on it."""
+"""Selects the lines of a Claude Code conversation that a fork keeps (S4-02).
+
+The lines are the chain from the last line of a turn up to its root, through compactions, plus the lines that belong on
+the chain.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Cut:
-    """The lines of a fork, its turns, and whether it goes back to before a compaction."""
+    """The lines of a fork, its turns, and whether the fork ends before a compaction."""
 
     __slots__ = ("compacted", "pieces", "turns")
 
@@ -29,12 +32,12 @@ class Cut:
         self.compacted = compacted
 
     def places(self) -> list[tuple[Ref, str, str | None]]:
-        """Which lines they are; the same for two readings that make the same fork."""
+        """Return the identity of the lines, equal for readings that make the same fork."""
         return [(piece.node.ref, piece.uuid, piece.parent) for piece in self.pieces]
 
 
 class ForkTree(ClaudeOutline):
-    """The outline of a conversation, with what a fork must know of each line besides."""
+    """The outline of a conversation, with the details of each line that a fork needs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,8 +45,8 @@ class ForkTree(ClaudeOutline):
         self.lines: list[Node] = []
         self.summaries: list[tuple[Ref, str]] = []
         self.replacements: list[Any] = []
-        self.strangers: set[str] = set()  # types without a place in the tree that this version does not know
-        self._last: Node | None = None  # of the conversation itself
+        self.strangers: set[str] = set()  # unknown types of lines that have no place in the tree
+        self._last: Node | None = None  # the last line of the conversation itself
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
         id = string(record, "uuid")
@@ -57,7 +60,7 @@ class ForkTree(ClaudeOutline):
         if node.dropped and node.kind != "progress":
             node.parent = self.lines[-1] if self.lines else None  # a subagent's own tree leads nowhere
         elif above is not None:
-            # A line that names one that is not there goes on from the one before it, as in the outline.
+            # If the named parent is missing, the line follows the line before it, as in the outline.
             node.parent = self.nodes.get(above, self._last)
         if node.parent is not None:
             node.depth = node.parent.depth
@@ -79,7 +82,10 @@ class ForkTree(ClaudeOutline):
             self.strangers.add(str(kind)[:40])
 
     def fork(self, up_to: str | None, new_id: str) -> Cut:
-        """The fork after the turn that a line's uuid or a prompt's id names; None = where the conversation stands."""
+        """Return the fork after the turn that a line's uuid or a prompt id names.
+
+        With None, the fork ends at the end of the conversation's current line.
+        """
         line = self.line()
         turns = [*(span for _, spans in self.branches() for span in spans), *line]
         places = {ref: span for span in turns for ref in span.refs}
@@ -104,7 +110,10 @@ class ForkTree(ClaudeOutline):
     # The order of the lines.
 
     def _linked(self, chain: list[Node], new_id: str) -> list[Piece]:
-        """The pieces with their parents. A compaction starts a chain of its own, as the agent wrote it."""
+        """Return the pieces with their parents.
+
+        A compaction starts a chain of its own, as the agent wrote it.
+        """
         arranging = Arranging(self.lines, chain, new_id)
         pieces: list[Piece] = []
         start = 0
@@ -121,15 +130,18 @@ class ForkTree(ClaudeOutline):
         return pieces
 
     def _add_preserved(self, boundary: Node, pieces: list[Piece]) -> None:
-        """A compaction that preserves the last lines leaves them where they are and goes on from them: its boundary
-        and its summary then lie beside the chain, and the agent finds them by their ids."""
+        """Add the boundary and the summary of a compaction that preserves lines.
+
+        Such a compaction leaves the last lines where they are and continues from them. Its boundary and its summary lie
+        off the chain, and the agent finds both by their ids.
+        """
         anchor, tail = boundary.segment or (None, None)
         places = {piece.uuid: at for at, piece in enumerate(pieces, 1)}
         if tail not in places or boundary.uuid in places:
             return
         at = places[tail]
         if not any(piece.node.order > boundary.order for piece in pieces[at:]):
-            return  # the fork ends before it
+            return  # the fork ends before the compaction
         summary = [node for node in _upwards(self.nodes.get(anchor or "")) if node.order >= boundary.order]
         aside = [Piece(node) for node in summary if node.uuid not in places]
         for above, piece in pairwise(aside):
@@ -138,7 +150,10 @@ class ForkTree(ClaudeOutline):
 
 
 def _upwards(node: Node | None) -> list[Node]:
-    """The chain that ends with a node, from its root. A parent is always an earlier line: there are no circles."""
+    """Return the chain from the root to a node.
+
+    A parent is always an earlier line, so there are no cycles.
+    """
     found = []
     while node is not None:
         if not node.dropped:
@@ -148,7 +163,7 @@ def _upwards(node: Node | None) -> list[Node]:
 
 
 def _lineage(span: Span | None) -> list[Span]:
-    """The turns down to one."""
+    """Return the turns from the first to this one."""
     found = []
     while span is not None:
         found.append(span)

@@ -1,8 +1,8 @@
-"""Claude Code: JSONL whose lines form a tree by `parentUuid` (S4-02).
+"""Claude Code's transcripts: JSONL lines that form a tree by `parentUuid` (S4-02).
 
-A turn is a prompt with all that hangs below it up to the next prompts. Taken so, and not as one chain of ancestors,
-the results of parallel tools come along although they lie beside the chain (in 289 of 532 measured transcripts; a
-copy of the chain alone is refused by the API: "tool_use ids were found without tool_result blocks").
+A turn is a prompt with everything below it in the tree, up to the next prompts. A single chain of ancestors would miss
+the results of parallel tools, which lie off the chain (in 289 of 532 measured transcripts). The API refuses a copy of
+the chain alone: "tool_use ids were found without tool_result blocks".
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class _Node:
         self.order = order
         self.ref = ref
         self.kind = _PASSIVE
-        self.main = False  # said by the user or the agent, in the conversation itself
+        self.main = False  # a message of the user or the agent in the conversation itself
         self.prompt_id: str | None = None
         self.at: str | None = None
-        self.owner: _Node | None = None  # the node that starts its turn
+        self.owner: _Node | None = None  # the node that starts the turn of this node
 
 
 class ClaudeOutline(Outline):
@@ -60,7 +60,7 @@ class ClaudeOutline(Outline):
         super().__init__()
         self._nodes: dict[str, _Node] = {}
         self._order: list[_Node] = []
-        self._beside: list[tuple[Ref, int, str | None]] = []  # lines without a place in the tree; which they follow
+        self._beside: list[tuple[Ref, int, str | None]] = []  # lines outside the tree, and which line each follows
         self._compactions: set[str] = set()
         self._leaf: tuple[int, str] | None = None
         self._made: tuple[int, list[Span], list[tuple[int, list[Span]]]] | None = None
@@ -83,7 +83,7 @@ class ClaudeOutline(Outline):
         node = _Node(uuid, parent, len(self._order), ref)
         node.prompt_id = string(record, "promptId")
         if record.get("isSidechain") is True or record.get("teamName"):
-            # A subagent's own tree: it belongs to the turn during which it was written.
+            # A subagent's own tree belongs to the turn during which it was written.
             node.parent = self._order[-1].uuid if self._order else None
         elif kind == "assistant":
             node.main, node.kind = True, _SPOKEN
@@ -139,7 +139,7 @@ class ClaudeOutline(Outline):
         return self._made[1], self._made[2]
 
     def _spans(self) -> dict[str, Span]:
-        """Every turn by the node that starts it, with its lines in the order of the file."""
+        """Return every turn by the node that starts it, with its lines in file order."""
         self._own()
         spans: dict[str, Span] = {}
         for node in self._order:
@@ -151,7 +151,7 @@ class ClaudeOutline(Outline):
         for owner_uuid, span in spans.items():
             above = self._parent(self._nodes[owner_uuid])
             span.parent = spans[(above.owner or above).uuid] if above is not None else None
-        for uuid in self._compactions:  # what is said next starts from the summary
+        for uuid in self._compactions:  # the next prompt starts from the summary
             inside = self._nodes[uuid].owner or self._nodes[uuid]
             for span in spans.values():
                 if span.parent is spans[inside.uuid] and self._nodes[span.key or ""].order > self._nodes[uuid].order:
@@ -160,7 +160,10 @@ class ClaudeOutline(Outline):
         return spans
 
     def _own(self) -> None:
-        """Find for each node the prompt it hangs under. Twice: a command that nothing answered starts no turn."""
+        """Find the prompt that each node belongs to.
+
+        If there are commands, two passes are needed: a command without any answer starts no turn.
+        """
         silent: set[str] = set()
         commands = {node.uuid for node in self._order if node.kind == _SLASH}
         for _ in range(2 if commands else 1):
@@ -177,13 +180,15 @@ class ClaudeOutline(Outline):
     def _starts(self, node: _Node, owner: _Node, answered: Container[str]) -> bool:
         if node.kind not in (_PROMPT, _SLASH):
             return False
-        # One prompt may be several lines (a command and its text); they carry the same id. So do all prompts that
-        # `--fork-session` copied: those have been answered.
+        # One prompt may be several lines (a command and its text) with the same id. All prompts that `--fork-session`
+        # copied also have the same id, but those have been answered.
         return node.prompt_id is None or node.prompt_id != owner.prompt_id or owner.uuid in answered
 
     def _parent(self, node: _Node) -> _Node | None:
-        """The node above, always an earlier line: so there are no circles. One that names a line that is not there
-        (or not yet) goes on from the line before it."""
+        """Return the parent node, which is always an earlier line, so there are no cycles.
+
+        If the named parent is missing (or comes later), the parent is the line before this one.
+        """
         if node.parent is None or node.order == 0:
             return None
         found = self._nodes.get(node.parent)
@@ -201,10 +206,10 @@ class ClaudeOutline(Outline):
             if node is not None:
                 places.setdefault((node.owner or node).uuid, []).append(ref)
         for uuid, refs in places.items():
-            spans[uuid].refs = sorted([*spans[uuid].refs, *refs])  # by their place in the file
+            spans[uuid].refs = sorted([*spans[uuid].refs, *refs])  # by position in the file
 
     def _split(self, spans: dict[str, Span]) -> tuple[list[Span], list[tuple[int, list[Span]]]]:
-        """The turns down to the newest leaf, and each other line of turns from where it leaves them."""
+        """Return the turns down to the newest leaf, and the branches that leave them."""
         replayed = self._merge_replays(spans)
         active = self._ancestors(self._active(spans, replayed), ())
         _merge_head(active, self.is_tail)
@@ -219,7 +224,11 @@ class ClaudeOutline(Outline):
         return active, branches
 
     def _merge_replays(self, spans: dict[str, Span]) -> dict[str | None, Span]:
-        """Compaction writes prompts again with new ids, the same parent and the same time: one turn, not a fork."""
+        """Merge prompts that a compaction wrote again into one turn.
+
+        A compaction writes prompts again with new ids, the same parent and the same time. The copies are one turn, not
+        a fork.
+        """
         first: dict[tuple[str | None, str], Span] = {}
         replayed: dict[str | None, Span] = {}
         for span in spans.values():
@@ -239,7 +248,7 @@ class ClaudeOutline(Outline):
     def _active(self, spans: dict[str, Span], replayed: dict[str | None, Span]) -> Span | None:
         last = next((node for node in reversed(self._order) if node.main), None)
         if self._leaf is not None and (last is None or last.order < self._leaf[0]):
-            # The agent itself names the leaf it stands on: a rewind after which nothing was said yet.
+            # The agent itself names its current leaf: a rewind without any message since.
             last = self._nodes.get(self._leaf[1], last)
         if last is None:
             last = self._order[-1] if self._order else None
@@ -260,17 +269,17 @@ class ClaudeOutline(Outline):
 
 
 def _merge_head(active: list[Span], is_tail: bool) -> None:
-    """Lines before the first prompt (hooks, attachments) belong to the first turn."""
+    """Add lines before the first prompt (hooks, attachments) to the first turn."""
     if len(active) > 1 and not active[0].prompted and not is_tail:
         active[1].refs = sorted([*active[0].refs, *active[1].refs])
         del active[0]
 
 
-# What a line says.
+# The content of a line.
 
 
 def _kind_of_prompt(record: dict[str, Any]) -> int:
-    """Whether a user line starts a turn (S2-09, G-10)."""
+    """Return whether and how a user line starts a turn (S2-09, G-10)."""
     if record.get("isMeta") or record.get("isCompactSummary") or "toolUseResult" in record:
         return _PASSIVE
     content = get(record, "message", "content")
@@ -326,7 +335,7 @@ class ClaudeFiller(Filler):
 
     def _user(self, uuid: str, record: dict[str, Any], at: str | None) -> None:
         if uuid == self.span.key and self.span.prompted:
-            self.turn.prompt_id = string(record, "promptId")  # what hooks call it; forks need the line's own id
+            self.turn.prompt_id = string(record, "promptId")  # the id that hooks use; forks need the line's own id
             self.prompt(_prompt_text(record), uuid, at)
             return
         content = get(record, "message", "content")
@@ -341,7 +350,7 @@ class ClaudeFiller(Filler):
                 self.turn.interrupted = True
 
     def _assistant(self, uuid: str, record: dict[str, Any], at: str | None) -> None:
-        aside = record.get("isSidechain") is True  # a subagent's words are no reply, but its edits are the turn's
+        aside = record.get("isSidechain") is True  # a subagent's text is no reply, but its edits belong to the turn
         content = get(record, "message", "content")
         message = string(record, "message", "id")
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:

@@ -1,4 +1,7 @@
-"""Codex: a rollout, one JSONL list. Turns are framed by events; a roll back cuts the list's end off (G-10)."""
+"""Codex's transcripts: a rollout, which is one list as JSONL (G-10).
+
+Events mark the start and the end of a turn. A rollback cuts off the end of the list.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,9 @@ class CodexOutline(Outline):
 
     def __init__(self) -> None:
         super().__init__()
-        self._held: list[Ref] = []  # lines that open a turn in rollouts that do not announce it
+        self._held: list[Ref] = []  # lines that start a turn in rollouts without a start event
         self._has_meta = False
-        self._framed = False  # a turn's beginning or end was seen: in a tail, what comes before is of a cut turn
+        self._framed = False  # a turn's start or end was seen; in a tail, earlier lines belong to a cut turn
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
         kind = string(record, "type")
@@ -84,7 +87,10 @@ class CodexOutline(Outline):
         self.keep(ref, spoken=about in ("agent_message", "agent_reasoning"))
 
     def _context(self, ref: Ref, turn_id: str | None) -> None:
-        """It names its turn in newer rollouts; in older ones it only comes before the prompt."""
+        """Handle a turn_context line.
+
+        In newer rollouts the line names its turn. In older rollouts it only comes before the prompt.
+        """
         current = self.spans[-1] if self.spans else None
         if self._is_cut():
             self.keep(ref)
@@ -110,7 +116,10 @@ class CodexOutline(Outline):
             self._held.append(ref)
 
     def _open(self) -> Span | None:
-        """The turn that further lines belong to whatever they are: one that was announced and has not ended."""
+        """Return the turn that was started by an event and has not ended, or None.
+
+        All further lines belong to that turn.
+        """
         span = self.spans[-1] if self.spans else None
         return span if span is not None and span.prompted and span.key is not None and not span.ended else None
 
@@ -132,7 +141,10 @@ class CodexOutline(Outline):
 
 
 class CodexFiller(Filler):
-    """Most of what is said is there twice, as an event for the screen and as an item for the model."""
+    """Fills a turn of Codex.
+
+    Most messages are stored twice: as an event for the screen, and as an item for the model.
+    """
 
     def __init__(self, turn: ConversationTurn, span: Span) -> None:
         super().__init__(turn, span)

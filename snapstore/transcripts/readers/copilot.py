@@ -1,4 +1,7 @@
-"""Copilot CLI: events.jsonl, one list of `{type, data, id, timestamp, parentId}`."""
+"""Copilot CLI's transcripts: events.jsonl, a list of events.
+
+Each event has the form `{type, data, id, timestamp, parentId}`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class CopilotOutline(Outline):
 
     def __init__(self) -> None:
         super().__init__()
-        self._where: dict[str, tuple[int, int]] = {}  # an event's turn, and how many of its lines come before it
+        self._where: dict[str, tuple[int, int]] = {}  # per event: its turn, and its line number in the turn
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
         kind = record.get("type")
@@ -49,7 +52,7 @@ class CopilotOutline(Outline):
         self.keep(ref, spoken=family in ("assistant", "tool"))
 
     def _rewind(self, id: str | None) -> None:
-        """That event and all after it were removed."""
+        """Remove this event and all after it."""
         found = self._where.get(id) if id else None
         if found is None:
             self.reached_outside = True
@@ -66,7 +69,7 @@ class CopilotOutline(Outline):
 
 
 def _is_aside(record: dict[str, Any]) -> bool:
-    """Said to or by a subagent."""
+    """Return whether a message is to or from a subagent."""
     data = record.get("data")
     return bool(record.get("agentId") or get(data, "parentToolCallId"))
 

@@ -1,4 +1,7 @@
-"""Cursor: lines of `{role, message: {content: […]}}` with neither ids nor times."""
+"""Cursor's transcripts: lines of `{role, message: {content: […]}}`.
+
+The lines have neither ids nor times.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def _blocks(record: dict[str, Any]) -> list[Any]:
 
 
 def _said(record: dict[str, Any]) -> str | None:
-    """What the user typed; None where the line only brings the answer of a tool."""
+    """Return what the user typed, or None if the line only has a tool's result."""
     blocks = _blocks(record)
     text = text_of([block for block in blocks if get(block, "type") == "text"]) or ""
     _, opened, rest = text.partition("<user_query>")

@@ -1,4 +1,7 @@
-"""Gemini CLI: a chat as JSONL of messages that may be written again under the same id; older ones as one document."""
+"""Gemini CLI's transcripts: JSONL of messages; older chats are one document.
+
+A message may be written again under the same id.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class GeminiOutline(Outline):
 
     def __init__(self) -> None:
         super().__init__()
-        self._where: dict[str, tuple[Span, int]] = {}  # a message's turn, and how many of its lines come before it
+        self._where: dict[str, tuple[Span, int]] = {}  # per message: its turn, and its line number in the turn
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
         changes = record.get("$set")
@@ -48,7 +51,7 @@ class GeminiOutline(Outline):
         if isinstance(folders, list) and folders and isinstance(folders[0], str):
             self.cwd = folders[0]
         messages = fields.get("messages")
-        if isinstance(messages, list) and messages:  # the whole list anew: what was there is left
+        if isinstance(messages, list) and messages:  # a new list replaces everything before
             if any(span.prompted for span in self.spans):
                 self.cut(0)
             self._where.clear()
@@ -72,7 +75,10 @@ class GeminiOutline(Outline):
         self.keep(ref, spoken=kind == "gemini")
 
     def _rewind(self, message: str) -> None:
-        """That message and all after it are gone; an id that is not there takes everything, as Gemini reads it."""
+        """Remove this message and all after it.
+
+        An unknown id removes everything, as in Gemini CLI itself.
+        """
         found = self._where.get(message)
         if found is None:
             self.reached_outside = True
@@ -92,7 +98,10 @@ class GeminiOutline(Outline):
 
 
 def _is_said(content: Any) -> bool:
-    """Not the answer of a tool, which is sent in the user's name."""
+    """Return whether the user wrote the content.
+
+    The result of a tool is also sent in the user's name.
+    """
     if isinstance(content, list):
         return any(isinstance(part, str) or get(part, "functionResponse") is None for part in content)
     return content is not None
@@ -106,7 +115,7 @@ class GeminiFiller(Filler):
     def take(self, record: dict[str, Any]) -> None:
         id = record.get("id")
         if isinstance(id, str) and "$set" not in record:
-            self._messages[id] = record  # the newest wording, at the place of the first
+            self._messages[id] = record  # the newest version, at the position of the first
 
     def finish(self) -> None:
         for id, record in self._messages.items():
@@ -135,7 +144,7 @@ class GeminiFiller(Filler):
 
 
 def _result(result: Any) -> str | None:
-    """The text of function responses; a plain text where it is one."""
+    """Return the text of function responses, or plain text."""
     parts = result if isinstance(result, list) else [result]
     texts = []
     for part in parts:

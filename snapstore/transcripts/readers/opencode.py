@@ -1,4 +1,7 @@
-"""opencode: what `opencode export` prints, or the same read from its database. Both are messages with parts."""
+"""opencode's transcripts: the output of `opencode export`, or its database.
+
+Both contain messages with parts.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,11 @@ class OpencodeOutline(Outline):
         self.keep(ref, spoken=role == "assistant")
 
     def settle(self) -> None:
-        """Undone turns stay in opencode's list until the next prompt; its `revert` says from which message on."""
+        """Cut off undone turns.
+
+        Undone turns stay in opencode's list until the next prompt. The session's `revert` field names the first undone
+        message.
+        """
         place = next((number for number, span in enumerate(self.spans) if span.key == self._reverted), None)
         if self._reverted is not None and place is not None:
             self.cut(place)
@@ -94,7 +101,7 @@ class OpencodeFiller(Filler):
             self.result(part.get("callID"), text, status == "error", get(state, "metadata"))
 
 
-# Where the messages come from.
+# The sources of messages.
 
 
 def exported(outline: OpencodeOutline, document: dict[str, Any]) -> None:
@@ -110,7 +117,10 @@ def exported(outline: OpencodeOutline, document: dict[str, Any]) -> None:
 
 
 def from_database(outline: OpencodeOutline, path: str | os.PathLike[str], session_id: str | None) -> None:
-    """Read while opencode may be writing: read-only, but not `immutable`, which would overlook its write-ahead log."""
+    """Read a session from the database while opencode may be writing.
+
+    The database is opened read-only, but not `immutable`, which would ignore the write-ahead log.
+    """
     import sqlite3
 
     if session_id is None:
@@ -123,7 +133,7 @@ def from_database(outline: OpencodeOutline, path: str | os.PathLike[str], sessio
         raise Corrupt(f"cannot open opencode's database: {error}", _HINT) from error
     try:
         connection.execute("pragma query_only = on")
-        connection.execute("begin")  # one state of the database for all that follows
+        connection.execute("begin")  # one state of the database for all queries
         outline.describe(_session(connection, session_id))
         for message in _messages(connection, session_id):
             outline.feed(dump(message), message)

@@ -1,4 +1,4 @@
-"""Read a conversation: whole, turn by turn, or only its last turns."""
+"""Reads a conversation: whole, turn by turn, or only its last turns."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode")
 _FIRST_TAIL = 1 << 20
 _FIRST_LINES = 100
-_ROOM = 4 << 20  # bytes of lines kept between the passes where memory is to stay small
-_ROOM_FOR_ALL = 256 << 20  # where the caller wants everything in memory anyway
+_ROOM = 4 << 20  # bytes of lines cached between the passes if memory use must stay small
+_ROOM_FOR_ALL = 256 << 20  # the same if the caller wants everything in memory anyway
 _SQLITE = b"SQLite format 3\0"
 
 
 def read_conversation(
     path: str | os.PathLike[str], agent: str, session_id: str | None = None, *, branches: bool = True
 ) -> Conversation:
-    """The whole conversation. `session_id` is only needed for opencode's database, which holds many.
+    """Read the whole conversation.
 
-    Raises Unknown (no such file, agent or session), Unsafe (no regular file) or Corrupt (a document that is none)."""
+    `session_id` is needed only for opencode's database, which holds many sessions.
+
+    Raises Unknown (no such file, agent or session), Unsafe (not a regular file) or Corrupt (not a valid document).
+    """
     with opened(path) as file:
         source = Source(file, _ROOM_FOR_ALL)
         outline = outlined(source, path, agent, session_id)
@@ -42,7 +45,10 @@ def read_conversation(
 
 
 def iter_turns(path: str | os.PathLike[str], agent: str, session_id: str | None = None) -> Iterator[ConversationTurn]:
-    """The turns one at a time: memory is that of the largest turn and of a few words for each line."""
+    """Yield the turns one at a time.
+
+    Memory use is that of the largest turn plus a few words per line.
+    """
     with opened(path) as file:
         source = Source(file, _ROOM)
         outline = outlined(source, path, agent, session_id)
@@ -53,7 +59,10 @@ def iter_turns(path: str | os.PathLike[str], agent: str, session_id: str | None 
 def last_turns(
     path: str | os.PathLike[str], agent: str, count: int = 1, session_id: str | None = None
 ) -> list[ConversationTurn]:
-    """The last turns, oldest first, their index counted back from -1. Reads from the end, as much as that takes."""
+    """Return the last turns, oldest first, with indexes counted back from -1.
+
+    The file is read from its end, as far as needed.
+    """
     if count <= 0:
         return []
     with opened(path) as file:
@@ -64,7 +73,8 @@ def last_turns(
             source = Source(file, _ROOM)
             outline = outlined(source, path, agent, session_id, start)
             spans = outline.line()
-            # Cut off at its beginning, a turn has no prompt here; and what leads further back may change the rest.
+            # A turn whose beginning is cut off has no prompt here. A reference to an earlier line may change the other
+            # turns.
             whole = [span for span in spans if span.prompted] if start else spans
             if not start or (len(whole) >= count and not outline.reached_outside):
                 chosen = whole[-count:]
@@ -73,7 +83,7 @@ def last_turns(
 
 
 def forked_from(path: str | os.PathLike[str], agent: str) -> str | None:
-    """The session that a conversation says it was forked from: its first lines tell."""
+    """Return the parent session that the first lines of a conversation name, or None."""
     if agent == "opencode":
         return None
     with opened(path) as file:
@@ -81,7 +91,7 @@ def forked_from(path: str | os.PathLike[str], agent: str) -> str | None:
 
 
 def first_prompt(path: str | os.PathLike[str], agent: str) -> str:
-    """What a conversation began with, as far as its first lines tell."""
+    """Return the first prompt of a conversation, if its first lines contain one."""
     with opened(path) as file:
         source = Source(file)
         outline = _opening(source, agent)
@@ -104,7 +114,10 @@ def _opening(source: Source, agent: str) -> Outline:
 
 
 def new_outline(agent: str) -> Outline:
-    """Imported one at a time: a hook reads one agent's file and should not wait for the others."""
+    """Return a new outline for an agent.
+
+    Each reader is imported separately: a hook reads one agent's file and should not wait for the other imports.
+    """
     if agent == "claude":
         from snapstore.transcripts.readers.claude import ClaudeOutline
 
@@ -158,10 +171,11 @@ def outlined(
 
 
 def feed_lines(outline: Outline, source: Source, start: int, *, half: bool = True) -> int:
-    """Everything from an offset on; returns where the next line will begin.
+    """Read all lines from an offset; return the offset of the next line.
 
-    A last line without its end is still being written, unless it already is a whole object (`half` allows it): no
-    beginning of a JSON object is itself one."""
+    A last line without a line ending is still being written, unless it is already a complete object (allowed by
+    `half`). No proper prefix of a JSON object is itself a JSON object.
+    """
     offset = start
     for ref, raw in lines(source.file, start):
         record = parse(raw)
@@ -203,7 +217,7 @@ def filled(source: Source, outline: Outline, span: Span, index: int) -> Conversa
 
 
 def _line_start(file: BinaryIO, offset: int) -> int:
-    """The beginning of the first line that starts at or after an offset."""
+    """Return the start of the first line that begins at or after an offset."""
     file.seek(offset - 1)
     while chunk := file.readline(1 << 20):
         if chunk[-1:] == b"\n":
@@ -212,7 +226,10 @@ def _line_start(file: BinaryIO, offset: int) -> int:
 
 
 def _has_lines(file: BinaryIO, agent: str) -> bool:
-    """Whether the file is a list of lines. Gemini's older chats are one document, most often over many lines."""
+    """Return whether the file is a list of lines.
+
+    Gemini's older chats are one document, usually over many lines.
+    """
     if agent == "opencode":
         return False
     if agent != "gemini":
@@ -226,7 +243,10 @@ def _has_lines(file: BinaryIO, agent: str) -> bool:
 
 
 def _session_from(path: str | os.PathLike[str], agent: str) -> str | None:
-    """Cursor and Copilot name the file or its folder after the session."""
+    """Return the session id from the path.
+
+    Cursor and Copilot name the file or its folder after the session.
+    """
     name = os.path.basename(os.fsdecode(os.path.dirname(path) if agent == "copilot" else path))
     name = name.removesuffix(".jsonl")
     return name if agent in ("cursor", "copilot") and name else None

@@ -1,8 +1,8 @@
-"""Replay a conversation's work on files, for turns that nobody recorded.
+"""Replays a conversation's file changes, for turns that were not recorded.
 
-`replay` is the entry point: for each turn it gives the files whose state before and after is known, and names what
-cannot be known. `operations` says what one tool call did to a file, `apply_patch` reads patches of the form
-`*** Update File: path`.
+`replay` is the entry point: for each turn it returns the files whose state before and after is known, and names what
+cannot be known. `operations` determines what one tool call did to a file, and `apply_patch` parses patches in the
+format `*** Update File: path`.
 
-Nothing here reads the disk: only what the conversation says counts.
+Nothing here reads the disk: only the content of the conversation counts.
 """

@@ -1,7 +1,7 @@
-"""Patches of the form "*** Update File: path", as Codex applies them, and taken back again.
+"""Applies and reverts patches in the format "*** Update File: path", like Codex.
 
-Only what fits exactly counts. Codex itself also takes lines that differ in blanks; what it made of those is not known
-here, and is said to be so.
+Only exact matches count. Codex itself also accepts lines that differ in blanks. The result of such a patch is not known
+here and is reported as unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TOOLS = ("apply_patch", "applypatch", "patch")
 
 
 class Hunk:
-    """Lines that give way to others, somewhere after a line that tells where."""
+    """Lines to replace with others, after an optional line of context."""
 
     __slots__ = ("at_end", "context", "new", "old")
 
@@ -30,7 +30,7 @@ class Hunk:
 
 
 class Section:
-    """What a patch does to one file."""
+    """The changes of a patch to one file."""
 
     __slots__ = ("deed", "hunks", "moved_to", "path")
 
@@ -42,11 +42,11 @@ class Section:
 
     @property
     def content(self) -> str:
-        """Of an added file."""
+        """Return the content of an added file."""
         return "".join(f"{line}\n" for hunk in self.hunks for line in hunk.new)
 
     def forward(self, text: str | None) -> list[str]:
-        """What it makes of a file; nothing where it does not fit."""
+        """Return the result of applying the section; empty if it does not match."""
         if text is None:
             return []
         lines = _lines(text)
@@ -59,7 +59,7 @@ class Section:
                 if above is None:
                     return []
                 at = above + 1
-            if not hunk.old:  # nothing to look for: the lines are put at the end
+            if not hunk.old:  # nothing to search for: the lines are added at the end
                 made += lines[start:] + hunk.new
                 start = len(lines)
                 continue
@@ -72,8 +72,11 @@ class Section:
         return ["".join(f"{line}\n" for line in [*made, *lines[start:]])]
 
     def backward(self, text: str | None) -> str | None:
-        """The file as it was, where each hunk's new lines are there once and nothing else would fit. Codex ends every
-        file that it changes with a line end: that the file had one before is taken for granted."""
+        """Return the file as it was before the section, or None if that is not certain.
+
+        The result is certain if the new lines of each hunk occur exactly once. Codex ends every file that it changes
+        with a line ending, and the file is assumed to have had one before.
+        """
         if text is None:
             return None
         lines = _lines(text)
@@ -88,7 +91,7 @@ class Section:
 
 
 def patch_text(name: str, input: Any) -> str | None:
-    """The patch that a call applies: its own tool, or a shell that was told to run it."""
+    """Return the patch of a call to the patch tool, or to a shell that runs it."""
     if name.lower() in _TOOLS:
         if isinstance(input, str) and input.lstrip().startswith("{"):
             input = parse(input.encode("utf-8", "replace")) or input  # arguments as JSON inside a string
@@ -139,7 +142,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _find_context(lines: list[str], context: str, start: int) -> int | None:
-    """A line that only tells the place need not have the same blanks: as Codex looks for it."""
+    """Find the line of context, ignoring different blanks as Codex does."""
     for told in (str, str.rstrip, str.strip):
         for at in range(start, len(lines)):
             if told(lines[at]) == told(context):

@@ -1,6 +1,7 @@
-"""What a tool call did to a file, as far as its arguments and its answer tell: one operation a file.
+"""What a tool call did to files, from its arguments and its result.
 
-An operation knows what it would make of a file, and, where that is certain, what the file was before (S0-02).
+There is one operation per file. An operation can compute its effect on a file and, where that is certain, the file's
+state before (S0-02).
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from snapstore.transcripts.replay.apply_patch import Section
 
 
-_HELPERS = ("task", "agent")  # their own conversations are written elsewhere
+_HELPERS = ("task", "agent")  # their conversations are in other files
 _SHOWN = 80  # characters of a command
-_MOST = 16  # results of one call that are told apart
-_LONGEST = 64 << 20  # characters of a text that an edit may make
+_MOST = 16  # possible results of one call that are tracked
+_LONGEST = 64 << 20  # characters of a text that an edit may produce
 _FAILED = re.compile(r'\s*Exit code: [1-9]|.*"exit_code"\s*:\s*[1-9]|.*apply_patch verification failed', re.DOTALL)
 _CREATED = ("File created successfully", "Successfully created and wrote to new file")
 
@@ -33,7 +34,10 @@ NOT_NAMED = "the call names no file"
 
 
 class State:
-    """What a file holds; None: there is no file. `sure`: the transcript itself has the whole of it."""
+    """The content of a file; None if there is no file.
+
+    `sure`: the transcript itself contains the whole content.
+    """
 
     __slots__ = ("sure", "text")
 
@@ -43,7 +47,7 @@ class State:
 
 
 class Replacement:
-    """A text put in the place of another, once or everywhere."""
+    """A replacement of one text by another, once or everywhere."""
 
     __slots__ = ("every", "new", "old", "trims")
 
@@ -51,11 +55,11 @@ class Replacement:
         self.old = old
         self.new = new
         self.every = every
-        self.trims = trims  # Claude Code, told to replace by nothing, may take the line end along
+        self.trims = trims  # Claude Code may also remove the line ending if the new text is empty
 
     def forward(self, text: str | None) -> list[str]:
-        """What it can have made of a file: nothing where the tool would have refused."""
-        if not self.old:  # writes a file that is not there, or is empty
+        """Return the possible results; empty if the tool would have refused."""
+        if not self.old:  # creates a file, or fills an empty one
             return [self.new] if not text else []
         count = text.count(self.old) if text is not None else 0
         if text is None or not count or (count > 1 and not self.every):
@@ -69,7 +73,7 @@ class Replacement:
         return made
 
     def backward(self, text: str | None) -> str | None:
-        """The swap, where there is one place only that it can have been."""
+        """Revert the replacement; None unless the new text occurs exactly once."""
         if text is None or not self.old or not self.new:
             return None
         at = text.find(self.new)
@@ -79,8 +83,11 @@ class Replacement:
 
 
 class Operation:
-    """One file's part in one call. `before` and `after` are what the transcript says in full, `why` what keeps the
-    operation from being replayed."""
+    """The effect of one call on one file.
+
+    `before` and `after` are states that the transcript contains in full. `why` is the reason the operation cannot be
+    replayed.
+    """
 
     __slots__ = ("after", "before", "deeds", "path", "why")
 
@@ -92,7 +99,7 @@ class Operation:
         self.why = ""
 
     def outcomes(self, text: str | None) -> list[str | None]:
-        """All that it can have made of a file."""
+        """Return all possible results of the operation on a file."""
         if self.after is not None:
             return [self.after.text]
         found: list[str | None] = [text] if self.deeds and not self.why else []
@@ -103,7 +110,7 @@ class Operation:
         return found
 
     def source(self, text: str | None) -> State | None:
-        """What the file was, from what it is; None where that is not certain."""
+        """Return the state before the operation from the one after; None if not certain."""
         found = text
         for deed in reversed(self.deeds):
             found = deed.backward(found)
@@ -114,7 +121,10 @@ class Operation:
 
 
 def operations(turn: ConversationTurn, agent: str) -> tuple[list[Operation], list[str]]:
-    """What a turn did to files, in order; and what it did of which nobody knows what it changed."""
+    """Return a turn's file operations in order, and remarks on unknown effects.
+
+    A remark names a command or a tool call whose changes to files are not known.
+    """
     found: list[Operation] = []
     remarks: list[str] = []
     for call, parts in _calls(turn):
@@ -128,7 +138,7 @@ def operations(turn: ConversationTurn, agent: str) -> tuple[list[Operation], lis
             continue
         elif not (call.is_error or (patch is not None and _FAILED.match(call.result or ""))):
             done = _patched(call, patch) if patch is not None else [_operation(call, parts, agent)]
-            if call.result is None and call.outcome is None and agent != "cursor":  # Cursor writes no answers down
+            if call.result is None and call.outcome is None and agent != "cursor":  # Cursor does not store results
                 for operation in done:
                     operation.before = operation.after = None
                     operation.why = UNANSWERED
@@ -137,7 +147,7 @@ def operations(turn: ConversationTurn, agent: str) -> tuple[list[Operation], lis
 
 
 def _calls(turn: ConversationTurn) -> Iterator[tuple[ToolCall, list[ToolCall]]]:
-    """Each call once, with all the entries that were made of it."""
+    """Yield each call once, with all the entries that were made from it."""
     groups: dict[object, list[ToolCall]] = {}
     for number, call in enumerate(turn.tool_calls):
         groups.setdefault((call.id, id(call.input)) if call.id is not None else number, []).append(call)
@@ -146,7 +156,7 @@ def _calls(turn: ConversationTurn) -> Iterator[tuple[ToolCall, list[ToolCall]]]:
 
 def _operation(call: ToolCall, parts: list[ToolCall], agent: str) -> Operation:
     operation = Operation(call.file_path or "")
-    outcome = call.outcome if agent == "claude" else None  # others use the same names for other things
+    outcome = call.outcome if agent == "claude" else None  # other agents use the same names for other things
     operation.before = _before(call, agent)
     if call.name.lower() == "notebookedit":
         operation.after = _whole(get(outcome, "updated_file"))
@@ -166,7 +176,10 @@ def _operation(call: ToolCall, parts: list[ToolCall], agent: str) -> Operation:
 
 
 def _before(call: ToolCall, agent: str) -> State | None:
-    """What the answer says of the file as it was. An empty text can mean an empty file or none, unless it was read."""
+    """Return the file's state before the call, according to the call's result.
+
+    An empty text can mean an empty file or no file, unless the file was read.
+    """
     outcome, writes = call.outcome, call.type == WRITE
     created = writes and (call.result or "").startswith(_CREATED)
     original: Any = None
@@ -180,7 +193,7 @@ def _before(call: ToolCall, agent: str) -> State | None:
         original = string(outcome, "filediff", "before")
         created = created or (writes and get(outcome, "exists") is False)
     elif agent == "copilot":
-        created = created or call.name == "create"  # refuses where there is a file
+        created = created or call.name == "create"  # Copilot's create refuses to replace a file
     return State(None, True) if created and not original else _whole(original)
 
 
@@ -188,7 +201,7 @@ def _replacements(call: ToolCall, parts: list[ToolCall], agent: str) -> Iterator
     trims = agent == "claude"
     if trims:
         old, new = get(call.outcome, "oldString"), get(call.outcome, "newString")
-        if len(parts) == 1 and isinstance(old, str) and isinstance(new, str):  # as it was carried out
+        if len(parts) == 1 and isinstance(old, str) and isinstance(new, str):  # the strings that were actually used
             yield Replacement(old, new, get(call.outcome, "replaceAll") is True or _every(call.input), trims)
             return
         if get(call.outcome, "userModified") is True:
@@ -231,8 +244,11 @@ def _in(folder: str | None, path: str) -> str:
 
 
 def _whole(text: Any) -> State | None:
-    """A text that is surely all there. What an agent could not read it writes as U+FFFD, what JSON could not hold as
-    a lone surrogate: written back, either would be damage."""
+    """Return a text as a state if it is certainly complete, else None.
+
+    An agent writes bytes that it could not read as U+FFFD, and text that JSON could not hold as a lone surrogate.
+    Writing either back would damage the file.
+    """
     if not isinstance(text, str) or "\ufffd" in text:
         return None
     try:

@@ -1,9 +1,11 @@
-"""A conversation's work on files, replayed: for each turn the files whose state before and after it is known, and what
-is not known, with the reason.
+"""Replays a conversation's file changes, turn by turn.
 
-The operations on one file form a chain. Some of its states are in the transcript in full; the others follow from them
-forwards (an edit done again) or backwards (taken back, where only one place can be meant), at the end from what is on
-disk. Nothing is read or written here.
+For each turn the result has the files whose state before and after the turn is known, and the reason for each that is
+not.
+
+The operations on one file form a chain. Some states of the file are in the transcript in full. The others follow from
+them, forwards (an edit is applied again) or backwards (an edit is reverted, if only one place is possible), and finally
+from the content on disk. Nothing is read or written here.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from snapstore.transcripts.model import ConversationTurn
     from snapstore.transcripts.replay.operations import Operation
 
-    # What is on disk: bytes, nothing, or in words why the path cannot be used.
+    # The content on disk: bytes, None for no file, or the reason the path cannot be used.
     Found = bytes | str | None
     Change = tuple[str | None, str | None]
 
@@ -31,11 +33,15 @@ NEITHER_KNOWN = "neither what it was before nor after follows from the transcrip
 CHANGED_BETWEEN = "something else changed it in between"
 LINE_ENDS = "its line ends or its byte order mark are not in the transcript"
 FILE_AND_FOLDER = "it was a file at one time and a folder at another"
-_ROOM = 256 << 20  # characters worked out for all files together: edits can be made to double a text forty times
+_ROOM = 256 << 20  # characters computed for all files together: edits can be crafted to double a text forty times
 
 
 class ReplayedTurn:
-    """`changes` by path: the text before and after, None for no file. `unknown`: path (None: any) and reason."""
+    """The files one turn changed.
+
+    `changes` maps a path to the text before and after; None means no file. `unknown` lists a path (None: any) and a
+    reason.
+    """
 
     __slots__ = ("changes", "unknown")
 
@@ -45,15 +51,17 @@ class ReplayedTurn:
 
 
 class Replay:
-    """Takes the turns one after the other, then says what became of the files. `place` gives the path below the root
-    that a name in the transcript means, None for any other."""
+    """Collects turns one by one, then determines the states of the files.
+
+    `place` maps a name in the transcript to a path below the root, or to None for any other path.
+    """
 
     def __init__(self, agent: str, place: Callable[[str], bytes | None]) -> None:
         self._agent = agent
         self._place = place
         self._chains: dict[bytes, _Chain] = {}
         self._room = _Room()
-        self._texts: dict[str, str] = {}  # one copy of each: most are what one edit left and the next one found
+        self._texts: dict[str, str] = {}  # one copy per text: most are the result of one edit and the input of the next
         self.turns: list[ReplayedTurn] = []
 
     @property
@@ -78,7 +86,10 @@ class Replay:
         self.turns.append(replayed)
 
     def settle(self, disk: Mapping[bytes, Found]) -> tuple[list[bytes], list[bytes]]:
-        """Fills the turns. Gives the paths whose last known state is on disk, and those where the disk has moved on."""
+        """Fill the turns; return the paths that match the disk, and those that do not.
+
+        A path matches if its last known state is on disk. Otherwise the file has changed since.
+        """
         verified: list[bytes] = []
         moved_on: list[bytes] = []
         folders = {folder for path in self._chains for folder in _way_up(path)}
@@ -106,7 +117,7 @@ class Replay:
 
 
 class _Room:
-    """How much text may still be worked out."""
+    """The amount of text that may still be computed."""
 
     def __init__(self) -> None:
         self.left = _ROOM
@@ -117,7 +128,7 @@ class _Room:
 
 
 class _Chain:
-    """The operations on one file, with the states around each."""
+    """The operations on one file, with the states before and after each."""
 
     def __init__(self, room: _Room) -> None:
         self._room = room
@@ -134,7 +145,7 @@ class _Chain:
         self._after.append(operation.after)
 
     def settle(self, found: bytes | None) -> str:
-        """Finds what follows from what. Gives a reason not to believe any of it, if there is one."""
+        """Derive the unknown states; return a reason to distrust all of them, or ""."""
         for number, before in enumerate(self._before):
             if before is not None:
                 self._do(number)
@@ -147,7 +158,10 @@ class _Chain:
         return LINE_ENDS if found is not None and not self.ends_with(found) and self._is_foreign(found) else ""
 
     def _is_foreign(self, found: bytes) -> bool:
-        """Whether the disk has bytes of a kind that agents lose on the way, and nothing in the transcript has them."""
+        """Return whether the disk has bytes that agents lose and the transcript lacks.
+
+        Carriage returns and a byte order mark are such bytes.
+        """
         known = [state.text for state in (*self._before, *self._after) if state is not None and state.text is not None]
         if not known and any(operation.why for operation in self._operations):
             return False  # there is a better reason
@@ -159,7 +173,7 @@ class _Chain:
         return last is not None and (last.text.encode() if last.text is not None else None) == found
 
     def by_turn(self) -> list[tuple[int, State | None, State | None, str]]:
-        """For each turn the state before its first operation and after its last, and why one is not known."""
+        """Return per turn its first state, its last state, and why one is unknown."""
         rows = []
         by_turn: dict[int, list[int]] = {}
         for number, turn in enumerate(self.turns):
@@ -187,7 +201,7 @@ class _Chain:
         return True
 
     def _forwards(self) -> bool:
-        """Takes the file as it was left for what the next operation found."""
+        """Take the state after each operation as the state before the next."""
         changed = False
         for number, operation in enumerate(self._operations):
             if self._before[number] is None:
@@ -202,7 +216,7 @@ class _Chain:
         return changed
 
     def _backwards(self, end: State | None) -> bool:
-        """Takes what an operation found for what the one before it left."""
+        """Take the state before each operation as the state after the previous one."""
         changed = False
         for number in reversed(range(len(self._operations))):
             operation = self._operations[number]
@@ -229,19 +243,25 @@ class _Chain:
         return found if found is not None and self._room.take(found.text) else None
 
     def _anchor(self, found: bytes | None) -> bool:
-        """The disk as the state after the last operation: where nothing else tells, and only for text of which no byte
-        can have been lost on the way through the agent."""
+        """Use the content on disk as the state after the last operation.
+
+        The disk counts only if nothing else determines the last state, and only for text of which the agent cannot have
+        lost any byte.
+        """
         if found is None or b"\r" in found or found.startswith(BOM) or self._operations[-1].why:
             return False
         try:
             text = found.decode()
         except UnicodeDecodeError:
             return False
-        # U+FFFD is what an agent leaves of bytes that it could not read: what stood there before it is lost.
+        # An agent leaves U+FFFD for bytes that it could not read. The original bytes are lost.
         return "\ufffd" not in text and self._backwards(State(text))
 
     def _part(self) -> None:
-        """Where what was worked out does not meet what the transcript has in full, the latter is believed."""
+        """Drop derived states that contradict a state from the transcript.
+
+        States that the transcript contains in full take precedence.
+        """
         for number in range(1, len(self._operations)):
             left, found = self._after[number - 1], self._before[number]
             if left is None or found is None or left.text == found.text or left.sure or not found.sure:
