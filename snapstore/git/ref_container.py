@@ -1,10 +1,10 @@
-"""dulwich's ref container, guarded against git running in the store meanwhile.
+"""dulwich's ref container, guarded against git running at the same time.
 
 dulwich's `DiskRefsContainer` lacks the following, so this module adds it (test_git_refs.py shows each):
 - An unreadable ref is refused by name. dulwich treats such a ref as absent.
 - Inside `exactly`, a symbolic ref itself is moved. dulwich moves the ref that a symbolic ref points to.
-- When a ref is removed, the packed value goes before the loose one, and git cannot pack the ref meanwhile and so bring
-  the ref back.
+- When a ref is removed, the packed value goes before the loose one, and the locks keep git from packing the
+  ref in between, which would bring the ref back.
 - packed-refs is read whatever its header says, 19,000 lines in milliseconds, and written without the word `peeled`.
   With that word, git would believe that a tag packed here points to no other object.
 """

@@ -202,7 +202,7 @@ class Refs:
     def clear_locks(self, names: Iterable[str]) -> None:
         """Remove locks that a killed snapstore process left.
 
-        The locks of refs that had already moved are included, since nobody may lock those refs again for a while.
+        The locks of refs that had already moved are included, since no process may come to lock those refs for a while.
         Ordinary git refuses to work while such a lock exists.
         """
         for path in (*map(self._path, names), f"{self._git_dir}/{PACKED}"):

@@ -4,5 +4,5 @@
 `edit_script` finds the changed lines, `patch_lines` iterates over the lines of a patch, and `renames` finds renamed
 files with dulwich's detector.
 
-The package compares bytes that the caller passes in. It must not import `git.objects.store` or read the disk.
+The package compares bytes that the caller passes in. The package must not import `git.objects.store` or read the disk.
 """

@@ -1,7 +1,7 @@
 """Keep the number of packs small: thousands of packs slow down every reader.
 
-Once 32 small packs exist, their entries are copied into one pack without inflating anything. This takes a few
-milliseconds every 32 turns, and again for each size step. Runs under the store's lock.
+Once 32 small packs exist, their entries are copied into one pack without inflating anything. Folding takes a few
+milliseconds every 32 turns, and the same again for each size step. Runs under the store's lock.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def tidy(objects: Objects) -> bool:
 
 
 def is_at_work(objects: Objects, folder: str = WORK) -> bool:
-    """Return whether a gc is running, that is, whether `folder` is locked.
+    """Return whether a gc or a purge holds the lock on its work folder.
 
-    A git process that gc started inherits the lock.
+    A git process started there inherits the lock.
     """
     try:
         fd = os.open(f"{objects.folder}/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -37,7 +37,7 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
 
     def pack(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
         # No reuse: git looks for deltas between all objects and deflates everything again. snapstore compresses for
-        # speed, and git does not look for deltas between objects of the same pack.
+        # speed, and by default git does not look for deltas between objects that lie in one pack without deltas.
         command = [program, "-c", f"pack.threads={threads}", "-c", "pack.writeReverseIndex=false", "pack-objects", "-q"]
         command += ["--no-reuse-object", "--no-reuse-delta", "--delta-base-offset", "--window-memory=256m"]
         command += ["--non-empty"]

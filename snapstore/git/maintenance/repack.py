@@ -77,7 +77,7 @@ class Repack:
         self._loose: dict[bytes, float] = {}
         self._roots: frozenset[bytes] = frozenset()
         self._made: list[str] = []
-        self._reached = 0  # the first so many of `_made` hold reachable objects; the others hold waiting ones
+        self._reached = 0  # packs of `_made` that hold reachable objects; the rest hold waiting ones
         self._ages: dict[str, float] = {}
         self.result = Result()
 

@@ -1,4 +1,4 @@
-"""dulwich's object store, guarded for a folder that others repack meanwhile.
+"""dulwich's object store, guarded against other processes that repack.
 
 dulwich's `DiskObjectStore` lacks the following, so this module adds it (test_git_packs.py, test_vanishing.py,
 test_repository.py):

@@ -76,7 +76,10 @@ class PackWriter:
         return self._entries.keys()
 
     def add(self, kind: bytes, data: bytes, oid: bytes | None = None) -> bytes:
-        """Store an object, which may be malformed: dulwich would refuse such data."""
+        """Store an object by its data.
+
+        The data may come from other programs and be malformed, and dulwich would refuse malformed data.
+        """
         if oid is None:
             oid = object_id(kind, data)
         if oid not in self._entries:
@@ -332,7 +335,7 @@ def remove_quietly(path: str) -> None:
 def cannot_write(error: OSError) -> Failed:
     """Return the error for a store that cannot be written.
 
-    This is distinct from an OSError of a file being recorded, which only leaves out that one file.
+    The error is distinct from an OSError of a file being recorded, which only leaves out that one file.
     """
     return Failed(f"the store cannot be written: {error.strerror}")
 

@@ -208,7 +208,7 @@ class _Walk:
     def _until_known(self, starts: list[bytes]) -> set[bytes] | None:
         """Return the new commits if only a few are on top of known ones, else None.
 
-        This is the usual case: a few turns since the last exchange.
+        A few turns since the last exchange are the usual case.
         """
         found = {oid for oid in starts if not self._is_known(oid)}
         queue = list(found)

@@ -1,4 +1,4 @@
-"""Answer git's and ssh's questions: user names, passwords, whether to trust a host.
+"""Answer questions of git and ssh: user names, passwords, trust in a host.
 
 git and ssh run a small helper script, which sends the question through one pipe and receives the answer through
 another. So a password is in no argument, no environment variable and no file, and a process in the background can ask
