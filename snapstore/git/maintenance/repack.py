@@ -264,7 +264,7 @@ class Repack:
     def _remove_old(self, new: list[str], staying: set[object]) -> None:
         """Remove the old packs and loose objects.
 
-        Every needed object is in the new packs, which are durable, visible, and kept until the end, so no git removes
+        Each of these objects is in the new packs, which are durable, visible, and kept until the end, so no git removes
         them; or in a kept pack; or has been unreachable for the grace period. A reader that has an old pack open can
         continue; others find the objects in the new packs when they look again.
         """
