@@ -1,10 +1,11 @@
-"""The shadow repository, on dulwich: read and written here and nowhere else.
+"""The shadow repository, built on dulwich.
 
-`repository.Shadow` is the entry point: its objects, trees, refs and notes, and all of it as dulwich's `Repo`
-(`dulwich_repo`). `remote` speaks to other repositories, `maintenance` packs, `diff` compares. Objects are read through
-dulwich's object store and refs move through its container. Ours is what dulwich does not do, each module with its
-reason: the streaming pack writer and reader, the spine of trees, guards against a git at work beside us, packing. Only
-this package imports dulwich.
+`repository.Shadow` is the entry point. A `Shadow` holds the objects, trees, refs and notes, and offers the whole
+repository as dulwich's `Repo` (`dulwich_repo`). `remote` talks to other repositories, `maintenance` packs, `diff`
+compares. Objects are read through dulwich's object store, and refs move through dulwich's ref container. This package
+adds only what dulwich lacks, and each module states its reason: the streaming pack writer and reader, tree updates that
+rewrite only the changed path to the root, guards against git running in the store at the same time, packing. No other
+package reads or writes the repository, and no other package imports dulwich.
 
-Object ids are 20 raw bytes, paths are bytes with `/` between parts, modes are the bytes of git's trees.
+Object ids are 20 raw bytes. Paths are bytes with `/` between parts. Modes are bytes as in git's tree objects.
 """

@@ -1,11 +1,13 @@
-"""Branch descriptions in the store's git configuration, which `git branch --edit-description` shows (M-15).
+"""Branch descriptions in the store's git config, as shown by git (M-15).
 
-Edited by line, since dulwich's writer drops comments and quotes. A line of ours ends with a comment: git drops it when
-a person sets the description, and from then on the line is that person's. A description travels with its branch, also
-out of `refs/heads`: its section is then named by the full ref, which means nothing to git.
+A person reads and edits a description with `git branch --edit-description`. The config file is edited line by line,
+since dulwich's writer drops comments and quotes. Each line that snapstore writes ends with a marker comment. git drops
+the comment when a person sets the description, so a line without the marker belongs to that person. A description
+follows its branch when the ref is renamed, also out of `refs/heads`. Outside `refs/heads` the section is named by the
+full ref, which git ignores.
 
-Whoever changes the file holds git's own lock, `config.lock`. Where somebody else holds it, a change is left out: a
-description is a convenience. Only `forget` cannot leave its change out (`rewritten`, by way of the journal).
+Every change is made under git's own lock, `config.lock`. If another process holds the lock, the change is skipped,
+because a description is a convenience. Only `forget` must not skip its change (`rewritten`, applied by the journal).
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _LONGEST = 200
 
 
 def title_of(prompt: str) -> str:
-    """Return the first line of a prompt that says something, not too long."""
+    """Return the first non-empty line of a prompt, shortened to `_LONGEST`."""
     title = next((one_line(line) for line in prompt.splitlines() if one_line(line)), "")
     return title if len(title) <= _LONGEST else title[: _LONGEST - 1] + "…"
 
@@ -46,9 +48,9 @@ def describe(git_dir: str, ref: str, title: str) -> None:
 
 
 def follow(git_dir: str, travels: Mapping[str, str], gone: Iterable[str]) -> None:
-    """Move descriptions along with refs that have other names now, and remove those of refs that are gone.
+    """Rename descriptions along with their refs, and remove those of deleted refs.
 
-    Call under the store's lock, once the refs have moved.
+    Call under the store's lock, after the refs have moved.
     """
     ways = {_name(source): _name(target) for source, target in travels.items()}
     lost = {_name(ref) for ref in gone}
@@ -61,7 +63,10 @@ def follow(git_dir: str, travels: Mapping[str, str], gone: Iterable[str]) -> Non
 
 
 def rewritten(git_dir: str, change: Callable[[str], str | None]) -> str | None:
-    """Return the configuration with every description changed, or taken out for None; None where all stay the same."""
+    """Return the config text with `change` applied to every description.
+
+    A description for which `change` returns None is removed. Returns None if the text stays the same.
+    """
     text = _read(git_dir)
     made: list[str] = []
     for name, lines in _sections(text):
@@ -79,14 +84,17 @@ def rewritten(git_dir: str, change: Callable[[str], str | None]) -> str | None:
 
 
 def sweep(git_dir: str) -> None:
-    """Remove copies of the configuration that killed processes left: they hold descriptions as they were."""
+    """Remove copies of the config that killed processes left behind.
+
+    The copies contain old descriptions.
+    """
     for name in ("config.new", "config.snapstore", "config.lock"):
         path = f"{git_dir}/{name}"
         if os.path.lexists(path) and (name != "config.lock" or git_at_work(git_dir) is None):
             os.unlink(path)
 
 
-# The file.
+# Reading and writing the config file.
 
 
 def _read(git_dir: str) -> str:
@@ -118,7 +126,7 @@ def _edit(git_dir: str, change: Callable[[str], str]) -> None:
 
 
 def _is_dead(git_dir: str) -> bool:
-    """Whether a lock was left by a process that was killed."""
+    """Return whether `config.lock` was left by a killed process."""
     try:
         age = time.time() - os.stat(f"{git_dir}/config.lock").st_mtime
     except FileNotFoundError:
@@ -134,7 +142,7 @@ def _is_described(git_dir: str, ref: str) -> bool:
     return True
 
 
-# Its text.
+# Parsing and formatting the config text.
 
 
 def _name(ref: str) -> str:
@@ -142,7 +150,11 @@ def _name(ref: str) -> str:
 
 
 def _sections(text: str) -> Iterator[tuple[str | None, list[str]]]:
-    """Yield the sections with their lines, header first; a name where it is a branch's. A value may take many lines."""
+    """Yield each section's branch name and lines, header first.
+
+    The name is None for a section that is not a branch's. One item of the lines is one setting, which may span several
+    lines of text.
+    """
     name: str | None = None
     lines: list[str] = []
     for line in _lines(text):
@@ -176,7 +188,7 @@ def _travelled(
             assert header is not None
             yield from [f"{header[1]}{_escaped(ways[name])}{header[3]}", *lines[1:]]
         elif name in lost and name is not None and name.startswith("refs/"):
-            continue  # no branch that anybody else would have described
+            continue  # only snapstore names a section by a full ref, so no other program wrote here
         elif name in lost or name in arriving:
             yield from _unless_empty([line for line in lines if not _is_ours(line)], lines)
         else:
@@ -184,7 +196,7 @@ def _travelled(
 
 
 def _unless_empty(lines: list[str], before: list[str]) -> list[str]:
-    """Return the lines of a section; none where only its header is left of it."""
+    """Return a section's lines, or none if the change left only its header."""
     left = [line for line in lines if line.strip()]
     return [] if len(left) == 1 and lines != before and left[0] == before[0] else lines
 
@@ -198,7 +210,7 @@ def _escaped(text: str) -> str:
 
 
 def _value(text: str) -> str:
-    """Return what git reads from the text after the equals sign."""
+    """Return the value that git parses from the text after the equals sign."""
     found: list[str] = []
     quoted = False
     characters = iter(text.strip())

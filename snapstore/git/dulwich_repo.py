@@ -1,7 +1,7 @@
-"""dulwich's repository on a store, and the store's git configuration.
+"""dulwich's `Repo` for a store, and the store's git config.
 
-The repository reads and writes through our object store and our refs (objectstore.py, container.py), so that what an
-embedding program does with `Store.repo` is guarded in the same way as our own work.
+The repository reads and writes through snapstore's object store and refs (`objects/dulwich_store`, `ref_container`). So
+whatever an embedding program does with `Store.repo` has the same guards as snapstore's own work.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _THRESHOLD = re.compile(rb"^(\s*bigfilethreshold\s*=\s*)(\d{1,9})([kmg])(?=\s*$)
 
 
 class Repository(Repo):
-    """The shadow repository, as `Store.repo` gives it to others.
+    """The shadow repository, as exposed by `Store.repo`.
 
-    How it is read does not depend on the configuration, which anybody may have changed: whatever that says, an undo
-    works, and nothing that was planted there is followed. `check` tells of it.
+    Reading does not depend on the git config, because anybody may have changed the config. Undo works whatever the
+    config says, and planted settings are not followed. `check` reports them.
     """
 
     def __init__(self, git_dir: str, objects: ObjectStore, refs: Container) -> None:
@@ -36,11 +36,14 @@ class Repository(Repo):
         self.hooks.clear()  # a planted hook would run when an embedding program commits
 
     def get_config(self) -> ConfigFile:
-        """The store's configuration, without files that it includes."""
+        """Return the store's git config, without the files it includes."""
         return read_config(self.controldir()) if self._is_open else ConfigFile()
 
     def get_named_file(self, path: str | bytes, basedir: str | None = None) -> BinaryIO | None:
-        """A file of the repository; nothing while it is opened, when dulwich asks for planted ones."""
+        """Return a file of the repository, or None while the repository is being opened.
+
+        While opening, dulwich asks for files that may have been planted.
+        """
         return super().get_named_file(path, basedir) if self._is_open else None
 
 
@@ -49,7 +52,10 @@ def read_config(git_dir: str) -> ConfigFile:
 
 
 def has_units(git_dir: str) -> bool:
-    """Whether the configuration gives a size with a unit, as stores did once: dulwich refuses to open such a one."""
+    """Return whether the config gives a size with a unit.
+
+    Former versions wrote such a size, and dulwich refuses to open the repository.
+    """
     try:
         with open(f"{git_dir}/config", "rb") as file:
             return _THRESHOLD.search(file.read()) is not None
@@ -58,8 +64,10 @@ def has_units(git_dir: str) -> bool:
 
 
 def write_out_units(git_dir: str) -> None:
-    """Write that size in bytes, and nothing else. By line, for dulwich's writer drops comments and quotes. Call under
-    the store's lock."""
+    """Rewrite a size with a unit as a number of bytes, and change nothing else.
+
+    The file is edited line by line, since dulwich's writer drops comments and quotes. Call under the store's lock.
+    """
     path = f"{git_dir}/config"
     with open(path, "rb") as file:
         text = file.read()

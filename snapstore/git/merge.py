@@ -1,7 +1,7 @@
-"""Three-way merges of text, by `git merge-file`: in a folder of its own, far from anybody's repository.
+"""Three-way merges of text by `git merge-file`, run in a temporary folder.
 
-Nothing of the user's git has a say: no configuration (`merge.conflictStyle`), no attributes, no merge driver. Bytes
-are kept as they are, whatever their encoding and line endings.
+The user's git setup has no influence: no config (`merge.conflictStyle`), no attributes, no merge driver, no repository.
+Bytes are kept as they are, whatever their encoding and line endings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from snapstore.git.program import environment
 LABELS = ("mine", "before", "theirs")
 SAME_LINES = "both sides changed the same lines"
 
-_MOST_CONFLICTS = 127  # git's status counts conflicts up to this; beyond it is an error of its own
+_MOST_CONFLICTS = 127  # git's exit status counts conflicts up to this; a higher status is an error
 
 
 def merge(
@@ -31,10 +31,11 @@ def merge(
     markers: bool = False,
     folder: str | None = None,
 ) -> bytes | None:
-    """What came of `base` on both sides, in one. None where both changed the same lines (unless they shall stand
-    between `markers`), and for what is no text; `why_not` says which.
+    """Return `base` with the changes of both sides, or None if they do not merge.
 
-    git reads files, so they are written to a private folder inside `folder`, or the system's for temporary files.
+    The result is None if both sides changed the same lines (unless `markers` asks for conflict markers), and for
+    content that is not text. `why_not` tells the reason. git reads files, so the three versions are written to a
+    private folder inside `folder`, by default inside the system's folder for temporary files.
     """
     if mine == theirs or theirs == base:
         return mine
@@ -49,7 +50,7 @@ def merge(
 
 
 def why_not(base: bytes, mine: bytes, theirs: bytes) -> str:
-    """Why `merge` gave None, to be read after "cannot be merged: "."""
+    """Return why `merge` returned None, worded to follow "cannot be merged: "."""
     sides = (base, mine, theirs)
     if any(len(data) > LARGEST for data in sides):
         return f"larger than {LARGEST >> 20} MiB"
@@ -73,13 +74,13 @@ def _merge_file(
         for name, data in zip(names, (mine, base, theirs), strict=True):
             with open(name, "xb") as file:
                 file.write(data)
-        # A git folder that does not exist: git looks no further, and finds no repository above the folder.
+        # GIT_DIR names a folder that does not exist, so git does not search the parent folders for a repository.
         scrubbed = environment(f"{private}/none")
         words = [word for label in labels for word in ("-L", _one_line(label))]
         command = ["git", "merge-file", "-p", "-q", "--diff3", *words, *names]
         done = run(command, cwd=private, env=scrubbed, stdin=DEVNULL, capture_output=True, check=False)
     finally:
-        # By hand: TemporaryDirectory's own way recurses for ever where no file can be opened.
+        # Not TemporaryDirectory: its cleanup recurses forever when no file can be opened.
         for name in names:
             with suppress(OSError):
                 os.unlink(name)
@@ -89,5 +90,5 @@ def _merge_file(
 
 
 def _one_line(label: str) -> str:
-    """A label ends up in the file, on a marker's line: it must not be able to end that line."""
+    """Return a label without characters that could end a conflict marker's line."""
     return "".join(" " if c < " " or c in "\x7f\x85\u2028\u2029" else c for c in label)

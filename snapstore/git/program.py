@@ -1,4 +1,4 @@
-"""The environment for ordinary git on the shadow repository: ours alone."""
+"""A safe environment for running ordinary git on the shadow repository."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 from snapstore.errors import Unsafe
 from snapstore.git.dulwich_repo import read_config
 
-# Any of these in a repository's configuration can make git run a program or follow a path; a store's own
-# configuration holds nothing but this list, so anything else was planted or is a mistake.
+# The settings that a store's own config may hold. Any other setting was planted or is a mistake, and could make git run
+# a program or follow a path.
 _ALLOWED = re.compile(
     r"^(core\.(repositoryformatversion|filemode|bare|logallrefupdates|bigfilethreshold|ignorecase|precomposeunicode)"
     r"|gc\..*\.reflogexpire(unreachable)?"
@@ -18,7 +18,7 @@ _ALLOWED = re.compile(
 )
 _PROGRAMS = re.compile(r"^diff\.(external|.*\.(command|textconv))$|^(gc|maintenance)\..*hook|^color\.pager$")
 
-# Overrides that hold whatever the store's configuration says.
+# Overrides that apply whatever the store's config says.
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -34,8 +34,11 @@ _SETTINGS = (
 
 
 def environment(git_dir: str) -> dict[str, str]:
-    """No GIT_* of the caller comes through: run inside a git hook or a rebase they would point git at the user's own
-    repository and index. No system or user configuration is read."""
+    """Return an environment without the caller's GIT_* variables and git config.
+
+    Inside a git hook or a rebase, the caller's GIT_* variables would point git at the user's own repository and index.
+    No system or user config is read.
+    """
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     kept.update(
         GIT_DIR=git_dir,
@@ -56,7 +59,7 @@ def environment(git_dir: str) -> dict[str, str]:
 
 
 def refuse_planted(git_dir: str) -> None:
-    """Raises Unsafe where the store's configuration or object store was given something that is not ours."""
+    """Raise Unsafe if the store's config or object store holds something planted."""
     try:
         config = read_config(git_dir)
     except (OSError, ValueError) as error:
@@ -70,7 +73,7 @@ def refuse_planted(git_dir: str) -> None:
                     f"Remove it from {git_dir}/config; it could make git run a program.",
                     key=key,
                 )
-    # The last two make git believe that history ends early: a gc would take the rest for garbage.
+    # `shallow` and `info/grafts` make git believe that history ends early: a gc would treat the rest as garbage.
     for file in ("objects/info/alternates", "objects/info/http-alternates", "commondir", "shallow", "info/grafts"):
         if os.path.lexists(f"{git_dir}/{file}"):
             raise Unsafe(f"the store has a planted {file} file", f"Remove {git_dir}/{file}.", file=file)

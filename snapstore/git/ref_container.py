@@ -1,11 +1,12 @@
-"""dulwich's refs of one repository, guarded for a store in which anybody may run git at the same time.
+"""dulwich's ref container, guarded against git running at the same time.
 
-Ours stays, because dulwich's `DiskRefsContainer` does not do it (test_git_refs.py shows each):
-- a ref that cannot be read is refused by name, not taken for one that is not there;
-- a symbolic ref is moved itself, where its name is what `exactly` says: dulwich moves what it stands for;
-- a packed value goes before the loose one, and git cannot pack the ref meanwhile and bring it back;
-- packed-refs is read whatever its header says, 19,000 lines in milliseconds, and written without the word `peeled`:
-  by that git would take a tag that was packed here for one that leads to no other object.
+dulwich's `DiskRefsContainer` lacks the following, so this module adds it (test_git_refs.py shows each):
+- An unreadable ref is refused by name. dulwich treats such a ref as absent.
+- Inside `exactly`, a symbolic ref itself is moved. dulwich moves the ref that a symbolic ref points to.
+- When a ref is removed, the packed value goes before the loose one, and the locks keep git from packing the
+  ref in between, which would bring the ref back.
+- packed-refs is read whatever its header says, 19,000 lines in milliseconds, and written without the word `peeled`.
+  With that word, git would believe that a tag packed here points to no other object.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ _Stamp = tuple[int, int, int, int, int]
 
 
 class Container(DiskRefsContainer):
-    """The refs of a store, as `Store.repo.refs` gives them to others."""
+    """The refs of a store, as exposed by `Store.repo.refs`."""
 
     def __init__(self, git_dir: str) -> None:
         super().__init__(git_dir, logger=self._append)
         self.git_dir = git_dir
         self._exact: bytes | None = None
-        self._packed: tuple[_Stamp | None, dict[Ref, ObjectID]] | None = None  # as last read
+        self._packed: tuple[_Stamp | None, dict[Ref, ObjectID]] | None = None  # the cache of packed-refs
 
     @contextmanager
     def exactly(self, name: bytes) -> Iterator[None]:
-        """Move a ref itself meanwhile, also where it is a symbolic one."""
+        """Make changes apply to this ref itself, even if the ref is symbolic."""
         self._exact = name
         try:
             yield
@@ -53,8 +54,11 @@ class Container(DiskRefsContainer):
         return super().follow(name)
 
     def read_ref(self, refname: Ref) -> bytes | None:
-        """What a ref itself holds. Loose first, packed second, and loose again when neither has it: git packs by
-        writing packed-refs and then deleting the loose file, so one of the looks must find it."""
+        """Return the value of the ref itself, without following a symbolic ref.
+
+        The order is loose, packed, and loose again if neither exists. git packs a ref by writing packed-refs and then
+        deleting the loose file, so one of these reads finds the value.
+        """
         for _ in range(5):
             value = self._read_loose_ref_file(refname) or self.get_packed_refs().get(refname)
             if value is not None or not os.path.lexists(self.refpath(refname)):
@@ -62,7 +66,7 @@ class Container(DiskRefsContainer):
         return None
 
     def refpath(self, name: bytes) -> bytes:
-        return self.path + b"/" + name  # a store is nobody's second work tree
+        return self.path + b"/" + name  # a store is never a linked worktree, so every ref lies in one folder
 
     def _read_loose_ref_file(self, name: Ref) -> bytes | None:
         try:
@@ -83,7 +87,7 @@ class Container(DiskRefsContainer):
         return text
 
     def get_packed_refs(self) -> dict[Ref, ObjectID]:
-        known = self._packed  # other threads may let go of it meanwhile
+        known = self._packed  # other threads may reset the attribute meanwhile
         if known is not None and known[0] == self._stamp():
             return known[1]
         found: dict[Ref, ObjectID] = {}
@@ -108,14 +112,20 @@ class Container(DiskRefsContainer):
             return None
 
     def get_peeled(self, name: Ref) -> ObjectID | None:
-        return None  # nobody has looked
+        return None  # unknown: nothing here records peeled values
 
     def add_packed_refs(self, new_refs: Mapping[Ref, ObjectID | None]) -> None:
-        """Make refs, or with None remove them, in one write of packed-refs. None of them may be loose."""
+        """Create refs, or remove those with value None, in one write of packed-refs.
+
+        None of the refs may be loose.
+        """
         self.change_packed(new_refs, lambda: None)
 
     def change_packed(self, new_refs: Mapping[Ref, ObjectID | None], check: Callable[[], None]) -> None:
-        """The same. `check` may refuse once packed-refs is locked."""
+        """Create or remove packed refs like `add_packed_refs`, after a check.
+
+        `check` runs once packed-refs is locked, and may raise to refuse the change.
+        """
         with GitFile(f"{self.git_dir}/{PACKED}", "wb", mask=0o600) as file:
             check()
             self._write(file, {**self.get_packed_refs(), **new_refs})
@@ -124,7 +134,8 @@ class Container(DiskRefsContainer):
 
     def _write(self, file: object, refs: Mapping[Ref, ObjectID | None]) -> None:
         packed = {name: value for name, value in refs.items() if value is not None}
-        # An empty file is no packed-refs to dulwich: with a header it is.
+        # dulwich does not accept an empty file as packed-refs. An empty dict of peeled values makes dulwich write a
+        # header.
         write_packed_refs(file, packed, None if packed else {})  # type: ignore[arg-type]
 
     def remove_if_equals(
@@ -136,9 +147,12 @@ class Container(DiskRefsContainer):
         timezone: int | None = None,
         message: bytes | None = None,
     ) -> bool:
-        """Removes a ref, first its packed value and then its loose one, as git does: in the other order an interruption
-        would leave the packed value, which is older than either side of the move. packed-refs stays locked until the
-        loose file is gone: git may be packing that very ref just now, and would bring it back."""
+        """Remove a ref: first its packed value, then its loose one, as git does.
+
+        In the other order, an interruption would leave the packed value, which is older than both values of this move.
+        packed-refs stays locked until the loose file is gone, because git may be packing this very ref and would bring
+        the ref back.
+        """
         path = os.fsdecode(self.refpath(name))
         with _locked(path):
             if old_ref is not None and self.read_ref(name) != old_ref:
@@ -154,7 +168,7 @@ class Container(DiskRefsContainer):
         packed = self.get_packed_refs()
         if name not in packed:
             return
-        # Not git's own name for it: git refuses to work where a killed process left that file.
+        # Not git's own temporary name: git refuses to work if a killed process left a file of that name.
         temporary = f"{self.git_dir}/snapstore_packed_refs"
         with open(temporary, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             self._write(file, {**packed, name: None})
@@ -174,7 +188,10 @@ class Container(DiskRefsContainer):
         timezone: int | None,
         message: bytes,
     ) -> None:
-        """A line in a ref's reflog. Not synced: no object that matters is held by a reflog alone."""
+        """Append a line to a ref's reflog.
+
+        The line is not synced: no object that matters is reachable only from a reflog.
+        """
         path = f"{self.git_dir}/logs/{os.fsdecode(ref)}"
         make_folder(os.path.dirname(path))
         line = format_reflog_line(old_sha, new_sha, committer or COMMITTER, timestamp or 0, timezone or 0, message)
@@ -183,7 +200,7 @@ class Container(DiskRefsContainer):
 
 
 def make_folder(path: str) -> None:
-    """Make a folder with those above it, durably and for nobody else."""
+    """Create a folder and its parents durably, accessible only to the owner."""
     missing = [path]
     while missing:
         try:
@@ -199,7 +216,7 @@ def make_folder(path: str) -> None:
 
 @contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """Hold git's lock on a file, and give it back without writing."""
+    """Hold git's lock on a file, and release the lock without writing."""
     file = GitFile(path, "wb", mask=0o600)
     try:
         yield
@@ -216,7 +233,7 @@ def _is_id(text: bytes) -> bool:
 
 
 def _mending(name: str) -> str:
-    """What to do about a ref that cannot be read."""
+    """Return a hint on how to repair an unreadable ref."""
     if name.startswith("refs/snapstore/cursor/"):
         session = name.rpartition("/")[2]
         return f"Put `ref: refs/heads/{session}/BRANCH` into its file in the store: the branch it stood on."

@@ -1,4 +1,7 @@
-"""Reflogs, as git writes and reads them: what a ref led to before stays reachable for a while, for git as well."""
+"""Reflogs in git's format: former values of a ref stay reachable for a while.
+
+git itself honors these reflogs too.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,17 @@ from dulwich.reflog import parse_reflog_line
 
 from snapstore.base.files import sync_folder
 
-Rows = list[tuple[int, bytes, bytes]]  # when, from what, to what
+Rows = list[tuple[int, bytes, bytes]]  # time, old id, new id
 
-RENAMED = b"snapstore: renamed"  # says that a line only helps while a ref gets another name (`Refs.update_all`)
+RENAMED = b"snapstore: renamed"  # marks a line that is needed only while a ref is renamed (`Refs.update_all`)
 
 
 def read(git_dir: str) -> dict[str, Rows]:
-    """The rows by ref. A line that cannot be read is passed over, and so is one that only helped while a ref got
-    another name: a ref leads to the same, or is meant to do so no longer."""
+    """Return the reflog rows per ref.
+
+    Unreadable lines are skipped. Lines marked `RENAMED` are skipped as well: after the rename, the object is reachable
+    from the new ref, or was given up on purpose.
+    """
     found: dict[str, Rows] = {}
     top = f"{git_dir}/logs"
     for path in files_below(top):
@@ -26,9 +32,11 @@ def read(git_dir: str) -> dict[str, Rows]:
 
 
 def forget(git_dir: str, before: int) -> None:
-    """Drops the lines from before a moment, and those that only helped while a ref got another name. Whoever reads the
-    file meanwhile has the old or the new one. Synced: a gc then removes the objects, and a line that comes back after a
-    power cut would name what is gone (test_powercut.py)."""
+    """Drop reflog lines older than `before`, and all lines marked `RENAMED`.
+
+    A concurrent reader sees either the old or the new file. The change is synced, because gc then removes the objects:
+    a line that reappeared after a power cut would name a missing object (test_powercut.py).
+    """
     for path in files_below(f"{git_dir}/logs"):
         lines = _lines(path)
         kept = [line for line in lines if not _is_over(line, before)]
@@ -46,7 +54,7 @@ def _lines(path: str) -> list[bytes]:
         with open(path, "rb") as file:
             return file.readlines()
     except FileNotFoundError:
-        return []  # a lock of somebody's git, which is done with it
+        return []  # the lock file of a git process that has finished since
 
 
 def _is_over(line: bytes, before: int) -> bool:
@@ -60,15 +68,18 @@ def _is_of_renaming(line: bytes) -> bool:
 
 def _row(line: bytes) -> tuple[int, bytes, bytes] | None:
     try:
-        entry = parse_reflog_line(line if b"\t" in line else line.rstrip() + b"\t")  # git leaves out an empty reason
+        entry = parse_reflog_line(line if b"\t" in line else line.rstrip() + b"\t")  # git omits an empty reason
         return entry.timestamp, bytes.fromhex(entry.old_sha.decode()), bytes.fromhex(entry.new_sha.decode())
     except ValueError:
         return None
 
 
 def files_below(top: str) -> Iterator[str]:
-    """Every file below a folder, if it is there. One that cannot be listed is no empty one: a gc that took it for that
-    would take what its refs lead to for garbage."""
+    """Yield every file below a folder, if the folder exists.
+
+    An unreadable folder raises an error. If gc treated such a folder as empty, gc would delete the objects that its
+    refs keep reachable.
+    """
 
     def fail(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):

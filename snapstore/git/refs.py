@@ -1,9 +1,9 @@
-"""Refs: read, list, and move with compare-and-swap, through dulwich's container of them (container.py).
+"""Refs: read, list, and move with compare-and-swap, through `ref_container`.
 
-A ref is written the way git itself does it (`<ref>.lock`, then rename), because anyone may run `git gc` or `git
-pack-refs` on the store, and those hold the same lock while they delete the loose file they have packed. dulwich never
-waits for such a lock. Here a lock that nobody gives up is a dead process's: it is cleared after a while, so no stale
-lock file ever needs a person (test_faults_locks.py).
+A ref is written as git writes it (`<ref>.lock`, then rename). Anyone may run `git gc` or `git pack-refs` on the store,
+and those commands hold the same lock while they delete a loose file they have packed. dulwich never waits for such a
+lock. This module waits, and after a while removes a lock that nobody releases: its process is dead. So a stale lock
+file never needs a person's help (test_faults_locks.py).
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from snapstore.git.reflog import files_below
 
 T = TypeVar("T")
 
-# Refs whose former values hang from nothing else; in the reflog they are no surprise to `git fsck`, and gc ages them.
+# Former values of these refs are reachable only from the reflog. In the reflog, `git fsck` does not report them, and gc
+# can expire them.
 _LOGGED = ("refs/notes/", "refs/snapstore/disk")
-# What a ref led to that gets another name: see `update_all`. Our own gc drops these lines, under the store's lock.
+# The reflog of this ref keeps an object reachable while another ref is renamed: see `update_all`. snapstore's gc drops
+# these lines, under the store's lock.
 _HOLDER = "refs/notes/turns"
-_MANY = 64  # refs from which on one write of all the packed ones is quicker
-_MOST_VANISHED = 100  # times that git removes a folder before a lock could be made in it
+_MANY = 64  # from this number of refs on, one write of packed-refs is faster
+_MOST_VANISHED = 100  # attempts, if git keeps removing the folder before a lock can be created in it
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
 
 
-# An object id, the name of the ref that a symbolic ref stands for, or None for no ref at all.
+# An object id, the name of the ref that a symbolic ref points to, or None for an absent ref.
 RefValue = bytes | str | None
 Damaged = list[Corrupt]
 
@@ -50,20 +52,22 @@ class Refs:
         self.stale_after = STALE_AFTER
 
     def read(self, name: str) -> bytes | None:
-        """The object a ref leads to, through a symbolic one if need be."""
+        """Return the object id of a ref, following a symbolic ref."""
         value = self.value(name)
         if isinstance(value, str):
             value = self.value(value)
-        return None if isinstance(value, str) else value  # one step only: we never make longer chains
+        return None if isinstance(value, str) else value  # one step only: snapstore never makes longer chains
 
     def value(self, name: str) -> RefValue:
-        """What the ref itself holds: an object id, the name of another ref, or None."""
+        """Return the value of the ref itself: an object id, a ref name, or None."""
         self._path(name)
         return _value(self.container.read_ref(Ref(os.fsencode(name))))
 
     def list(self, prefix: str, damaged: Damaged | None = None) -> dict[str, bytes]:
-        """Every ref below a prefix such as `refs/heads/`, by full name. Those that cannot be read go into `damaged`,
-        if there is such a list."""
+        """Return every ref below a prefix such as `refs/heads/`, by full name.
+
+        Unreadable refs are added to `damaged`. Without that list, an unreadable ref raises Corrupt.
+        """
         found = {name: oid for name, oid in self._read_packed().items() if name.startswith(prefix)}
         top = f"{self._git_dir}/{prefix.rstrip('/')}"
         for path in files_below(top):
@@ -88,7 +92,10 @@ class Refs:
         return self._packed
 
     def update(self, name: str, old: RefValue, new: RefValue) -> None:
-        """Moves a ref from `old` to `new` (None: absent), durably. Raises Conflict when it is not at `old`."""
+        """Move a ref durably from `old` to `new`, where None means absent.
+
+        Raises Conflict if the ref is not at `old`.
+        """
         path = self._path(name)
         ref = Ref(os.fsencode(name))
         before, after = _spelled(old), _spelled(new)
@@ -108,16 +115,19 @@ class Refs:
             raise moved_meanwhile(name, old, self.value(name))
         try:
             sync_folder(os.path.dirname(path))
-        except FileNotFoundError:  # a git has packed it already, and removed the folder, which was empty then
+        except FileNotFoundError:  # git has already packed the ref and removed the empty folder
             sync_folder(self._git_dir)
 
     def update_all(self, moves: Sequence[tuple[str, RefValue, RefValue]]) -> None:
-        """Moves several. Very many that are made, or that only packed-refs has and that go, take one write of it: each
-        by itself would take milliseconds, while everybody waits.
+        """Move several refs.
 
-        A ref that gets another name is made and removed one after the other, and a git that lists the refs just then
-        may see neither. Whatever it packs or prunes would be without that line. So the reflog of another ref names the
-        object before: git reads the reflogs after it has read the refs."""
+        Many creations, or many deletions of refs that exist only in packed-refs, share one write of packed-refs. One
+        write per ref would take milliseconds each, while every other process waits.
+
+        A rename is a creation and a deletion in sequence, and a git process that lists the refs in between may see
+        neither. Such a process would then pack or prune without this line of turns. Therefore the reflog of another ref
+        names the object first: git reads the reflogs after the refs.
+        """
         made = {new for _, old, new in moves if old is None and isinstance(new, bytes)}
         for _, old, new in moves:
             if new is None and isinstance(old, bytes) and old in made:
@@ -147,21 +157,24 @@ class Refs:
         self.container.change_packed({Ref(os.fsencode(name)): _spelled(new) for name, _, new in moves}, check)
 
     def _refuse_in_the_way(self, names: set[str]) -> None:
-        """A ref cannot be a folder of others as well; of a loose one the file system says so."""
+        """Raise Conflict if a ref would also be a folder of other refs.
+
+        For loose refs, the file system itself refuses this.
+        """
         there = self.list("refs/").keys()
         clash = (names & folders_of(there | names)) | (there & folders_of(names))
         for name in sorted(clash):
             raise Conflict(f"ref {name} is in the way of others below it", "Rename one of them.", ref=name)
 
     def _hold(self, oid: bytes) -> None:
-        if self.value(_HOLDER) is not None:  # git passes over the reflog of a ref that is not there
+        if self.value(_HOLDER) is not None:  # git ignores the reflog of an absent ref
             try:
                 self._append(_HOLDER, oid, oid, reflog.RENAMED)
             except OSError:
-                pass  # a full disk must not keep a change from being taken back
+                pass  # a full disk must not prevent a rollback
 
     def log(self, name: str, old: RefValue, new: RefValue) -> None:
-        """A line in the ref's reflog, as git writes it: for a move that will not be taken back."""
+        """Append a line to the ref's reflog, for a move that will not be rolled back."""
         if name.startswith(_LOGGED):
             self._append(name, old, new, b"snapstore")
 
@@ -170,11 +183,11 @@ class Refs:
         self.container._log(os.fsencode(name), before, after, COMMITTER, max(0, int(time.time())), 0, why)
 
     def logged(self) -> dict[str, reflog.Rows]:
-        """The reflogs, by ref."""
+        """Return the reflogs per ref."""
         return reflog.read(self._git_dir)
 
     def forget_logged(self, before: int) -> None:
-        """Drops the lines of reflogs from before a moment. Call under the store's lock."""
+        """Drop reflog lines older than `before`. Call under the store's lock."""
         reflog.forget(self._git_dir, before)
 
     def _path(self, name: str) -> str:
@@ -187,8 +200,11 @@ class Refs:
         return path
 
     def clear_locks(self, names: Iterable[str]) -> None:
-        """Removes locks that a killed process of ours left: also of refs that had moved by then, which nobody would
-        lock again for a while. A git by hand refuses to work where one lies."""
+        """Remove locks that a killed snapstore process left.
+
+        The locks of refs that had already moved are included, since no process may come to lock those refs for a while.
+        Ordinary git refuses to work while such a lock exists.
+        """
         for path in (*map(self._path, names), f"{self._git_dir}/{PACKED}"):
             lock = f"{path}.lock"
             wait = _Wait(lock, self.stale_after)
@@ -196,7 +212,7 @@ class Refs:
                 wait.once()
 
     def _patiently(self, change: Callable[[], T]) -> T:
-        """Make a change as soon as nobody holds the lock that it needs."""
+        """Make a change as soon as the locks it needs are free."""
         waits: dict[str, _Wait] = {}
         vanished = 0
         while True:
@@ -205,14 +221,17 @@ class Refs:
             except FileLocked as error:
                 lock = os.fsdecode(error.lockfilename)
                 waits.setdefault(lock, _Wait(lock, self.stale_after)).once()
-            except FileNotFoundError:  # git removed the folder as it packed the last ref in it
+            except FileNotFoundError:  # git removed the folder while packing the last ref in it
                 vanished += 1
                 if vanished > _MOST_VANISHED:
                     raise
 
 
 class _Wait:
-    """Waits for a lock file to go. One that nobody gives up is a dead process's, and is removed."""
+    """Wait for a lock file to disappear, and remove a stale one.
+
+    A lock is stale if nobody has released or renewed the lock file for `stale_after` seconds.
+    """
 
     def __init__(self, lock: str, stale_after: float) -> None:
         self._lock = lock
@@ -225,7 +244,7 @@ class _Wait:
             st = os.stat(self._lock)
         except FileNotFoundError:
             return
-        if self._held != (st.st_ino, st.st_mtime_ns):  # it changed hands
+        if self._held != (st.st_ino, st.st_mtime_ns):  # another process holds the lock now
             self._held, self._since = (st.st_ino, st.st_mtime_ns), time.monotonic()
         if time.time() - st.st_mtime > self._stale_after or time.monotonic() - self._since > self._stale_after:
             remove(self._lock)
@@ -244,7 +263,7 @@ def _spelled(value: RefValue) -> ObjectID | None:
 
 
 def folders_of(names: Iterable[str]) -> set[str]:
-    """All that some names are below."""
+    """Return every folder that contains one of the names."""
     found: set[str] = set()
     for name in names:
         folder = name.rpartition("/")[0]
@@ -255,7 +274,7 @@ def folders_of(names: Iterable[str]) -> set[str]:
 
 
 def spell(value: bytes | str) -> str:
-    """A ref's value as git writes it."""
+    """Return a ref's value as git writes it."""
     return value.hex() if isinstance(value, bytes) else f"ref: {value}"
 
 
@@ -276,7 +295,7 @@ def moved_meanwhile(name: str, old: RefValue, found: RefValue) -> Conflict:
 
 
 def bad_part(part: str) -> bool:
-    """Whether git would refuse this as one part of a ref's name."""
+    """Return whether git would refuse this as one part of a ref name."""
     return (
         not part
         or part.startswith((".", "-"))
@@ -291,8 +310,11 @@ def bad_part(part: str) -> bool:
 def travels_in(
     moves: Iterable[tuple[str, RefValue, RefValue]],
 ) -> tuple[list[tuple[str, str]], dict[str, bytes], dict[str, bytes]]:
-    """What moves of refs amount to: what one ref held went to another; was made from nothing; was lost to nothing.
-    Refs that held the same are told apart by their order, which is the same on both sides."""
+    """Classify ref moves into renames, created refs and lost refs.
+
+    A rename is a value that one ref lost and another ref received. Refs with equal values are paired by their order,
+    which is the same on both sides.
+    """
     plain = [move for move in moves if not isinstance(move[1], str) and not isinstance(move[2], str)]
     arrived = [(name, new) for name, _, new in plain if isinstance(new, bytes)]
     travels: list[tuple[str, str]] = []

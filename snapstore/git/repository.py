@@ -1,4 +1,4 @@
-"""The shadow repository as a whole: made once, opened for every command."""
+"""The shadow repository: created once, opened by every command."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from snapstore.git.objects.store import Objects
 from snapstore.git.objects.trees import Trees
 from snapstore.git.refs import Refs
 
-# A user's .gitmodules is data here, whatever it holds.
-# Files over the threshold are never stored as deltas, so they can always be streamed out again. In bytes: dulwich reads
-# no units.
+# A user's .gitmodules is plain data in the store, whatever its content.
+#
+# Files over the threshold are never stored as deltas, so they can always be streamed. The threshold is in bytes, since
+# dulwich does not parse units.
 _CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -43,7 +44,7 @@ _CONFIG = """\
 \treflogexpireunreachable = 1.day
 """
 
-# Ordinary git on the shadow must not change a byte either.
+# Ordinary git on the shadow repository must not change a byte either.
 _ATTRIBUTES = "* -text -crlf -ident -filter -working-tree-encoding !eol\n"
 
 _CACHED_COMMITS = 512
@@ -52,7 +53,7 @@ SNAPSTORE = commits.Identity("snapstore", "snapstore@localhost")
 
 
 class Shadow:
-    """One bare repository: its objects, trees and refs, and all of it as dulwich's `Repo`."""
+    """A bare repository: its objects, trees and refs, and dulwich's `Repo`."""
 
     def __init__(self, git_dir: str) -> None:
         if not os.path.isdir(f"{git_dir}/objects") or not os.path.isdir(f"{git_dir}/refs"):
@@ -73,11 +74,11 @@ class Shadow:
         return found
 
     def note(self, commit: bytes) -> bytes | None:
-        """The record kept for a commit."""
+        """Return the record of a commit."""
         return self._note(notes.REF, commit)
 
     def transcript(self, commit: bytes) -> bytes | None:
-        """The raw lines kept for a commit."""
+        """Return the raw transcript lines of a commit."""
         return self._note(notes.TRANSCRIPTS, commit)
 
     def _note(self, ref: str, commit: bytes) -> bytes | None:
@@ -87,10 +88,11 @@ class Shadow:
     def add_notes(
         self, writer: PackWriter, ref: str, blobs: Iterable[tuple[bytes, bytes]], seconds: int
     ) -> tuple[bytes | None, bytes]:
-        """Writes notes, stored already, into a new notes commit; gives where the ref stands and where it should go.
+        """Add notes, whose blobs are already stored, in a new notes commit.
 
-        The commit has no parent: records are never changed, so their history says nothing, and `git log --graph --all`
-        would show it as a second line of commits beside the turns.
+        Returns the current value of the notes ref and the value that the ref should move to. The commit has no parent:
+        records never change, so their history says nothing, and `git log --graph --all` would show that history as a
+        second line of commits next to the turns.
         """
         old = self.refs.read(ref)
         tree = notes.put(self.trees, writer, old and self.commit(old).tree, blobs)
@@ -101,12 +103,13 @@ class Shadow:
         return writer.add(COMMIT, data)
 
     def is_of_former_version(self) -> bool:
-        """Whether the store was made by a version whose stores dulwich cannot open."""
+        """Return whether the store was made by a version that dulwich cannot open."""
         return dulwich_repo.has_units(self.git_dir)
 
     def bring_up_to_date(self) -> None:
-        """Make it one that dulwich opens. Call under the store's lock."""
-        # Former versions wrote lines about tags below a header that did not tell of them, which dulwich refuses.
+        """Convert the store so that dulwich can open it. Call under the store's lock."""
+        # Former versions wrote lines about peeled tags below a header that did not declare them. dulwich refuses such a
+        # file.
         self.refs.container.add_packed_refs({})
         dulwich_repo.write_out_units(self.git_dir)
 
@@ -115,7 +118,10 @@ class Shadow:
 
 
 def create(git_dir: str, head: str) -> None:
-    """Lays out an empty bare repository. No template folder is read: a user's may hold hooks."""
+    """Create an empty bare repository.
+
+    No template folder is read, since a user's template may contain hooks.
+    """
     for folder in (
         "",
         "/objects",

@@ -1,11 +1,11 @@
 """Find the lines that changed between two texts, as many as `git diff` finds.
 
 The algorithm is Myers' "An O(ND) Difference Algorithm" in linear space, with the same cut-offs as git: lines that the
-other side lacks are set aside first, and a search that finds no short path settles for a good one. Lines that are
-unique on both sides (anchors) divide a large text into small ones.
+other text lacks are set aside first, and a search that finds no short path settles for a good one. Lines that are
+unique in both texts (anchors) divide a large text into small ones.
 
-Ours, because difflib, which dulwich.patch uses too, takes time that grows with the cube of the changes and finds other
-counts than git. tests/git/test_line_differences.py compares the counts with `git diff --numstat` and bounds the work.
+difflib, which dulwich.patch uses too, takes time that grows with the cube of the changes, and its counts differ from
+git's. tests/git/test_line_differences.py compares the counts with `git diff --numstat` and bounds the work.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from operator import eq
 Lines = Sequence[bytes]
 Box = tuple[int, int, int, int, bool]  # a1, a2, b1, b2: a part still to compare, and whether its answer must be minimal
 
-STEPS = 8_000_000  # diagonals looked at before the answer may differ from git's
-_FIRST_STEPS = 400_000  # the same of the first try
-_LONGEST_SEARCH = 256  # edits after which a search settles for a good way; grows with very large texts
-_QUICK_SEARCH = 32  # the same once the work is divided
-_GOOD_SNAKE = 20  # equal lines in a row that make a place to part
+STEPS = 8_000_000  # diagonals examined before the answer may differ from git's
+_FIRST_STEPS = 400_000  # the same limit for the first attempt
+_LONGEST_SEARCH = 256  # edits after which a search settles for a good path; grows with very large texts
+_QUICK_SEARCH = 32  # the same limit once the work is divided
+_GOOD_SNAKE = 20  # equal lines in a row that make a good place to split
 _MOST_COMMON = 1024  # a line this frequent tells nothing about its place
-_WINDOW = 100  # lines looked at on each side of a frequent one
+_WINDOW = 100  # lines examined on each side of a frequent one
 _FAR = 1 << 60
 
-# What the other side makes of a line: it lacks it, has it in a few places, or almost everywhere.
+# How often the other text has a line: never, in a few places, or almost everywhere.
 _LACKING, _PLACED, _FREQUENT = b"\x00", b"\x01", b"\x02"
 _FLAGS = bytes((1, 0, 0)) + bytes(253)
 _DOUBTFUL = re.compile(rb"[\x00\x02]+")
-_FEW_LACKING = 6  # so many around a frequent line decide nothing: see _among_lacking
+_FEW_LACKING = 6  # this many around a frequent line decide nothing: see _among_lacking
 _CHUNK = 256  # lines compared at once
 _CHOICE = 6  # unique lines to choose the end of a difference from
 
@@ -71,10 +71,10 @@ def _common_ends(a: Lines, b: Lines) -> tuple[int, int]:
 
 
 def _comparable(lines: Lines, start: int, end: int, others: Counter[bytes], flags: bytearray) -> bytearray:
-    """Return which lines are worth comparing; the others are flagged as changed.
+    """Return which lines are worth comparing, and flag the others as changed.
 
-    A line that the other side lacks is changed in any case. A very frequent one between such lines matches anywhere,
-    which says nothing: it counts as changed with them.
+    A line that the other text lacks is changed in any case. A very frequent line between such lines matches anywhere,
+    which says nothing, so that line counts as changed too.
     """
     often = min(_rough_root(len(lines)), _MOST_COMMON)
     kind_of: dict[int | None, int] = {count: 1 + (count >= often) for count in set(others.values())}
@@ -90,7 +90,7 @@ def _comparable(lines: Lines, start: int, end: int, others: Counter[bytes], flag
 
 
 def _among_lacking(kinds: bytes, at: int) -> bool:
-    """Whether a frequent line is surrounded by lines that the other side lacks."""
+    """Return whether lines that the other text lacks surround a frequent line."""
     before = kinds[max(at - _WINDOW, 0) : at].rpartition(_PLACED)[2]
     after = kinds[at + 1 : at + 1 + _WINDOW].partition(_PLACED)[0]
     lacking = before.count(_LACKING), after.count(_LACKING)
@@ -99,7 +99,7 @@ def _among_lacking(kinds: bytes, at: int) -> bool:
 
 
 def _rough_root(number: int) -> int:
-    """Return a power of two near the square root, as git takes it."""
+    """Return a power of two near the square root, as git computes it."""
     return 1 << ((number.bit_length() + 1) // 2)
 
 
@@ -112,7 +112,7 @@ class _Search:
         self._steps, self._longest = _FIRST_STEPS, _LONGEST_SEARCH
         self._cut_off = False
         diagonals = len(a) + len(b) + 3
-        # How far each diagonal is reached, from the start and from the end. Diagonals below 0 stand at the end of the
+        # How far each diagonal is reached, from the start and from the end. Diagonals below 0 are at the end of the
         # list, where a negative index finds them.
         self._forward, self._backward = [0] * diagonals, [0] * diagonals
 
@@ -126,11 +126,11 @@ class _Search:
     def run_apart(self, islands: Iterable[tuple[Box, int]], unique: int) -> bool:
         """Flag the changed lines island by island; return whether git finds as many.
 
-        A way past such a line costs two edits. So two differing parts are compared apart where no way through both
-        can gain by leaving out the unique lines between them, and else as one: the sum is a shortest way. git finds
-        one too, unless it is so long that its search gives up.
+        A path that skips a unique line costs two edits. So two differing parts are compared separately if no path
+        through both can gain by skipping the unique lines between them, and otherwise as one part. The sum is then a
+        shortest path. git finds a shortest path too, unless the path is so long that git's search gives up.
         """
-        found: list[tuple[Box, int, int]] = []  # each part, its edits at most, and the unique lines before it
+        found: list[tuple[Box, int, int]] = []  # each part, its maximum of edits, and the unique lines before it
         for gap, number in islands:
             box = self._without_equal_ends(gap)
             if not self._settle([box]):
@@ -156,7 +156,7 @@ class _Search:
         self.added[box[2] : box[3]] = bytes(box[3] - box[2])
 
     def _settle(self, todo: list[Box]) -> bool:
-        """Compare the parts. Return whether every search came to its end."""
+        """Compare the parts, and return whether every search was completed."""
         self._cut_off = False
         while todo:
             box = self._without_equal_ends(todo.pop())
@@ -173,7 +173,7 @@ class _Search:
         return a1, a2, b1, b2, minimal
 
     def _divided(self, box: Box) -> Iterator[Box]:
-        """Split a box at its anchors; without any, settle it quickly."""
+        """Split a box at its anchors; without any, finish the box quickly."""
         self._cut_off = True
         a1, a2, b1, b2, _ = box
         anchors = _anchors(self.a[a1:a2], self.b[b1:b2])
@@ -200,7 +200,7 @@ class _Search:
     def _middle(self, a1: int, a2: int, b1: int, b2: int, minimal: bool) -> tuple[int, int, bool, bool]:
         """Return a point on the path, and whether each side of it must be minimal.
 
-        A diagonal is a place in `a` less the place in `b`. Each round allows one more edit from both corners.
+        A diagonal is a position in `a` minus the position in `b`. Each round allows one more edit from both corners.
         """
         a, b = self.a, self.b
         forward, backward = self._forward, self._backward
@@ -275,7 +275,7 @@ class _Search:
     ) -> tuple[int, int] | None:
         """Return the farthest point behind a long run of equal lines, if it is far.
 
-        With step 1 of the search from the start, with -1 of the one from the end.
+        Step 1 means the search from the start, step -1 the search from the end.
         """
         a1, a2, b1, b2 = box
         reached = self._forward if step > 0 else self._backward
@@ -316,7 +316,7 @@ class _Search:
 
 
 def _is_thin(box: Box) -> bool:
-    """Whether one side of a box is empty: all of the other is changed."""
+    """Return whether one side of a box is empty: all of the other is changed."""
     return box[0] == box[1] or box[2] == box[3]
 
 
@@ -325,8 +325,8 @@ def _anchors(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
     in_a, in_b = Counter(a), Counter(b)
     place = {line: at for at, line in enumerate(b) if in_b[line] == 1}
     pairs = [(at, place[line]) for at, line in enumerate(a) if line in place and in_a[line] == 1]
-    ends: list[int] = []  # of the series found so far, by length: the lowest last place in b
-    last: list[int] = []  # the pair each of those ends with
+    ends: list[int] = []  # by length of the series found so far: the lowest last position in b
+    last: list[int] = []  # the pair that each of those series ends with
     before: list[int] = []
     for number, (_, at_b) in enumerate(pairs):
         length = bisect_left(ends, at_b)
@@ -344,8 +344,8 @@ def _anchors(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
 def _islands(a: list[bytes], b: list[bytes], unique: set[bytes]) -> Iterator[tuple[Box, int]]:
     """Yield the parts that differ, each ending before an anchor.
 
-    With each comes the number of anchors before it. Python takes a step for lines near a difference only: a large
-    file has many others.
+    Each part comes with the number of anchors before it. The Python loop visits only lines near a difference, since
+    most lines of a large file are elsewhere.
     """
     place = dict(zip(b, range(len(b)), strict=True))
     number = at_a = at_b = 0
@@ -362,7 +362,7 @@ def _islands(a: list[bytes], b: list[bytes], unique: set[bytes]) -> Iterator[tup
 
 
 def _equal_run(a: list[bytes], b: list[bytes], at_a: int, at_b: int) -> int:
-    """Return how many lines are equal from two places on."""
+    """Return how many lines are equal from two positions on."""
     length = 0
     most = min(len(a) - at_a, len(b) - at_b)
     while length < most:

@@ -1,4 +1,4 @@
-"""Line by line: how many lines came and went, and the patch as git would print it."""
+"""Line counts and patches of one file, as git prints them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from snapstore.git.diff.edit_script import Lines, changed_lines
 from snapstore.git.objects.ids import Entry
 
 CONTEXT = 3
-SLIDE = 100  # lines that a block is moved at most
-LARGEST = 4 << 20  # beyond this a file is shown like a binary one
+SLIDE = 100  # maximum number of lines that a block is moved
+LARGEST = 4 << 20  # bytes; a larger file is shown like a binary one
 
 Block = tuple[int, int, int, int]  # a1, a2, b1, b2: lines a1 to a2 were replaced by lines b1 to b2
 
@@ -20,7 +20,7 @@ def is_binary(data: bytes) -> bool:
 
 
 def no_text(data: bytes) -> bool:
-    """Whatever its size."""
+    """Return whether data is binary, whatever its size."""
     return b"\0" in data[:8000]
 
 
@@ -33,7 +33,7 @@ def count(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def line_count(data: bytes) -> int:
-    """Return how many lines there are, the last one too if it has no end."""
+    """Return the number of lines, including a last line without a line feed."""
     return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
 
 
@@ -47,9 +47,9 @@ def patch(
     renamed_from: bytes | None = None,
     similarity: int | None = None,
 ) -> Iterator[bytes]:
-    """One file's change as lines of a git patch."""
+    """Yield one file's change as lines of a git patch."""
     a, b = quote(b"a/" + (path if renamed_from is None else renamed_from)).encode(), quote(b"b/" + path).encode()
-    if old is not None and new is not None and old[0][:2] != new[0][:2]:  # a link is no edited file: out and in again
+    if old is not None and new is not None and old[0][:2] != new[0][:2]:  # file to link or back: remove, then add
         yield from patch(path, old, None, before, b"")
         yield from patch(path, None, new, b"", after)
         return
@@ -79,9 +79,9 @@ def patch(
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Return the lines without their ends. Only a line feed ends a line, as in git.
+    """Return the lines without line feeds. Only a line feed ends a line, as in git.
 
-    A last line that has no end gets a line feed, which no other line can hold: so the two are different lines.
+    A last line without a line feed gets one. No other line contains a line feed, so the two compare as different lines.
     """
     lines = data.split(b"\n")
     last = lines.pop()
@@ -113,8 +113,8 @@ def _run_end(flags: bytearray, start: int) -> int:
 def _slid(a: Lines, b: Lines, found: list[Block]) -> list[Block]:
     """Move blocks that only add or remove lines to where a reader expects them.
 
-    A block whose first line equals the one after it can move down by one, and the other way round. The best place
-    starts and ends at the least indentation; of several the lowest.
+    A block whose first line equals the line after the block can move down by one, and vice versa. The best place starts
+    and ends at the least indentation. Among equals, the lowest place wins.
     """
     result: list[Block] = []
     for number, (a1, a2, b1, b2) in enumerate(found):
@@ -135,7 +135,7 @@ def _slid(a: Lines, b: Lines, found: list[Block]) -> list[Block]:
 
 
 def _depth(lines: Lines, at: int) -> int:
-    """Return the indentation of a line; of an empty one, more than any other has."""
+    """Return the indentation of a line; an empty line counts as the deepest."""
     if at >= len(lines):
         return 0
     text = lines[at].expandtabs(8)
@@ -160,7 +160,7 @@ def hunks(a: list[bytes], b: list[bytes]) -> Iterator[bytes]:
 
 
 def _groups(found: list[Block]) -> Iterator[list[Block]]:
-    """Put together the blocks whose surroundings touch."""
+    """Group the blocks whose contexts touch."""
     group: list[Block] = []
     for block in found:
         if group and block[0] - group[-1][1] > 2 * CONTEXT:
@@ -179,5 +179,8 @@ def _range(start: int, end: int) -> bytes:
 
 
 def _marked(mark: bytes, line: bytes) -> bytes:
-    """Return a line as a patch has it; see `lines_of` for the one without an end."""
+    """Return a line as it appears in a patch.
+
+    See `lines_of` for a last line without a line feed.
+    """
     return mark + line + (b"\\ No newline at end of file\n" if line.endswith(b"\n") else b"\n")

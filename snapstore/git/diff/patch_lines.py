@@ -1,6 +1,6 @@
-"""Walk the lines of a patch: their kind, and their place in both files.
+"""Iterate over the lines of a patch, with their kind and line numbers.
 
-Terminal, tree and page only paint what comes from here.
+The command line, the terminal tree and the web page only render these lines.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class DiffLine(NamedTuple):
 
     @property
     def is_binary_remark(self) -> bool:
-        """Whether this stands for content that is not shown line by line."""
+        """Return whether this line replaces content that is not shown line by line."""
         return self.kind == "head" and self.text.startswith(_BINARY)
 
 
 def walk(patch: Iterable[bytes]) -> Iterator[DiffLine]:
-    """Yield the lines of a patch. One piece of it may hold several lines."""
+    """Yield the lines of a patch. One item of `patch` may hold several lines."""
     old = new = 0
     inside = False
     for piece in patch:
@@ -55,9 +55,10 @@ def walk(patch: Iterable[bytes]) -> Iterator[DiffLine]:
 
 
 def counts(patch: Iterable[bytes]) -> tuple[int, int] | None:
-    """Return how many lines the patch of one file adds and removes; None where they are not shown line by line.
+    """Return how many lines the patch of one file adds and removes.
 
-    It looks at the first byte of each piece only, as linediff.patch makes them: one changed line to a piece.
+    Returns None if the content is not shown line by line. Only the first byte of each item is examined, since
+    `patch.patch` yields one changed line per item.
     """
     added = removed = 0
     inside = False
@@ -71,6 +72,6 @@ def counts(patch: Iterable[bytes]) -> tuple[int, int] | None:
             added += 1
         elif first == b"-":
             removed += 1
-        elif first == b"d":  # the next file, or the same one out and in again
+        elif first == b"d":  # the next file, or the same file removed and added again
             inside = False
     return added, removed

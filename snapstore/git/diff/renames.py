@@ -1,7 +1,7 @@
 """Find renamed files as `git diff -M` does, with dulwich's rename detector.
 
-Only files that came and files that went are looked at. Equal content is found whatever the number of files; similar
-content (half of it or more) only for files of ordinary size, and not in large changes: each pair is compared.
+Only added and removed files are compared. Equal content is found however many files there are. Similar content (half or
+more) is found only among files of ordinary size and not in large changes, since each pair must be compared.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from dulwich.objects import Blob, ObjectID, RawObjectID, ShaFile, Tree
 from snapstore.git.objects.ids import LINK, Entry
 from snapstore.git.objects.trees import Change
 
-LEAST_SIMILAR = 50  # per cent, as in git
-MOST_PAIRS = 64  # files on both sides: git's limit is higher, but its comparison is quicker
-LARGEST = 256 << 10  # bytes of a file that is compared with others
+LEAST_SIMILAR = 50  # percent, as in git
+MOST_PAIRS = 64  # files on each side: git's limit is higher, but git compares faster
+LARGEST = 256 << 10  # bytes; a larger file is not compared
 
 
 class Rename(NamedTuple):
-    """One file that lies elsewhere now."""
+    """One renamed file."""
 
     old: Change
     new: Change
-    similarity: int  # per cent; 100 where the content is the same
+    similarity: int  # percent; 100 if the content is the same
 
 
 def find(changes: Sequence[Change], read: Callable[[bytes, Entry], bytes | None]) -> list[Rename]:
     """Return the renames among changes.
 
-    `read` returns the content of a file, or None where it is not available or too large.
+    `read` returns the content of a file, or None if the content is unavailable or too large.
     """
     went = [change for change in changes if change[2] is None]
     came = [change for change in changes if change[1] is None]
@@ -60,7 +60,7 @@ def find(changes: Sequence[Change], read: Callable[[bytes, Entry], bytes | None]
 
 
 def similarity(a: bytes, b: bytes) -> int:
-    """Return the share of the larger content that both have, in per cent."""
+    """Return how much of the larger content both share, in percent."""
     if a == b:
         return 100
     common = Counter(a.splitlines(keepends=True)) & Counter(b.splitlines(keepends=True))
@@ -71,7 +71,7 @@ def similarity(a: bytes, b: bytes) -> int:
 def _detect(
     went: Sequence[Change], came: Sequence[Change], contents: dict[bytes, bytes], most: int
 ) -> list[tuple[Change, Change]]:
-    """Ask the detector, with two flat trees whose names are the places in the lists."""
+    """Run the detector on two flat trees whose names are the indexes in the lists."""
     store = _Contents()
     for data in contents.values():
         store.add_object(Blob.from_string(data))
@@ -92,8 +92,11 @@ def _detect(
 
 
 class _Contents(MemoryObjectStore):
-    """What is compared. The detector reads files that went also where nothing is left to compare them with, and where
-    only equal ids count: those contents are not here."""
+    """The contents to compare, with an empty blob for anything else.
+
+    The detector also reads removed files that have nothing left to be compared with, and files of which only the ids
+    matter. Those contents are not loaded.
+    """
 
     def __getitem__(self, name: ObjectID | RawObjectID) -> ShaFile:
         try:

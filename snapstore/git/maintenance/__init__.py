@@ -1,8 +1,8 @@
-"""Keep the shadow repository small without losing an object that somebody may need.
+"""Keep the shadow repository small without losing an object that is needed.
 
-`fold` puts many small packs into one, `repack` makes one pack of everything that refs reach, `pack_builder` packs with
-the git program or without it, and `purge` leaves nothing but what some objects reach. `rewrite` makes history again
-without something. `running_git` tells whether somebody's git is at work.
+`fold` merges many small packs into one. `repack` makes one pack of everything reachable from refs. `pack_builder` packs
+with or without the git program. `purge` removes everything that is not reachable from given objects. `rewrite` creates
+history again without some content. `running_git` detects git processes at work in the store.
 
-Every module says who may still need what it deletes. The package must not import `git.remote`.
+Every module states who may still need what the module deletes. The package must not import `git.remote`.
 """

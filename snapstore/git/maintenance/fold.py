@@ -1,7 +1,7 @@
-"""Keeps the number of packs small: thousands of small ones slow every reader, ours and git's.
+"""Keep the number of packs small: thousands of packs slow down every reader.
 
-When 32 small packs have come together they are copied into one, entry by entry, without inflating anything: a few
-milliseconds every 32 turns, and the same again in steps of size. Runs under the store's lock.
+Once 32 small packs exist, their entries are copied into one pack without inflating anything. Folding takes a few
+milliseconds every 32 turns, and the same again for each size step. Runs under the store's lock.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from snapstore.git.objects.pack_writer import remove as _remove
 from snapstore.git.objects.store import Objects
 
 FOLD_AT = 32
-ABANDONED = 3600  # seconds; no program writes at a pack for so long without touching it
-WORK = "snapstore_gc"  # the folder beside the packs in which a gc works, locked while it does
-SPARE = 1 << 22  # bytes on the disk that turns may need meanwhile
-STEPS = (1 << 20, 1 << 25)  # packs up to a size are folded with their like; larger ones are left alone
+ABANDONED = 3600  # seconds; no program writes a pack for so long without touching the file
+WORK = "snapstore_gc"  # the folder next to `pack` in which gc works; locked while gc runs
+SPARE = 1 << 22  # bytes of free disk space to leave for turns that run meanwhile
+STEPS = (1 << 20, 1 << 25)  # packs below each size are folded together; larger ones are left alone
 
 
 def tidy(objects: Objects) -> bool:
-    """Folds small packs where there are many. Says whether it did."""
+    """Fold small packs if there are many, and return whether any were folded."""
     packs = objects.packs()
-    if len(packs) < FOLD_AT or is_at_work(objects):  # it puts them together itself, and reads them still
+    if len(packs) < FOLD_AT or is_at_work(objects):  # a running gc merges the packs itself, and still reads them
         return False
     _sweep(objects)
     folded = False
@@ -46,8 +46,10 @@ def tidy(objects: Objects) -> bool:
 
 
 def is_at_work(objects: Objects, folder: str = WORK) -> bool:
-    """Whether somebody holds the lock on a folder beside the packs, of which a git that was started there has a part:
-    a gc."""
+    """Return whether a gc or a purge holds the lock on its work folder.
+
+    A git process started there inherits the lock.
+    """
     try:
         fd = os.open(f"{objects.folder}/{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -62,7 +64,10 @@ def is_at_work(objects: Objects, folder: str = WORK) -> bool:
 
 
 def refuse_links(objects: Objects) -> None:
-    """Raises Unsafe where a folder of the object store is a link: what lies behind it is not ours to empty."""
+    """Raise Unsafe if a folder of the object store is a symbolic link.
+
+    The target of such a link is not snapstore's to empty.
+    """
     for folder in ("", "/info", "/info/commit-graphs", "/pack", *(f"/{first:02x}" for first in range(256))):
         if os.path.islink(objects.folder + folder):
             raise Unsafe(
@@ -72,8 +77,10 @@ def refuse_links(objects: Objects) -> None:
 
 
 def must_have_room(folder: str, size: int) -> None:
-    """Raises Failed where so much more would fill the disk. New packs are made beside the old ones; a turn that ends
-    on a disk full of half a pack is lost."""
+    """Raise Failed if `size` more bytes would fill the disk.
+
+    New packs are written next to the old ones. A turn that ends while half a pack fills the disk is lost.
+    """
     st = os.statvfs(folder)
     free = st.f_bavail * st.f_frsize
     if st.f_blocks and free < size + SPARE:
@@ -89,7 +96,7 @@ def _fold(objects: Objects, packs: list[Pack]) -> None:
     try:
         for pack in packs:
             writer.add_pack(pack)
-        written = writer.finish(keep=True)  # or a git of somebody's could take it, before the old ones go
+        written = writer.finish(keep=True)  # else another git could remove it before the old packs go
     except BaseException:
         writer.abandon()
         raise
@@ -107,7 +114,7 @@ def _size(pack: Pack) -> int:
 
 
 def _ours(pack: Pack) -> bool:
-    """Not one that is kept, nor hard-linked from elsewhere."""
+    """Return whether a pack is neither kept nor hard-linked from elsewhere."""
     try:
         return not is_linked(os.stat(f"{pack.base}.pack")) and not os.path.exists(f"{pack.base}.keep")
     except FileNotFoundError:
@@ -115,9 +122,12 @@ def _ours(pack: Pack) -> bool:
 
 
 def _sweep(objects: Objects) -> int:
-    """Removes what killed writers of packs left. A living one may be at work though the lock is ours: a push writes
-    what it sends without it. Says how much that was. Of a visible pack only the `.keep` goes: a change that was cut
-    short is finished before this, under the same lock, so refs hold what is needed of the pack."""
+    """Remove files that killed pack writers left, and return their number.
+
+    A living writer may be at work although this process holds the lock: a push writes what it sends without the lock.
+    Of a visible pack only the `.keep` file is removed. An interrupted change is finished before this, under the same
+    lock, so refs already reach every object of the pack that is needed.
+    """
     count = 0
     for name in os.listdir(objects.pack_folder):
         path = f"{objects.pack_folder}/{name}"
@@ -132,8 +142,11 @@ def _sweep(objects: Objects) -> int:
 
 
 def _is_left(keep: str) -> bool:
-    """Whether a `.keep` file is one of ours whose process has died. A person's, or what was borrowed, is not. Ours are
-    not synced: after a power cut one may be empty, or have its size and hold zeros."""
+    """Return whether a `.keep` file was written by a snapstore process that died.
+
+    A person's `.keep` and that of a borrowed pack are not. snapstore's `.keep` files are not synced: after a power cut,
+    one may be empty or hold zeros of the right length.
+    """
     said = what_it_says(keep)
     if said is None:
         return False
@@ -142,9 +155,12 @@ def _is_left(keep: str) -> bool:
 
 
 def sweep(objects: Objects, now: float) -> int:
-    """The same, and what a killed git left, packs that lost their index to a killed gc, and indexes that lost their
-    pack to a power cut. As to files that another program may be writing, only old ones. Call under the lock; gives the
-    number of files."""
+    """Remove everything that killed processes and power cuts left.
+
+    Besides the leftovers of snapstore's writers, these are temporary files of a killed git, packs that lost their index
+    to a killed gc, and indexes that lost their pack to a power cut. A file that another program may be writing is
+    removed only if it is old. Returns the number of files. Call under the lock.
+    """
     count = _sweep(objects)
     names = set(os.listdir(objects.pack_folder))
     for name in names:
@@ -163,7 +179,7 @@ def sweep(objects: Objects, now: float) -> int:
 
 
 def _names_in(folder: str) -> list[str]:
-    """List a folder of loose objects. A `git prune` by hand removes it when it is empty."""
+    """List a folder of loose objects, which `git prune` removes once it is empty."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:

@@ -1,4 +1,7 @@
-"""Two ways to pack: the git program, the quicker and smaller one, and our own where there is no git."""
+"""Two ways to pack: the git program, or Python code where git is not installed.
+
+git is faster and makes smaller packs.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +22,22 @@ from snapstore.git.objects.pack_writer import PackWriter, entry_header
 from snapstore.git.objects.reachability import between, commit_links
 from snapstore.git.objects.store import LARGE, Objects
 
-_DEEPEST = 50  # deltas on top of each other, as with git
+_DEEPEST = 50  # length of a delta chain, as in git
 _RECORD = re.compile(rb"(?:[0-9a-f]{2}/){0,3}[0-9a-f]{34,40}")
-_COPIED = 1 << 24  # bytes of a delta that is taken over as it is
-_DELTA_BELOW = 1 << 20  # bytes: what is larger is not compared, but copied or streamed
+_COPIED = 1 << 24  # bytes; a larger delta is not copied
+_DELTA_BELOW = 1 << 20  # bytes; a larger object is not compared, but copied or streamed
 
 
 class NotPacked(Failed):
-    """The git program could not do it."""
+    """The git program could not pack."""
 
 
 def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> Packing:
-    """Packing by the git program: the quickest, and the smallest."""
+    """Return a function that packs with the git program."""
 
     def pack(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
-        # -F: deltas are looked for between all of them, and everything is deflated anew. Ours are deflated in a hurry,
-        # and git does not look for deltas between objects that lie in one pack without them.
+        # No reuse: git looks for deltas between all objects and deflates everything again. snapstore compresses for
+        # speed, and by default git does not look for deltas between objects that lie in one pack without deltas.
         command = [program, "-c", f"pack.threads={threads}", "-c", "pack.writeReverseIndex=false", "pack-objects", "-q"]
         command += ["--no-reuse-object", "--no-reuse-delta", "--delta-base-offset", "--window-memory=256m"]
         command += ["--non-empty"]
@@ -42,8 +45,8 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
         if reach:
             command += ["--revs"]
             command += [f"--keep-pack={os.path.basename(kept.base)}.pack" for kept in repack.kept]
-        # Half a pack is to lie where the next gc empties it away, not among the store's own: git leaves it behind when
-        # it fails, most likely since the disk is full.
+        # git leaves half a pack behind when it fails, most likely because the disk is full. That half must be in the
+        # folder that the next gc empties, not among the store's own packs.
         beside = {"GIT_OBJECT_DIRECTORY": repack.folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quoted(objects.folder)}
         try:
             done = subprocess.run(
@@ -65,34 +68,36 @@ def with_git(program: str, environment: dict[str, str], *, threads: int = 0) -> 
 
 
 def _quoted(path: str) -> str:
-    """As git reads a list of paths, in which a colon would end one."""
+    """Return a path quoted for git's path lists, in which a colon separates paths."""
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
-    """Packing without git. Versions of one path become deltas of the one after them. Memory holds the ids, and two
-    versions."""
+    """Pack without git; older versions of a path become deltas of newer ones.
+
+    Memory holds the ids, and two versions.
+    """
     objects = repack.objects
     kept = repack.kept
     groups: dict[tuple[bytes, bytes], list[bytes]] = {}
     if reach:
         for oid, kind, path, _ in between(objects, sorted(ids, key=lambda oid: _age(objects, oid)), ()):
             if not any(pack.find(oid) is not None for pack in kept):
-                if kind == TREE and not path:  # the tops of files and of records have nothing in common
+                if kind == TREE and not path:  # the root trees of files and of records have nothing in common
                     path = objects.read(oid)[1].partition(b"\0")[0]
-                elif kind == BLOB and _RECORD.fullmatch(path):  # each under a name of its own, and much the same
+                elif kind == BLOB and _RECORD.fullmatch(path):  # names differ, contents are similar
                     path = b""
                 groups.setdefault((kind, path), []).append(oid)
     else:
         for oid in ids:
             groups.setdefault((objects.header(oid)[0], b""), []).append(oid)
     going = frozenset(oid for versions in groups.values() for oid in versions)
-    # What git made small before: of one pack only, since in two each of two objects may build on the other.
+    # Large deltas that git made before are copied, but only from one pack: deltas from two packs could form a cycle.
     former = max((pack for pack in objects.packs() if pack not in kept), key=Pack.count, default=None)
     writer = _DeltaWriter(repack.folder, objects, going, former)
     try:
         done = 0
-        for kind in (COMMIT, TREE, BLOB):  # as git has them: what a walk reads lies together
+        for kind in (COMMIT, TREE, BLOB):  # git's order: objects that a walk reads lie together
             for (found, _), versions in groups.items():
                 if found == kind or (kind == COMMIT and found not in (TREE, BLOB)):
                     writer.add_versions(versions, deltas=found != COMMIT)
@@ -107,8 +112,11 @@ def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]
 
 
 def _age(objects: Objects, oid: bytes) -> tuple[int, int]:
-    """Records are commits without parents: their trees grow, and are like each other in the order of their making. Of
-    one second the smaller is the older."""
+    """Return a sort key: commit time, then size of the tree.
+
+    Notes commits have no parents. Their trees grow, and resemble each other in the order of creation. Of two commits in
+    the same second, the one with the smaller tree is older.
+    """
     if objects.header(oid)[0] != COMMIT:
         return 0, 0
     tree, _, seconds = commit_links(objects.read(oid)[1], oid)
@@ -126,7 +134,10 @@ class _DeltaWriter(PackWriter):
         self._sums: dict[int, int] = {}
 
     def add_versions(self, versions: list[bytes], *, deltas: bool) -> None:
-        """Of one path, oldest first: written from the newest back, so that what is read most is whole."""
+        """Add the versions of one path, given oldest first.
+
+        The newest is written first and whole, since it is read most often.
+        """
         base: bytes | None = None
         base_data = b""
         depth = 0
@@ -147,7 +158,7 @@ class _DeltaWriter(PackWriter):
                 base, base_data = oid, data
 
     def _is_copied(self, oid: bytes) -> bool:
-        """Takes over the delta that a large object is already, where its base comes along."""
+        """Copy the existing delta of a large object, if its base is packed too."""
         pack = self._former
         offset = pack.find(oid) if pack is not None else None
         if pack is None or offset is None:
@@ -170,7 +181,7 @@ class _DeltaWriter(PackWriter):
         return True
 
     def _read(self, oid: bytes, kind: bytes) -> bytes:
-        """What was damaged must not get a new checksum."""
+        """Return an object's data. A damaged object must not get a new checksum."""
         data = self._objects.read(oid)[1]
         if object_id(kind, data) != oid:
             raise _not_itself(oid)
@@ -191,7 +202,7 @@ class _DeltaWriter(PackWriter):
         return True
 
     def _add_whole(self, oid: bytes, kind: bytes, data: bytes) -> None:
-        """Deflated anew: as turns store them they are deflated in a hurry."""
+        """Add an object without a delta, compressed better than turns compress it."""
         self.add_packed(oid, entry_header(KIND_NUMBERS[kind], len(data)) + zlib.compress(data, 6))
 
 

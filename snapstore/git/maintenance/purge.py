@@ -1,13 +1,15 @@
-"""Leaves in an object store what some objects reach, in packs of its own, and nothing else: also packs go that were
-borrowed or kept, since they hold whatever the user's own repository holds.
+"""Remove every object that is not reachable from given roots.
 
-It has two parts. `prepare` makes the new packs, in a folder that nobody reads: all that can fail, for want of room or
-for a damaged object, fails there, and nothing has changed. `run` shows them and removes the rest. It can be cut short
-anywhere and done again.
+All reachable objects are written to new packs, and everything else is removed. Borrowed and kept packs are removed too,
+since they hold whatever the user's own repository holds.
 
-Somebody's `git repack` may be at work beside it. Whatever that makes is removed, so ours must be there, for certain:
-the new packs have names that no git has seen, so none that is under way removes them, and they are kept (`.keep`) from
-before they are visible until the end, so none that begins meanwhile does.
+A purge has two parts. `prepare` writes the new packs, in a folder that nobody reads. Everything that can fail, such as
+a full disk or a damaged object, fails there, and nothing has changed. `run` makes the new packs visible and removes the
+rest. `run` can be interrupted anywhere and repeated.
+
+A `git repack` may be running at the same time. Whatever that process writes is removed, so the new packs must survive:
+they have names that no git has seen, so no running git removes them, and they have `.keep` files from before they are
+visible until the end, so no git that starts meanwhile removes them.
 """
 
 from __future__ import annotations
@@ -34,12 +36,12 @@ from snapstore.git.objects.reachability import between
 from snapstore.git.objects.store import Objects
 
 WORK = "snapstore_purge"
-_PROOF = "proof"  # a file that says for which roots the packs beside it were found to be whole
+_PROOF = "proof"  # this file tells for which roots the packs next to it are complete
 _BESIDE = ("pack/multi-pack-index", "info/commit-graph", "info/commit-graphs", "info/packs")
 
 
 class Purge:
-    """One purge of one store. Call it under the store's lock."""
+    """One purge of one store. Call under the store's lock."""
 
     def __init__(self, objects: Objects, packing: Packing, progress: Callable[[int], None] | None = None) -> None:
         self.objects = objects
@@ -50,13 +52,16 @@ class Purge:
         self._packing = packing
 
     def must_be_possible(self) -> None:
-        """Raises what `prepare` would, as far as that can be told before anything is written."""
+        """Raise what `prepare` would raise, as far as known before writing."""
         refuse_links(self.objects)
         _refuse_orphan(self.objects)
         must_have_room(self.objects.folder, self._size())
 
     def prepare(self, roots: Iterable[bytes]) -> list[str]:
-        """Makes packs of all that the roots reach. Where that fails nothing is left of it."""
+        """Write packs of everything reachable from the roots, and return their paths.
+
+        On failure, nothing is left behind.
+        """
         wanted = sorted(set(roots))
         refuse_links(self.objects)
         _refuse_orphan(self.objects)
@@ -64,7 +69,8 @@ class Purge:
         os.mkdir(self.folder, 0o700)
         try:
             must_have_room(self.folder, self._size())
-            # A git that we start inherits the lock: one that outlives us is still at work in the folder.
+            # A git that this process starts inherits the lock: if that git outlives this process, the folder stays
+            # locked.
             self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,11 +112,13 @@ class Purge:
         for base in shown:
             _remove(f"{base}.keep")
         sync_folder(objects.pack_folder)
-        objects.close()  # what is gone is not to be read from an open file either
+        objects.close()  # removed objects must not be readable through an open file either
 
     def _size(self) -> int:
-        """What new packs may take. A pack that is also the user's holds more than we need of it, nobody knows how much
-        less."""
+        """Return an estimate of the size of the new packs.
+
+        A pack shared with the user's repository counts as zero: the store needs an unknown part of such a pack.
+        """
         size = 0
         for pack in self.objects.packs():
             try:
@@ -121,7 +129,7 @@ class Purge:
         return size
 
     def _prepared(self, roots: set[bytes]) -> list[str] | None:
-        """The packs that were made for these roots, if they are all there."""
+        """Return the packs prepared for these roots, or None if any is missing."""
         try:
             names = os.listdir(self.folder)
             with open(f"{self.folder}/{_PROOF}", "rb") as file:
@@ -132,7 +140,7 @@ class Purge:
         return made if are_there(made) and said == _proof(made, sorted(roots)) else None
 
     def _check(self, made: list[str], roots: list[bytes]) -> None:
-        """Before anything goes: everything that is needed is in the new packs."""
+        """Raise Missing if the new packs lack a reachable object."""
         packs = [Pack(base) for base in made]
         try:
             for oid, _, _, _ in between(self.objects, roots, ()):
@@ -143,7 +151,7 @@ class Purge:
                 pack.close()
 
     def _remove_others(self, shown: list[str]) -> None:
-        """Loose objects, and whatever lies in the folder of packs that belongs to none of ours."""
+        """Remove loose objects, and all files in the pack folder except the new packs."""
         objects = self.objects
         for first in range(256):
             folder = f"{objects.folder}/{first:02x}"
@@ -158,8 +166,11 @@ class Purge:
 
 
 def refuse_writers(objects: Objects) -> None:
-    """A push writes what it sends without the store's lock, and refers to it when it is done: that must not go. And a
-    git that has the old packs open would bring back what was in them."""
+    """Raise Busy if a push, a pull or a git process uses the store.
+
+    A push writes objects without the store's lock, and creates refs to them at the end: those objects must not be
+    removed. A git process that has the old packs open would bring back their content.
+    """
     _refuse_orphan(objects)
     git = git_at_work(os.path.dirname(objects.folder))
     if git is not None:
@@ -172,7 +183,10 @@ def refuse_writers(objects: Objects) -> None:
 
 
 def _refuse_orphan(objects: Objects) -> None:
-    """The git of a purge that was killed goes on alone, and would leave a pack of all that it saw when it began."""
+    """Raise Busy if a git process of a killed purge is still running.
+
+    Such a process would leave a pack of everything that existed when the process began.
+    """
     if is_at_work(objects, WORK):
         raise Busy(
             "a git that a killed forget started is still at work in this store",
@@ -181,7 +195,10 @@ def _refuse_orphan(objects: Objects) -> None:
 
 
 def _writer(keep: str) -> str:
-    """The number of the process whose `.keep` file it is; none for one so old that it may be another's by now."""
+    """Return the process named in a `.keep` file, or an empty string.
+
+    The result is empty if the file is so old that the number may belong to another process by now.
+    """
     try:
         if time.time() - os.stat(keep).st_mtime > ABANDONED:
             return ""
@@ -192,8 +209,11 @@ def _writer(keep: str) -> str:
 
 
 def sweep(objects: Objects) -> None:
-    """Removes what a purge left that never came to its second part. Call under the lock, and with no change pending.
-    While a git still works there it stays: it would be made again."""
+    """Remove what an interrupted `prepare` left.
+
+    Call under the lock, with no pending change. The folder stays while a git process works in it, since that process
+    would create it again.
+    """
     if not is_at_work(objects, WORK):
         _remove(f"{objects.folder}/{WORK}")
 
@@ -214,7 +234,10 @@ def _must_be_there(shown: list[str]) -> None:
 
 
 def _remove(path: str) -> None:
-    """A file, a link, or a folder with all in it, such as git's newer indexes: no link is followed."""
+    """Remove a file, a link or a whole folder. Links are not followed.
+
+    git's newer indexes are folders.
+    """
     try:
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -223,5 +246,5 @@ def _remove(path: str) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        if error.errno != ENOTEMPTY:  # else somebody's git has just put something there
+        if error.errno != ENOTEMPTY:  # otherwise another git has just added something
             raise

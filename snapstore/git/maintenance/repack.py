@@ -1,21 +1,22 @@
-"""Puts everything that is needed into one pack, and lets go of what nothing refers to any more.
+"""Put all reachable objects into one pack, and remove unreachable ones (gc).
 
-A turn must not wait for it, so most of it happens without the store's lock. Why nothing is lost all the same:
+A turn must not wait for gc, so most of the work happens without the store's lock. Nothing is lost, because:
 
-1. `survey`, under the lock: which packs and loose objects there are, and what refers to objects (the roots).
-2. `build`, without it: a new pack of all that the roots reach, beside the others and not yet visible. Turns go on
-   meanwhile. Each writes a pack of its own, which was not there at the survey and is not touched here. It may also
-   count on an object of a borrowed pack that nothing referred to at the survey (timeline/capture/stored_objects.py).
-3. `install`, under the lock again, so no writer of ours is half-way: its objects are either referred to by now, or it
-   will look anew what is stored when its turn comes (`Objects.refresh`). What the roots reach now and did not then is
-   looked for in what is about to go; a pack or a loose object that holds any of it stays. Then the new pack is made
-   visible, durably, and only then the old ones go, each with its index first, without which it does not count.
+1. `survey`, under the lock, lists the packs, the loose objects and the roots (the objects that refs point to).
+2. `build`, without the lock, writes a new, not yet visible pack of everything reachable from the roots. Turns continue
+   meanwhile. Each turn writes its own pack, which did not exist at the survey and is not touched here. A turn may also
+   rely on an object of a borrowed pack that was unreachable at the survey (timeline/capture/stored_objects.py).
+3. `install`, under the lock again. No snapstore writer is half-way at this point: the objects of a writer are reachable
+   by now, or the writer checks again what is stored when it gets the lock (`Objects.refresh`). Objects that became
+   reachable since the survey are searched for in the files to be removed, and a pack or loose object that holds one
+   stays. Then the new pack is made visible and durable, and only then are the old packs removed, each with its index
+   first, since a pack without an index does not count.
 
-A kill before the third step leaves files in a folder that nobody reads; within it old and new side by side, which is
-the same objects twice. Programs that do not know of our lock (git itself) are what the grace time is for: an object
-that nothing refers to stays until the file that holds it has not been touched for that long. What is younger moves to
-a pack of its own that keeps their age, and goes as a whole. And the new pack is kept (`.keep`) from before it is
-visible until the old ones are gone: no `git repack` takes it away in between.
+A kill before step 3 leaves files in a folder that nobody reads. A kill during step 3 leaves old and new packs side by
+side, that is, the same objects twice. The grace period protects programs that ignore the store's lock (git itself): an
+unreachable object stays until its file has not been touched for that long. Younger unreachable objects move to a pack
+of their own, which keeps their age and is later removed as a whole. The new pack has a `.keep` file from before it is
+visible until the old packs are gone, so that no `git repack` removes it in between.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from snapstore.git.objects.reachability import between
 from snapstore.git.objects.store import Objects
 
 Progress = Callable[[int], None]
-# Makes packs, in the folder, of all that some ids reach, or of these alone; gives their paths without suffix.
+# Packs everything reachable from some ids, or only these ids. Writes to `Repack.folder`; returns paths without suffix.
 Packing = Callable[["Repack", Iterable[bytes], bool], list[str]]
 
 SUFFIXES = (".idx", ".rev", ".bitmap", ".mtimes", ".promisor", ".keep", ".pack")
-_PATIENCE = 0.3  # seconds: whoever only looks whether a gc is at work holds its lock for a moment
+_PATIENCE = 0.3  # seconds; a process that only checks for a running gc holds the lock for a moment
 _STALE = ("pack/multi-pack-index", "info/commit-graph", "info/packs")
 
 
@@ -53,30 +54,30 @@ class Result:
 
     packs_before: int = 0
     packs_after: int = 0
-    loose: int = 0  # loose objects that were there
-    objects: int = 0  # in packs of ours afterwards
+    loose: int = 0  # number of loose objects before
+    objects: int = 0  # number of objects in the new packs
     dropped: int = 0
-    waiting: int = 0  # not referred to, but too young to go
+    waiting: int = 0  # unreachable, but too young to remove
     bytes_before: int = 0
     bytes_after: int = 0
 
 
 class Repack:
-    """One gc of one object store. Used as a context: only one at a time can be at work on a store."""
+    """One gc of one object store, used as a context manager. Only one can run."""
 
     def __init__(self, objects: Objects, *, older_than: float, packing: Packing, progress: Progress | None = None):
         self.objects = objects
         self.folder = f"{objects.folder}/{WORK}"
         self.progress = progress
         self.lock = -1
-        self.kept: list[Pack] = []  # neither ours to remove nor to be stored again
+        self.kept: list[Pack] = []  # neither to be removed nor to be packed again
         self._older_than = older_than
         self._packing = packing
         self._old: dict[str, tuple[Pack, os.stat_result]] = {}
         self._loose: dict[bytes, float] = {}
         self._roots: frozenset[bytes] = frozenset()
         self._made: list[str] = []
-        self._reached = 0  # so many of them hold what the roots reach; the others, what is to wait
+        self._reached = 0  # packs of `_made` that hold reachable objects; the rest hold waiting ones
         self._ages: dict[str, float] = {}
         self.result = Result()
 
@@ -95,14 +96,15 @@ class Repack:
         except FileExistsError:
             pass
         try:
-            # A git that we start inherits the lock: one that outlives us is still at work in the folder.
+            # A git that this process starts inherits the lock: if that git outlives this process, the folder stays
+            # locked.
             self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         except NotADirectoryError:
             raise Unsafe(f"{self.folder} is no folder", "It is not of our making: remove it.") from None
         try:
-            # Else it went while we waited.
+            # Otherwise the folder was removed while this process waited.
             if try_lock(self.lock) and os.path.samestat(os.fstat(self.lock), os.lstat(self.folder)):
                 return True
         except FileNotFoundError:
@@ -118,7 +120,7 @@ class Repack:
             self._empty()
             os.rmdir(self.folder)
         except OSError:
-            pass  # the next one does it
+            pass  # the next gc removes it
         os.close(self.lock)
 
     def _empty(self) -> None:
@@ -129,23 +131,26 @@ class Repack:
                 os.unlink(entry.name, dir_fd=self.lock)
 
     def must_fit(self) -> None:
-        """Raises Failed where a new pack would not: asked before something goes that does not come back."""
+        """Raise Failed if a new pack would not fit on the disk.
+
+        Called before something is removed that cannot be brought back.
+        """
         objects = self.objects
         bases = [pack.base for pack in objects.packs() if not is_kept(pack.base)]
         loose = sum(_blocks(objects.loose_path(oid)) for oid in objects.loose_ids())
         must_have_room(self.folder, sum(map(_on_disk, bases)) + loose)
 
-    # 1.
+    # Step 1.
 
     def survey(self, roots: Iterable[bytes]) -> None:
         objects, result = self.objects, self.result
         objects.refresh()
         self._roots = frozenset(roots)
         for listed in objects.packs():
-            pack = Pack(listed.base)  # the store closes its own when somebody's git takes it away
+            pack = Pack(listed.base)  # the store closes its own `Pack` when another git removes the files
             try:
                 st = os.stat(f"{pack.base}.pack")
-                pack.count()  # its index is at hand from now on
+                pack.count()  # loads the index
             except FileNotFoundError:
                 continue
             if is_linked(st) or is_kept(pack.base):
@@ -163,7 +168,7 @@ class Repack:
             result.bytes_before += 0 if is_linked(st) else st.st_blocks * 512
         result.packs_before, result.loose = len(self._old), len(self._loose)
 
-    # 2.
+    # Step 2.
 
     def build(self) -> None:
         if not self._old and not self._loose:
@@ -175,8 +180,8 @@ class Repack:
         self._must_hold(new, self._roots)
         waiting, dropped = self._sort_out(new)
         if dropped:
-            # What goes is gone: whoever packed is not taken at their word. git ends well, too, when it could not say
-            # what it made.
+            # Removal is final, so the packing program is not trusted. git also exits with status 0 if it could not
+            # report what it made.
             for oid, _, _, _ in between(self.objects, sorted(self._roots), ()):
                 if oid in dropped:
                     raise _left_out(oid)
@@ -194,7 +199,7 @@ class Repack:
         result.packs_after += len(self._made)
         result.bytes_after += sum(_on_disk(base) for base in self._made)
         if not self._loose and sorted(map(_trailer, self._made)) == sorted(map(_trailer, self._old)):
-            self._made, self._old = [], {}  # the same packs again: the old ones stay, and nothing changes
+            self._made, self._old = [], {}  # the same packs again: keep the old ones
 
     def _must_hold(self, made: set[bytes], wanted: Iterable[bytes]) -> None:
         for oid in wanted:
@@ -202,8 +207,10 @@ class Repack:
                 raise _left_out(oid)
 
     def _sort_out(self, new: set[bytes]) -> tuple[set[bytes], set[bytes]]:
-        """Of the old packs and loose objects, what goes and what stays; gives the objects that nothing refers to: those
-        that are to wait in a pack of their own, and those that go."""
+        """Decide which old packs and loose objects to remove.
+
+        Returns the unreachable objects: those that wait in a pack of their own, and those that are dropped.
+        """
         result = self.result
         waiting: set[bytes] = set()
         dropped: set[bytes] = set()
@@ -211,7 +218,7 @@ class Repack:
             unneeded = {oid for oid in pack.ids() if oid not in new and not self._is_kept(oid)}
             if st.st_mtime < self._older_than:
                 dropped |= unneeded
-            elif len(unneeded) == pack.count():  # such a pack already: its age is not to be lost
+            elif len(unneeded) == pack.count():  # already a pack of waiting objects: keep its age
                 del self._old[base]
                 result.waiting += len(unneeded)
                 result.packs_after += 1
@@ -232,10 +239,10 @@ class Repack:
     def _is_kept(self, oid: bytes) -> bool:
         return any(pack.find(oid) is not None for pack in self.kept)
 
-    # 3.
+    # Step 3.
 
     def install(self, roots: Iterable[bytes]) -> Result:
-        """Call under the lock, with what refers to objects by now."""
+        """Replace the old packs. Call under the lock, with the current roots."""
         objects = self.objects
         objects.refresh()
         staying = self._needed_by(frozenset(roots) - self._roots)
@@ -249,20 +256,23 @@ class Repack:
             self._remove_old(new, staying)
         finally:
             for base in new:
-                _remove(f"{base}.keep")  # an ordinary pack from now on: whoever packs next takes over what is in it
+                _remove(f"{base}.keep")  # now an ordinary pack, which the next packing may replace
         self._remove_empty_folders()
         objects.reload()
         return self.result
 
     def _remove_old(self, new: list[str], staying: set[object]) -> None:
-        """Whatever is needed of these is in the new packs: those are durable, visible, and kept until the end, so no
-        git takes them away. Or it is in a kept pack, or nothing has referred to it for the grace time. Readers that
-        have one open go on reading; others find the objects in the new packs when they look again."""
+        """Remove the old packs and loose objects.
+
+        Each of these objects is in the new packs, which are durable, visible, and kept until the end, so no git removes
+        them; or in a kept pack; or has been unreachable for the grace period. A reader that has an old pack open can
+        continue; others find the objects in the new packs when they look again.
+        """
         objects = self.objects
-        for name in _STALE:  # they tell git of packs and commits that may be gone
+        for name in _STALE:  # these files describe packs and commits that may be gone
             _remove(f"{objects.folder}/{name}")
         for base, (pack, st) in self._old.items():
-            # A git that writes an object which is there already only touches the file that holds it, and counts on it.
+            # A git that writes an existing object only touches the file that holds the object, and relies on that file.
             untouched = _mtime(f"{base}.pack") == st.st_mtime
             if base not in staying and untouched and os.path.exists(f"{base}.idx") and are_there(new):
                 pack.close()
@@ -274,7 +284,10 @@ class Repack:
                 _remove(path)
 
     def _needed_by(self, roots: frozenset[bytes]) -> set[object]:
-        """Packs and loose objects that hold something which only roots reach that were not there at the survey."""
+        """Return old packs and loose objects that only new roots need.
+
+        New roots are those that did not exist at the survey.
+        """
         staying: set[object] = set()
         if not roots or not (self._old or self._loose):
             return staying
@@ -282,7 +295,8 @@ class Repack:
         try:
 
             def holds(oid: bytes) -> bool:
-                # What lies in one of these packs was reached from the roots of the survey, and so was all below it.
+                # These packs hold what was reachable from the roots of the survey, so everything below is there as
+                # well.
                 return oid in self._roots or any(pack.find(oid) is not None for pack in made[: self._reached])
 
             for oid, _, _, _ in between(self.objects, sorted(roots), (), holds):
@@ -306,18 +320,20 @@ class Repack:
 
 
 def show(base: str, target: str) -> None:
-    """Makes a new pack visible, under a name that no git has seen (`new_name`). It is kept from any git until the old
-    ones are gone, and `.keep` is removed: a `git repack` of somebody's would else put all into a pack that we are about
-    to remove, and remove ours. An older pack with the same bytes is no substitute: its name may be on the list of what
-    a git that is at work will delete."""
+    """Make a new pack visible, under a name that no git has seen (`new_name`).
+
+    The pack has a `.keep` file until the old packs are gone: otherwise a `git repack` could put everything into a pack
+    that is about to be removed here, and remove the new one. An older pack with the same bytes is no substitute: a
+    running git may have listed its name for deletion.
+    """
     write_keep(target)
-    for suffix in (".pack", ".rev", ".idx"):  # only with its index does a pack count
+    for suffix in (".pack", ".rev", ".idx"):  # the index last: a pack without an index does not count
         if os.path.exists(base + suffix):
             os.rename(base + suffix, target + suffix)
 
 
 def settle(base: str, age: float | None = None) -> None:
-    """A pack to disk, with the age that it is to have."""
+    """Sync a pack to disk, with the modification time `age` if given."""
     for suffix in (".pack", ".rev", ".idx"):
         try:
             fd = os.open(base + suffix, os.O_RDONLY | os.O_CLOEXEC)
@@ -333,7 +349,7 @@ def settle(base: str, age: float | None = None) -> None:
 
 
 def are_there(bases: Iterable[str]) -> bool:
-    """Asked before anything goes that they hold too."""
+    """Return whether all packs exist. Asked before other copies are removed."""
     return all(os.path.exists(base + suffix) for base in bases for suffix in (".idx", ".pack"))
 
 
@@ -363,13 +379,13 @@ def _blocks(path: str) -> int:
 
 
 def _trailer(base: str) -> bytes:
-    """The checksum at the end of a pack: of two with the same one, each byte is the same."""
+    """Return the checksum at the end of a pack: equal checksum, equal bytes."""
     try:
         with open(f"{base}.pack", "rb") as file:
             file.seek(-20, os.SEEK_END)
             return file.read(20)
     except FileNotFoundError:
-        return b""  # somebody's git has taken it away
+        return b""  # another git removed the pack
 
 
 def _mtime(path: str) -> float | None:

@@ -1,7 +1,8 @@
-"""History made again without something: other trees, other commits, and in the end no trace of the old ones.
+"""Create history again without some content: new trees and new commits.
 
-Nothing is ever changed in place. New trees and commits are written beside the old, refs move over (through the journal,
-which is not our business here), and then the purge (git/maintenance/purge.py) leaves in the store what refs lead to.
+Nothing is changed in place. New trees and commits are written next to the old ones, and refs move to them (through the
+journal, by the caller). Then the purge (git/maintenance/purge.py) removes everything that is no longer reachable, so
+that no trace of the old content is left.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from snapstore.git.repository import Shadow
 
 
 class Change(Protocol):
-    """What is to be different. Asked for each commit after its parents."""
+    """The change to make. Called for each commit after its parents."""
 
     def drops(self, commit: bytes) -> bool: ...
 
@@ -26,7 +27,7 @@ class Change(Protocol):
 
 
 class RefChange(Change, Protocol):
-    """The same for what refs may lead to besides."""
+    """A change that also covers trees, blobs and tags that refs may point to."""
 
     def filtered(self, tree: bytes) -> bytes: ...
 
@@ -36,8 +37,10 @@ class RefChange(Change, Protocol):
 
 
 class Finder:
-    """Finds the files of a tree that match, by path, mode and id; where a folder does, all in it. A folder that was
-    seen before at the same place is not opened again."""
+    """Finds the files of a tree that match by path, mode and id.
+
+    If a folder matches, all files in the folder do. A folder already seen at the same place is not opened again.
+    """
 
     def __init__(self, trees: Trees, matches: Callable[[bytes, bytes, bytes], bool]) -> None:
         self._trees = trees
@@ -55,7 +58,7 @@ class Finder:
             own, below = self._look(*place)
             order.append((place, own, below))
             waiting += below
-        for place, own, below in reversed(order):  # folders before those that they lie in
+        for place, own, below in reversed(order):  # subfolders before their parents
             found = own
             for folder in below:
                 found = [*found, *self._known[folder]] if self._known[folder] else found
@@ -78,7 +81,10 @@ class Finder:
 
 
 class Rewrite:
-    """Commits of a repository with a change; `new` is what became of each. One that is dropped became its parent."""
+    """Rewrites commits. `new` maps each old commit to its replacement.
+
+    A dropped commit is replaced by its parent.
+    """
 
     def __init__(self, shadow: Shadow, writer: PackWriter, change: Change) -> None:
         self._shadow = shadow
@@ -113,8 +119,10 @@ class Rewrite:
         self.new[oid] = new
 
     def ref(self, oid: bytes, change: RefChange) -> bytes | None:
-        """Where a ref goes that stood at an object: a commit, a tree, a blob, or a tag that leads to one. None where it
-        led to what is to go."""
+        """Return the new value of a ref at a commit, tree, blob or tag.
+
+        Returns None if the ref pointed to removed content.
+        """
         if oid in self.new:
             return self.new[oid]
         kind = self._shadow.objects.header(oid)[0]
@@ -135,7 +143,7 @@ class Rewrite:
 
 
 def peel(shadow: Shadow, oid: bytes) -> tuple[bytes, bytes]:
-    """Kind and id of what a ref's object leads to."""
+    """Return kind and id of the object that a ref points to, through tags."""
     while (kind := shadow.objects.header(oid)[0]) == TAG:
         oid = bytes.fromhex(shadow.objects.read(oid)[1][7:47].decode())
     return kind, oid

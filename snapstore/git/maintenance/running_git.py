@@ -1,7 +1,7 @@
-"""Whether somebody's git is at work in a repository.
+"""Detect git processes at work in a repository.
 
-A `git gc` or `git repack` knows nothing of our locks. It has the old packs open for as long as it takes, and writes
-what it found in them into a new one, whatever became of them meanwhile.
+`git gc` and `git repack` ignore snapstore's locks. Such a process keeps the old packs open while it runs, and copies
+their objects into a new pack even if the old packs have been removed meanwhile.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import time
 
 from snapstore.base.locks import lives
 
-_FRESH = 600  # seconds that a file which git is writing is younger than
+_FRESH = 600  # seconds; a file that git is writing is younger
 _TEMPORARY = ("tmp_", ".tmp-")
 
 
 def git_at_work(git_dir: str) -> str | None:
-    """Which one is, in a few words."""
+    """Return a short description of a git process at work, or None."""
     place = os.path.realpath(git_dir)
     try:
         processes = [name for name in os.listdir("/proc") if name.isdecimal()]
@@ -38,11 +38,11 @@ def _is_git_in(process: str, place: bytes) -> bool:
         links = [f"{folder}/cwd", *(entry.path for entry in os.scandir(f"{folder}/fd"))]
         return any(os.readlink(os.fsencode(link)).startswith(place) for link in links)
     except OSError:
-        return False  # it has ended, or is somebody's who cannot write here
+        return False  # the process has ended, or its owner cannot write here
 
 
 def _by_its_files(git_dir: str) -> str | None:
-    """Where no list of processes can be had."""
+    """Detect git by its files, if the list of processes is unavailable."""
     pid_file = f"{git_dir}/gc.pid"
     try:
         number, _, host = _read(pid_file).decode("ascii", "replace").strip().partition(" ")

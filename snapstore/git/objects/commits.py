@@ -1,4 +1,7 @@
-"""Commits: a message for people, trailers for us, an author so that `git blame` tells which turn it was, or me."""
+"""Commits: a message for people, trailers for snapstore, an author per turn.
+
+The author lets `git blame` tell which turn, or the user, changed a line.
+"""
 
 from __future__ import annotations
 
@@ -15,30 +18,30 @@ from snapstore.git.objects.store import Objects
 TRAILER = "Snapstore-"
 SUBJECT_LENGTH = 200
 LISTED_FILES = 50
-LONGEST_PROMPT = 65_536  # characters of it in a message; the record of the turn has the whole
+LONGEST_PROMPT = 65_536  # characters of the prompt in a message; the record of the turn has the whole prompt
 LONGEST_ANSWER = 400
 LONGEST_NUMBER = 18
 KINDS = frozenset(("baseline", "turn", "edits", "revert", "apply", "restore"))
-_LAST_SECOND = 253_402_300_799  # of the year 9999: a time beyond it is nobody's
+_LAST_SECOND = 253_402_300_799  # of the year 9999: a later time cannot be real
 _NOT_IN_IDENTITIES = str.maketrans("", "", "<>")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who wrote a commit."""
+    """The author or committer of a commit."""
 
     name: str
     email: str
 
     def line(self) -> bytes:
-        """The name and address as a commit has them."""
+        """Return the name and address in a commit's format."""
         name, email = (one_line(text).translate(_NOT_IN_IDENTITIES) for text in (self.name, self.email))
         return f"{name.strip() or 'unknown'} <{email.replace(' ', '')}>".encode("utf-8", "replace")
 
 
 @dataclass(slots=True)
 class Commit:
-    """A commit as read. Its trailers are ours alone: see `split_trailers`."""
+    """A commit as read. The trailers are only snapstore's own: see `split_trailers`."""
 
     tree: bytes
     parents: tuple[bytes, ...]
@@ -50,13 +53,16 @@ class Commit:
 
     @property
     def kind(self) -> str:
-        """What sort of node it is. One that somebody made with git says nothing, or anything: it counts as a turn."""
+        """Return the kind of node. A commit made with git counts as a turn.
+
+        Such a commit has no kind, or an arbitrary one.
+        """
         kind = self.trailers.get("Kind", "turn")
         return kind if kind in KINDS else "turn"
 
     def number(self, name: str) -> int | None:
         value = self.trailers.get(name, "")
-        # A trailer is text that anyone can write: one of five thousand digits is no number of ours.
+        # Anyone can write a trailer. A value of five thousand digits is not a number that snapstore wrote.
         return int(value) if value.isdecimal() and len(value) <= LONGEST_NUMBER else None
 
 
@@ -68,7 +74,7 @@ def encode(
     seconds: int,
     message: str,
 ) -> bytes:
-    """A commit's data, made with dulwich."""
+    """Return a commit's data, encoded by dulwich."""
     made = objects.Commit()
     made.tree = objects.sha_to_hex(objects.RawObjectID(tree))
     made.parents = [objects.sha_to_hex(objects.RawObjectID(parent)) for parent in parents]
@@ -109,10 +115,10 @@ def parse(data: bytes, oid: bytes) -> Commit:
 def message(
     prompt: str, changes: Sequence[tuple[str, bytes]], trailers: Mapping[str, object], *, answer: str = ""
 ) -> str:
-    """Write a message: the prompt, the answer in brief, the changed files, then our trailers as the last paragraph.
+    """Return a commit message: prompt, short answer, changed files, trailers.
 
-    The subject is the first line of the prompt, so the prompt's other lines follow it; a first line too long for a
-    subject is there again in full.
+    The subject is the first line of the prompt, and the other lines of the prompt follow. A first line that is too long
+    for a subject is repeated in full. The trailers are the last paragraph.
     """
     lines = [_printable(line) for line in prompt[:LONGEST_PROMPT].splitlines()]
     if len(prompt) > LONGEST_PROMPT:
@@ -133,7 +139,10 @@ def message(
 
 
 def brief(answer: str) -> str:
-    """Return the first paragraph of an answer, on one line and not long; empty where nothing was answered."""
+    """Return the first paragraph of an answer, shortened and on one line.
+
+    The result is empty if the answer is empty.
+    """
     paragraph = answer.strip()[:LONGEST_ANSWER].partition("\n\n")[0]
     text = " ".join(one_line(paragraph).split())
     if not text:
@@ -142,13 +151,16 @@ def brief(answer: str) -> str:
 
 
 def _printable(line: str) -> str:
-    """Return a line as it can be shown on any terminal, with its indentation."""
+    """Return a line that any terminal can show, with its indentation."""
     kept = "".join(c if c.isprintable() else " " for c in line.expandtabs(4))
     return kept.encode("utf-8", "replace").decode("utf-8").rstrip()
 
 
 def split_trailers(text: str) -> tuple[str, dict[str, str]]:
-    """Only the last paragraph counts, and only when all of it is ours: a prompt cannot forge a trailer."""
+    """Split a message into its text and snapstore's trailers.
+
+    Only the last paragraph counts, and only if every line is a snapstore trailer. So a prompt cannot forge a trailer.
+    """
     body, separator, last = text.rstrip("\n").rpartition("\n\n")
     lines = last.split("\n")
     if not separator or not all(line.startswith(TRAILER) and ": " in line for line in lines):

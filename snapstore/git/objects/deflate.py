@@ -1,6 +1,6 @@
-"""Compression for what we store: isal compresses like zlib 1 at a quarter of the time.
+"""Compression of stored objects: isal, at a quarter of zlib's time.
 
-On a platform without a wheel of it zlib itself serves: slower, the same format.
+The ratio is that of zlib level 1. On a platform without an isal wheel, zlib is used: slower, but the same format.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ def compressor() -> Any:
 
 
 def load() -> Any:
-    """The library in use."""
+    """Return the library in use."""
     return _library

@@ -1,9 +1,13 @@
-"""dulwich's object store, guarded for a folder in which others repack meanwhile.
+"""dulwich's object store, guarded against other processes that repack.
 
-Ours stays, because dulwich's `DiskObjectStore` does not do it: loose objects come in pieces (it inflates them whole,
-and reads one to say whether it is there), an object that dulwich could not parse is read all the same, alternates are
-never followed (nothing here makes one), packs are asked newest first, an index without its pack counts for nothing,
-and a pack that vanishes is not closed under a reader (test_git_packs.py, test_vanishing.py, test_repository.py).
+dulwich's `DiskObjectStore` lacks the following, so this module adds it (test_git_packs.py, test_vanishing.py,
+test_repository.py):
+- Loose objects are read in chunks. dulwich inflates them whole, and reads an object just to tell whether it exists.
+- An object that dulwich cannot parse can still be read.
+- Alternates are never followed, since snapstore never creates any.
+- Packs are searched newest first.
+- An index without its pack is ignored.
+- A pack that vanishes is not closed while a reader uses the pack.
 """
 
 from __future__ import annotations
@@ -25,38 +29,44 @@ T = TypeVar("T")
 
 
 class ObjectStore(DiskObjectStore):
-    """The objects of one folder, as dulwich reads them, and as `Store.repo.object_store` gives them to others."""
+    """The objects of one folder, as exposed by `Store.repo.object_store`."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(folder)
         self.folder = folder
         self.pack_folder = f"{folder}/pack"
-        self.seen: tuple[int, int] | None = None  # the pack folder's stamp when it was listed
-        self.kept: set[str] = set()  # the packs, without suffix, that had a `.keep` then
-        self.beside: list[Pack] = []  # packs of another folder that count as well
+        self.seen: tuple[int, int] | None = None  # mtime and ctime of the pack folder when it was last listed
+        self.kept: set[str] = set()  # the packs, without suffix, that had a `.keep` file at that time
+        self.beside: list[Pack] = []  # packs of another folder that are searched as well
 
     def __del__(self) -> None:
-        self.close()  # without dulwich's warning: whoever drops a store closes it so
+        self.close()  # avoids dulwich's warning about a store that was dropped without being closed
 
     @property
     def alternates(self) -> list[BaseObjectStore]:
         return []
 
     def get_midx(self) -> None:
-        """Somebody's list of packs may be older than the packs."""
+        """Return None: a multi-pack index may be older than the packs."""
 
     def cached(self) -> list[Pack]:
-        """The packs as last listed: what is asked for next lies most likely in the first."""
+        """Return the packs as last listed, most recently used first.
+
+        The next object is most likely in the pack that was used last.
+        """
         if self.seen is None:
             self._update_pack_cache()
         return list(self._pack_cache.values())  # type: ignore[arg-type]
 
     def look(self, lookup: Callable[[dulwich_pack.Pack], T]) -> T:
-        """Ask one pack after the other. `lookup` raises KeyError where the pack lacks what is asked for."""
+        """Apply `lookup` to one pack after the other and return the first result.
+
+        `lookup` raises KeyError if the pack lacks the object.
+        """
         return self._lookup_in_packs(lookup)
 
     def look_first_in(self, pack: Pack) -> None:
-        """Ask this pack first from now on."""
+        """Search this pack first from now on."""
         self._mark_pack_used(os.path.basename(pack.base))
 
     def reload(self) -> None:
@@ -72,18 +82,21 @@ class ObjectStore(DiskObjectStore):
         return st.st_mtime_ns, st.st_ctime_ns
 
     def add(self, base: str) -> None:
-        """Count a new pack in, without listing the folder again."""
+        """Add a new pack without listing the folder again."""
         self._pack_cache = {os.path.basename(base): Pack(base), **self._pack_cache}
 
     def _mark_pack_used(self, pack_hash: str) -> None:
-        """Put a pack first: what is asked for next lies in the same one, most likely."""
+        """Move a pack to the front: the next object is most likely in the same pack."""
         packs = self._pack_cache
         if pack_hash in packs and next(iter(packs)) != pack_hash:
             self._pack_cache = {pack_hash: packs[pack_hash], **packs}
 
     def _lookup_in_packs(self, lookup: Callable[[dulwich_pack.Pack], T]) -> T:
-        """Ask the packs at hand, without a copy of their list; dulwich lists them anew where none has the object."""
-        for name, pack in self._pack_cache.items():  # never changed in place: threads may share it
+        """Search the known packs first, without copying their list.
+
+        If no pack has the object, dulwich lists the packs again.
+        """
+        for name, pack in self._pack_cache.items():  # the dict is replaced, never changed: threads may share it
             try:
                 found = lookup(pack)
             except KeyError:
@@ -95,11 +108,14 @@ class ObjectStore(DiskObjectStore):
         return super()._lookup_in_packs(lookup)
 
     def _evict_pack(self, pack: dulwich_pack.Pack | dulwich_pack.FilePackIndex) -> None:
-        """Let go of a pack that vanished, without closing it: another thread may be reading from it still."""
+        """Drop a vanished pack without closing it: another thread may still read it."""
         self._pack_cache = {name: known for name, known in self._pack_cache.items() if known is not pack}
 
     def _update_pack_cache(self) -> list[dulwich_pack.Pack]:
-        """List the packs, newest first: a turn asks for what the turn before it wrote. Gives those that are new."""
+        """List the packs, newest first, and return the new ones.
+
+        Newest first, because a turn mostly asks for objects that the previous turn wrote.
+        """
         found: list[tuple[int, str]] = []
         packs: set[str] = set()
         self.kept = set()
@@ -107,7 +123,7 @@ class ObjectStore(DiskObjectStore):
             self.seen = self.stamp()
             with os.scandir(self.pack_folder) as entries:
                 for entry in entries:
-                    if entry.name.endswith(".idx") and not entry.name.startswith("."):  # `.tmp-`: a git is making it
+                    if entry.name.endswith(".idx") and not entry.name.startswith("."):  # `.tmp-`: git is writing it
                         try:
                             found.append((entry.stat().st_mtime_ns, entry.path[:-4]))
                         except FileNotFoundError:
@@ -118,12 +134,13 @@ class ObjectStore(DiskObjectStore):
                         self.kept.add(entry.path[:-5])
         except FileNotFoundError:
             raise Corrupt("the store has no folder for packs", hint="Restore it from a clone or a backup.") from None
-        # An index whose pack did not come through a power cut holds nothing: what it lists must be stored again. A pack
-        # that got its name while we listed the folder may not have been in the list.
+        # A power cut may leave an index without its pack. Such an index counts for nothing: its objects must be stored
+        # again. The check with `exists` covers a pack that was renamed into place during the listing, which may have
+        # missed that pack.
         found = [(age, base) for age, base in found if base in packs or os.path.exists(f"{base}.pack")]
         found.sort(reverse=True)
         known = self._pack_cache
-        # One that is gone is not closed here: someone may be reading from it still.
+        # Packs that are gone are not closed here: another thread may still read them.
         packs_now: dict[str, dulwich_pack.Pack] = {os.path.basename(pack.base): pack for pack in self.beside}
         new: list[dulwich_pack.Pack] = []
         for _, base in found:
@@ -135,7 +152,7 @@ class ObjectStore(DiskObjectStore):
         return new
 
     def get_raw(self, name: bytes) -> tuple[int, bytes]:
-        """Kind number and data as they are stored, also of an object that dulwich could not parse."""
+        """Return kind number and data, also of an object that dulwich cannot parse."""
         oid = _raw(name)
         try:
             return self._lookup_in_packs(lambda pack: pack.get_raw(RawObjectID(oid)))
@@ -157,7 +174,7 @@ class ObjectStore(DiskObjectStore):
         return f"{self.folder}/{name[:2]}/{name[2:]}"
 
     def open_loose(self, oid: bytes) -> tuple[bytes, int, Iterator[bytes]] | None:
-        """Kind, size and the data in pieces, of an object that lies loose."""
+        """Return kind, size and data chunks of a loose object, or None."""
         try:
             fd = os.open(self.loose_path(oid), os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
@@ -175,7 +192,7 @@ class ObjectStore(DiskObjectStore):
                 yield rest
             for piece in pieces:
                 seen += len(piece)
-                if seen > int(size):  # not read on: it may be ten bytes that hold a terabyte
+                if seen > int(size):  # stop reading: ten bytes may inflate to a terabyte
                     break
                 yield piece
             if seen != int(size):

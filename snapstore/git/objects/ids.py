@@ -1,4 +1,4 @@
-"""Names of things: object ids, kinds and modes, and the refusal of a damaged object."""
+"""Object ids, kinds and modes, and the error for a missing object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIND_NAMES = {number: kind for kind, number in KIND_NUMBERS.items()}
 
 FOLDER, FILE, EXECUTABLE, LINK, GITLINK = b"40000", b"100644", b"100755", b"120000", b"160000"
 
-# One file's state in a tree: its mode and the id of its blob.
+# The state of one file in a tree: its mode and the id of its blob.
 Entry = tuple[bytes, bytes]
 
 EMPTY_TREE = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
@@ -25,7 +25,7 @@ def object_id(kind: bytes, data: bytes) -> bytes:
 
 
 class Missing(Corrupt):
-    """An object that something in the store refers to is not there."""
+    """An object that the store refers to does not exist."""
 
     def __init__(self, oid: bytes) -> None:
         super().__init__(

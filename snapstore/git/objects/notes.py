@@ -1,9 +1,10 @@
-"""Notes on commits: readable records in `refs/notes/turns`, raw lines of conversations in `refs/notes/transcripts`.
+"""Notes on commits: turn records and raw lines of conversations.
 
-dulwich reads them (test_other_tools.py). Its own `set_note` counts all notes to choose how to split the tree, and
-writes trees as loose objects, not synced. Here the tree is split by the first two digits from the beginning, so that
-adding one rewrites a folder of N/256 names, not of N, and goes through the pack writer. `git notes` may rearrange it;
-every depth is read.
+Readable records are in `refs/notes/turns`, raw lines in `refs/notes/transcripts`. dulwich can read both
+(test_other_tools.py). dulwich's own `set_note` counts all notes to decide how to split the tree, and writes the trees
+as loose objects without syncing them. Here the tree is always split by the first two digits, so that adding a note
+rewrites a folder of N/256 names instead of N, and all objects go through the pack writer. `git notes` may rearrange the
+tree, so every depth is read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ REFS = (REF, TRANSCRIPTS)
 
 
 def put(trees: Trees, writer: PackWriter, tree: bytes | None, blobs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the notes tree with a note, which is stored already, for each of some commits."""
+    """Return the notes tree with notes added, whose blobs are already stored."""
     base = tree or EMPTY_TREE
     changes: dict[bytes, Entry | None] = {}
     for commit, blob in blobs:
@@ -33,7 +34,7 @@ def put(trees: Trees, writer: PackWriter, tree: bytes | None, blobs: Iterable[tu
 
 
 def drop(trees: Trees, writer: PackWriter, tree: bytes, commits: Iterable[bytes]) -> bytes:
-    """The notes tree without the records of some commits."""
+    """Return the notes tree without the notes of some commits."""
     places = (path for commit in commits for path in _places(commit))
     return trees.rewrite(writer, tree, {path: None for path in places if trees.file(tree, path) is not None})
 
@@ -44,7 +45,7 @@ def read(objects: Objects, trees: Trees, tree: bytes, commit: bytes) -> bytes | 
 
 
 def find(trees: Trees, tree: bytes, commit: bytes) -> bytes | None:
-    """The object that holds a commit's record."""
+    """Return the id of the blob that holds a commit's note."""
     for path in _places(commit):
         entry = trees.file(tree, path)
         if entry is not None:
@@ -53,7 +54,10 @@ def find(trees: Trees, tree: bytes, commit: bytes) -> bytes | None:
 
 
 def commit_of(path: bytes) -> bytes | None:
-    """The commit that a path of a notes tree is about; None for anything else, which anyone may have put there."""
+    """Return the commit that a path of a notes tree belongs to.
+
+    Returns None for any other path, since anyone may have added files to the tree.
+    """
     name = path.replace(b"/", b"")
     if len(name) != 40 or name.strip(b"0123456789abcdef") or path not in _places(bytes.fromhex(name.decode())):
         return None

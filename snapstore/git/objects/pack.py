@@ -1,10 +1,10 @@
-"""Packs as dulwich reads them, with what a store needs besides.
+"""Packs as read by dulwich, with additions that a store needs.
 
-Ours stays, because dulwich's `Pack` does not do it:
-- large blobs come in pieces, read by position through a descriptor of their own: dulwich holds a whole blob in memory,
-  and closes a pack that vanished while somebody reads from it (test_record_large.py, test_vanishing.py);
-- kind and size are told without inflating an object; entries are copied as they stand;
-- a pack that is cut short gives the objects before the cut, and damage is `Corrupt`, never another exception
+dulwich's `Pack` lacks the following, so this module adds it:
+- Large blobs are read in chunks, by position, through a descriptor of their own. dulwich holds a whole blob in memory,
+  and closes a vanished pack while a reader uses it (test_record_large.py, test_vanishing.py).
+- Kind and size are read without inflating the object. Entries can be copied as stored.
+- A truncated pack still gives the objects before the cut. Damage raises `Corrupt`, never another exception
   (test_git_packs.py: test_damage_is_noticed_or_harmless_and_never_another_exception).
 """
 
@@ -30,19 +30,22 @@ from snapstore.git.objects.pack_index import DAMAGE, Index
 OFFSET_DELTA = OFS_DELTA
 __all__ = ["OFFSET_DELTA", "REF_DELTA", "Extents", "Pack", "Vanished", "apply_delta", "delta_sizes"]
 
-_SMALL = 1 << 18  # bytes: read, not mapped, so that no descriptor stays open
-_BASES_HELD = 1 << 24  # bytes of resolved deltas at hand, for each pack
+_SMALL = 1 << 18  # bytes; a smaller pack is read instead of mapped, so that no descriptor stays open
+_BASES_HELD = 1 << 24  # bytes of resolved deltas that are cached per pack
 
 
 class Vanished(PackFileDisappeared, FileNotFoundError):
-    """A pack was taken away between the listing of its folder and its opening: somebody has repacked."""
+    """A pack was removed after its folder was listed: another process repacked."""
 
     def __str__(self) -> str:
         return "a pack was taken away while it was read: somebody packs the store just now"
 
 
 class _Data(PackData):
-    """The data of a pack. One that is dropped is closed, without a warning: a pack may vanish while it is in use."""
+    """The data of a pack, closed without a warning when dropped.
+
+    A pack may vanish while it is in use.
+    """
 
     def __init__(self, path: str) -> None:
         with open(path, "rb") as file:
@@ -52,7 +55,7 @@ class _Data(PackData):
     def close(self) -> None:
         try:
             super().close()
-        except BufferError:  # a read that was interrupted has its view still: the mapping goes when that does
+        except BufferError:  # an interrupted read still holds a view: the mapping is freed along with that view
             super().close()
 
     def __del__(self) -> None:
@@ -61,14 +64,17 @@ class _Data(PackData):
 
 
 class Pack(dulwich_pack.Pack):
-    """One pack and its index, opened on first use. Ids are raw; offsets are where in the pack an object lies."""
+    """A pack and its index, opened on first use.
+
+    Ids are raw bytes. An offset is the position of an object in the pack.
+    """
 
     _idx: Index | None
 
     def __init__(self, base: str) -> None:
         super().__init__(base, object_format=SHA1)
         self.base = base  # path without suffix
-        # No reference to the pack itself: it is closed as soon as nobody holds it.
+        # The lambdas must not refer to `self`: a pack is closed as soon as nobody refers to it.
         self._idx_load = lambda: Index(f"{base}.idx")
         self._data_load = lambda: _Data(f"{base}.pack")
 
@@ -82,11 +88,11 @@ class Pack(dulwich_pack.Pack):
         return hash(self.base)
 
     def check_length_and_checksum(self) -> None:
-        """Skip dulwich's comparison of pack and index: it would refuse the objects before a cut as well."""
+        """Skip dulwich's check: it would also refuse the objects before a cut."""
 
     @property
     def table(self) -> Index:
-        """The index."""
+        """Return the index."""
         if self._idx is not None:
             return self._idx
         try:
@@ -107,7 +113,7 @@ class Pack(dulwich_pack.Pack):
             raise self._damaged(error) from None
 
     def find(self, oid: bytes) -> int | None:
-        """Where in the pack the object lies."""
+        """Return the offset of an object in the pack, or None."""
         try:
             return self.table.position(oid)
         except KeyError:
@@ -130,14 +136,17 @@ class Pack(dulwich_pack.Pack):
         return len(self._contents())
 
     def get_raw(self, sha1: bytes) -> tuple[int, bytes]:
-        """Kind number and data by id, as dulwich's object store asks for them."""
+        """Return kind number and data by id, for dulwich's object store."""
         offset = self.find(sha1 if len(sha1) == 20 else bytes.fromhex(sha1.decode()))
         if offset is None:
             raise KeyError(sha1)
         return self._resolved(offset)
 
     def read(self, offset: int) -> tuple[bytes, bytes]:
-        """The object at `offset`: kind and data, deltas resolved. A pack on disk holds every base itself."""
+        """Return kind and data of the object at `offset`, with deltas resolved.
+
+        A pack on disk contains every delta base itself.
+        """
         number, data = self._resolved(offset)
         return KIND_NAMES[number], data
 
@@ -154,7 +163,7 @@ class Pack(dulwich_pack.Pack):
             raise self._damaged(error) from None
 
     def header(self, offset: int) -> tuple[bytes, int]:
-        """Kind and size of the object at `offset`, without inflating more than its first bytes."""
+        """Return kind and size of the object at `offset`, inflating only a few bytes."""
         number, stored, start, base_offset, base_id = self.entry(offset)
         size = stored if number in KIND_NAMES else self._result_size(start)
         seen = {offset}
@@ -173,7 +182,10 @@ class Pack(dulwich_pack.Pack):
         return KIND_NAMES[number], size
 
     def holds_blob(self, offset: int, size: int) -> bool:
-        """Whether a blob of this size is at `offset`. Asked for every file of a first snapshot."""
+        """Return whether a blob of this size is at `offset`.
+
+        Called for every file of a first snapshot, so speed matters.
+        """
         try:
             number, found, _, _, _ = self.entry(offset)
             return found == size if number == 3 else self.header(offset) == (BLOB, size)
@@ -181,12 +193,12 @@ class Pack(dulwich_pack.Pack):
             return False
 
     def is_whole(self) -> bool:
-        """Whether pack and index are, to the byte, what they were when they were written."""
+        """Return whether the checksums of pack and index are correct."""
         index = self.table
         if index.calculate_checksum() != index.get_stored_checksum():
             return False
         digest = sha1(usedforsecurity=False)
-        with open(f"{self.base}.pack", "rb") as file:  # not through the mapping: all of it would count as memory
+        with open(f"{self.base}.pack", "rb") as file:  # not the mapping: every page would count as memory in use
             left = os.fstat(file.fileno()).st_size - 20
             while left > 0 and (piece := file.read(min(CHUNK, left))):
                 digest.update(piece)
@@ -194,7 +206,10 @@ class Pack(dulwich_pack.Pack):
             return digest.digest() == file.read(20) == index.get_pack_checksum()
 
     def stream(self, offset: int) -> Iterator[bytes] | None:
-        """The object's data in pieces, or None where it is a delta and must be read whole."""
+        """Return the object's data in chunks, or None for a delta.
+
+        A delta can only be read whole.
+        """
         number, size, start, _, _ = self.entry(offset)
         if number not in KIND_NAMES:
             return None
@@ -204,29 +219,35 @@ class Pack(dulwich_pack.Pack):
             raise Vanished(self) from None
 
     def raw(self, offset: int, end: int) -> bytes:
-        """An entry as it stands, up to where the next begins."""
+        """Return an entry as stored, up to the start of the next one."""
         return self._contents()[offset:end]
 
     def is_delta(self, offset: int) -> bool:
         return self.entry(offset)[0] not in KIND_NAMES
 
     def has_deltas(self) -> bool:
-        """Whether entries cannot be copied one by one: the bases of deltas are given by distance."""
+        """Return whether the pack has deltas, so that entries cannot be copied singly.
+
+        A delta names its base by distance.
+        """
         return any(self.is_delta(offset) for offset in self.offsets().values())
 
     def offsets(self) -> dict[bytes, int]:
-        """Where each object lies, by id."""
+        """Return the offset of each object by id."""
         try:
             return dict(zip(self.ids(), self.table.offsets(), strict=True))
         except (AssertionError, struct.error) as error:
             raise self._damaged(error) from None
 
     def checksums(self) -> dict[int, int]:
-        """The checksum of each entry as it was packed, by where it lies."""
+        """Return the checksum of each packed entry by offset."""
         return dict(zip(self.offsets().values(), self.table.checksums(), strict=True))
 
     def entry(self, offset: int) -> tuple[int, int, int, int, bytes]:
-        """Kind number, stored size, where the deflated data starts, and a delta's base as offset or id."""
+        """Return kind number, stored size, data start, and a delta's base.
+
+        The base is given as an offset or as an id.
+        """
         head = self._contents()[offset : offset + 64]
         try:
             byte = head[0]
@@ -254,9 +275,9 @@ class Pack(dulwich_pack.Pack):
         return number, size, offset + at, 0, b""
 
     def _result_size(self, start: int) -> int:
-        """The size that a delta says its result has."""
+        """Return the size of a delta's result, as stated in the delta."""
         try:
-            # A deflate stream may begin with a table of some 300 bytes before its first byte of data.
+            # A deflate stream may begin with a table of about 300 bytes before its first byte of data.
             return delta_sizes(zlib.decompressobj().decompress(self._contents()[start : start + 1024], 32))[1]
         except (zlib.error, Corrupt):
             raise self._damaged(f"a delta that cannot be read at {start}") from None
@@ -264,7 +285,7 @@ class Pack(dulwich_pack.Pack):
     def _pieces(self, fd: int, start: int, size: int) -> Iterator[bytes]:
         stream = zlib.decompressobj()
         seen = 0
-        # Small entries come with one read; never more than a piece ahead, whatever the sizes claim.
+        # A small entry takes one read. Never read more than one chunk ahead, whatever size the entry claims.
         step = min(CHUNK, max(512, size + 64))
         try:
             while not stream.eof:
@@ -293,7 +314,7 @@ class Pack(dulwich_pack.Pack):
 
 
 class Extents:
-    """How much room each object takes in its pack: from where it lies to where the next one does."""
+    """The end of each entry in a pack, which is the start of the next entry."""
 
     def __init__(self, pack: Pack) -> None:
         self._offsets = sorted(pack.offsets().values())
@@ -305,7 +326,7 @@ class Extents:
 
 
 def delta_sizes(delta: bytes) -> tuple[int, int]:
-    """The sizes that a delta says its base and its result have."""
+    """Return the sizes of base and result, as stated in a delta."""
     found = []
     at = 0
     try:
@@ -325,7 +346,7 @@ def delta_sizes(delta: bytes) -> tuple[int, int]:
 
 
 def apply_delta(base: bytes, delta: bytes) -> bytes:
-    """What a delta makes of its base."""
+    """Return the result of applying a delta to its base."""
     try:
         return b"".join(dulwich_pack.apply_delta(base, delta))
     except DAMAGE as error:

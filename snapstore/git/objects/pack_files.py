@@ -1,4 +1,4 @@
-"""The files of a pack on disk: whether it is kept, whether somebody else has it too, and how it goes."""
+"""The files of a pack on disk: read `.keep`, detect hard links, remove packs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import stat
 from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_writer import remove
 
-BORROWED = "borrowed from the user's repository\n"  # what the `.keep` file of such a pack says
+BORROWED = "borrowed from the user's repository\n"  # the content of the `.keep` file of such a pack
 
 
 def what_it_says(keep: str) -> bytes | None:
-    """What a small file says; None where there is none. Whatever is in its place, nobody waits at it."""
+    """Return the content of a small file, or None if the file does not exist.
+
+    The call never blocks, even if the path is a fifo.
+    """
     try:
         fd = os.open(keep, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -24,22 +27,28 @@ def what_it_says(keep: str) -> bytes | None:
 
 
 def is_linked(st: os.stat_result) -> bool:
-    """Whether a file is somebody else's too: it takes no room of its own."""
+    """Return whether a file is hard-linked elsewhere and so takes no extra space."""
     return st.st_nlink > 1
 
 
 def is_kept(base: str) -> bool:
-    """Whether a pack is not to be packed again. What was linked from the user's repository is spared that while it is
-    still theirs too; once they have let go of it, it takes room of ours, with all their history in it."""
+    """Return whether a pack must not be repacked.
+
+    A pack linked from the user's repository is not repacked while the user's repository still has the pack. After the
+    user's repository has dropped the pack, the pack takes up space of the store, with all of the user's history in it.
+    """
     said = what_it_says(f"{base}.keep")
     return said is not None and said.decode("utf-8", "replace") != BORROWED
 
 
 def remove_packs(folder: str, packs: list[Pack]) -> None:
-    """Removes packs whose objects are all in a new pack that is durable and kept. No git takes that one away, for no
-    git has its name on a list, so nobody needs the old ones any more; readers that have one open go on reading."""
-    # A list of somebody's `git multi-pack-index` names the packs that are about to go.
+    """Remove packs whose objects are all in a new pack that is durable and kept.
+
+    No git process removes the new pack, because no git process has listed its name. So nobody needs the old packs any
+    more. A reader that has an old pack open can continue reading.
+    """
+    # A multi-pack-index made by `git multi-pack-index` names the packs that are about to be removed.
     remove(f"{folder}/multi-pack-index")
     for pack in packs:
-        for suffix in (".idx", ".rev", ".pack", ".keep"):  # without its index a pack does not count, so that goes first
+        for suffix in (".idx", ".rev", ".pack", ".keep"):  # the index first: a pack without an index does not count
             remove(pack.base + suffix)

@@ -1,7 +1,7 @@
-"""The index of a pack, version 2, as dulwich reads it, but checked as it is opened.
+"""A version 2 pack index as read by dulwich, but validated on opening.
 
-Ours stays, because dulwich's `PackIndex2` trusts what it reads: a damaged index leads it out of its tables or to an
-offset that is none (test_git_packs.py).
+dulwich's `PackIndex2` trusts its input: a damaged index makes dulwich read outside the tables or return an invalid
+offset (test_git_packs.py).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dulwich.errors import ApplyDeltaError, ChecksumMismatch
 from dulwich.object_format import SHA1
 from dulwich.pack import PackIndex2, UnresolvedDeltas, bisect_find_sha
 
-_SMALL = 1 << 16  # bytes: read, not mapped
+_SMALL = 1 << 16  # bytes; a smaller index is read instead of mapped
 _FEW = 64  # ids
 _TABLES = 1032  # where the ids begin in an index
 
-# What dulwich raises for a pack or an index that is damaged.
+# The exceptions that dulwich raises for a damaged pack or index.
 DAMAGE = (
     *(ApplyDeltaError, ChecksumMismatch, UnresolvedDeltas, struct.error, zlib.error),
     *(AssertionError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError),
@@ -27,7 +27,7 @@ DAMAGE = (
 
 
 class Index(PackIndex2):
-    """An index of version 2, checked as it is opened. No descriptor stays open."""
+    """A version 2 index, validated on opening. No descriptor stays open."""
 
     def __init__(self, path: str) -> None:
         with open(path, "rb") as file:
@@ -42,24 +42,27 @@ class Index(PackIndex2):
             raise AssertionError("its index is out of order")
 
     def __del__(self) -> None:
-        """Nothing is left open: a mapping goes with its last reference."""
+        """Do nothing: a mapping is freed with its last reference."""
 
     def _read_fan_out_table(self, start_offset: int) -> list[int]:
         return list(struct.unpack_from(">256I", self._contents, start_offset))
 
     def object_offset(self, sha: bytes) -> int:
-        """As dulwich asks for it, by id in either form."""
+        """Return an object's offset by raw or hex id, as dulwich calls it."""
         return self.position(sha if len(sha) == 20 else bytes.fromhex(sha.decode()))
 
     def position(self, sha: bytes) -> int:
-        """Where an object lies. dulwich looks one entry too far, where an index without objects has its checksums."""
+        """Return an object's offset by raw id, or raise KeyError.
+
+        dulwich searches one entry too far: in an index without objects, that entry lies in the checksums.
+        """
         start, end = self._fan_out_table[sha[0] - 1] if sha[0] else 0, self._fan_out_table[sha[0]]
         if end - start > _FEW:
             found = bisect_find_sha(start, end - 1, sha, self._unpack_name)
-        else:  # among few a plain search is quicker
+        else:  # for few ids, a plain search is faster
             names = self._contents[_TABLES + 20 * start : _TABLES + 20 * end]
             at = names.find(sha)
-            while at >= 0 and at % 20:  # the end of one id and the beginning of the next
+            while at >= 0 and at % 20:  # a match across the boundary of two ids
                 at = names.find(sha, at + 1)
             found = start + at // 20 if at >= 0 else None
         if found is None:
@@ -73,14 +76,14 @@ class Index(PackIndex2):
         return offset
 
     def names(self) -> bytes:
-        """All ids, one after the other."""
+        """Return all ids, concatenated."""
         return self._contents[_TABLES : _TABLES + 20 * len(self)]
 
     def offsets(self) -> tuple[int, ...]:
-        """Where each object lies, in the order of the ids."""
+        """Return the offset of each object, in the order of the ids."""
         found: tuple[int, ...] = struct.unpack_from(f">{len(self)}I", self._contents, _TABLES + 24 * len(self))
         return tuple(map(self._unpack_offset, range(len(self)))) if max(found, default=0) >> 31 else found
 
     def checksums(self) -> tuple[int, ...]:
-        """The checksum of each entry as it was packed, in the order of the ids."""
+        """Return the checksum of each packed entry, in the order of the ids."""
         return struct.unpack_from(f">{len(self)}I", self._contents, _TABLES + 20 * len(self))

@@ -1,21 +1,23 @@
-"""Writes new objects as one pack: a turn's dozen or a first snapshot's sixty thousand.
+"""Write new objects as one pack: a dozen for a turn, 60,000 for a first snapshot.
 
-Ours, because dulwich holds each blob whole, writes a file for each object or reads a new pack back at once, and syncs
-neither (test_record_large.py, test_faults_disk.py). The pack lands in dulwich's object store (odb.py). One pack costs
-three fsyncs whatever it holds; the same objects loose cost one each. A large file streams through in pieces, so memory
-stays bounded. Readers see nothing until `finish` has put the index in place.
+dulwich holds each blob in memory, and either writes one file per object or reads a new pack back at once. dulwich syncs
+neither (test_record_large.py, test_faults_disk.py). The pack is written to the folder of dulwich's object store
+(`objects/store`). One pack costs three fsyncs whatever its size; loose objects cost one fsync each. A large file is
+streamed in chunks, so memory stays bounded. Readers see nothing until `finish` has put the index in place.
 
-Anybody may run `git repack` or `git gc` on the repository at the same time. Three rules follow from what those do:
+Anybody may run `git repack` or `git gc` on the repository at the same time. Three rules follow from what those commands
+do:
 
-- A pack with `.keep` counts for git as soon as its index is in place: git leaves out of its own new pack whatever a
-  kept pack holds, and deletes the other copies. So a pack that was visible with `.keep` is never deleted when its
-  writer gives up. A small one is marked, and the next pack takes its objects over: a full disk on which a turn is
-  tried again and again does not get fuller. Of a large one the `.keep` goes: then the pack is ordinary garbage, which a
+- A pack with `.keep` counts for git as soon as its index is in place: git omits the objects of a kept pack from its own
+  new pack, and deletes the other copies. So a pack that was visible with `.keep` is never deleted when its writer gives
+  up. A small pack is marked as given up, and the next pack takes over its objects: so a disk that is full does not get
+  fuller while a turn is retried again and again. A large pack loses its `.keep` and becomes ordinary garbage, which a
   later gc collects.
-- `.keep` must be there before the `.pack` is. git lists the packs without `.keep` first, packs later what is not in a
-  kept pack, and deletes its list in the end, `.keep` or not. A pack that gets its `.keep` in between is lost.
-- For the same reason every visible pack gets a name that was never used before: git may have the name of an older pack
-  with the same bytes on its list.
+- `.keep` must exist before the `.pack` does. git first lists the packs without `.keep`, later packs every object that
+  is not in a kept pack, and finally deletes the listed packs, whether or not they have `.keep` by then. A pack that
+  gets its `.keep` in between is lost.
+- For the same reason every visible pack gets a name that was never used before: git may have listed the name of an
+  older pack with the same bytes.
 """
 
 from __future__ import annotations
@@ -37,19 +39,22 @@ from snapstore.git.objects.deflate import compress, compressor
 from snapstore.git.objects.ids import BLOB, CHUNK, KIND_NUMBERS, object_id
 from snapstore.git.objects.pack import Pack
 
-# Not git's own `tmp_`: `git gc --prune=now` removes those from under a living writer.
+# Not git's own prefix `tmp_`: `git gc --prune=now` removes such files while their writer is running.
 TEMPORARY = "snapstore_"
-KEPT_BY = b"snapstore "  # what a `.keep` file of ours says, before the number of the process
-GIVEN_UP = KEPT_BY + b"given up\n"  # or this, when what the pack was written for came to nothing
+KEPT_BY = b"snapstore "  # begins the content of snapstore's `.keep` files; the process id follows
+GIVEN_UP = KEPT_BY + b"given up\n"  # the content if the change that the pack was written for failed
 FLUSH_AT = 4 * CHUNK
 
 
 class SourceChanged(Exception):
-    """The file did not hold the number of bytes its stat promised."""
+    """The file did not have the size that its stat reported."""
 
 
 class PackWriter:
-    """Collects objects; `finish` makes them durable and visible, `abandon` leaves no trace."""
+    """Collects objects into one pack.
+
+    `finish` makes the pack durable and visible. `abandon` removes every trace.
+    """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -58,8 +63,8 @@ class PackWriter:
         self._position = 12
         self._entries: dict[bytes, tuple[int, int]] = {}
         self._fd = -1
-        self._made: list[str] = []  # files to remove if it comes to nothing
-        self._base = ""  # the name of the kept pack, from when it is about to become visible
+        self._made: list[str] = []  # files to remove if writing fails
+        self._base = ""  # the name of the kept pack, set just before the pack becomes visible
 
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._entries
@@ -71,7 +76,10 @@ class PackWriter:
         return self._entries.keys()
 
     def add(self, kind: bytes, data: bytes, oid: bytes | None = None) -> bytes:
-        """Stores an object by its data, which may be of others: dulwich would refuse an odd one."""
+        """Store an object by its data.
+
+        The data may come from other programs and be malformed, and dulwich would refuse malformed data.
+        """
         if oid is None:
             oid = object_id(kind, data)
         if oid not in self._entries:
@@ -81,20 +89,23 @@ class PackWriter:
         return oid
 
     def add_packed(self, oid: bytes, body: bytes) -> None:
-        """Takes over an entry as another pack holds it, header and deflated data together."""
+        """Copy an entry from another pack, header and deflated data together."""
         if oid not in self._entries:
             self._entries[oid] = (self._position, crc32(body))
             self._append(body)
 
     def add_pack(self, pack: Pack) -> None:
-        """Takes over all of a pack, entry by entry. It must hold no deltas: their bases are given by distance."""
+        """Copy all entries of a pack that has no deltas.
+
+        A delta names its base by distance, so it cannot be copied.
+        """
         offsets = sorted((offset, oid) for oid, offset in pack.offsets().items())
         ends = [offset for offset, _ in offsets[1:]] + [pack.size() - 20]
         for (offset, oid), end in zip(offsets, ends, strict=True):
             self.add_packed(oid, pack.raw(offset, end))
 
     def add_delta(self, oid: bytes, base: bytes, delta: bytes) -> None:
-        """An object as what makes it of another one that is in this pack already."""
+        """Store an object as a delta of another object that is already in this pack."""
         distance = self._position - self._entries[base][0]
         places = [distance & 0x7F]
         while distance := distance >> 7:
@@ -104,7 +115,7 @@ class PackWriter:
         self.add_packed(oid, head + compress(delta))
 
     def add_stream(self, read: Callable[[int], bytes], size: int, known: Callable[[bytes], bool]) -> bytes:
-        """Stores a large blob in pieces. One that turns out to be `known` already is taken out again."""
+        """Store a large blob in chunks, and drop the blob again if it is `known`."""
         self._flush()
         start = self._position
         header = entry_header(KIND_NUMBERS[BLOB], size)
@@ -140,10 +151,11 @@ class PackWriter:
         return oid
 
     def finish(self, keep: bool = False) -> str | None:
-        """Makes the pack durable and visible; gives its path without suffix, or None when there is nothing in it.
+        """Make the pack durable and visible, and return its path without suffix.
 
-        With `keep` a `.keep` file stands beside it from before it is visible until the caller removes it: a `git gc`
-        run by anyone between the objects and the refs that will hold them must not take them away.
+        Returns None if the pack is empty. With `keep`, a `.keep` file exists from before the pack is visible until the
+        caller removes the file: a `git gc` that anyone runs after the objects are written, but before refs point to
+        them, must not delete them.
         """
         if not self._entries:
             self.abandon()
@@ -190,7 +202,7 @@ class PackWriter:
         return base
 
     def abandon(self) -> None:
-        """Leaves no trace, whatever was done so far; fails silently, so as not to hide why it was called."""
+        """Remove every trace of the pack. Errors are ignored, to not hide the cause."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -199,8 +211,11 @@ class PackWriter:
         self._pending.clear()
 
     def _discard(self) -> None:
-        """Removes what there is so far. Nobody can need it: without an index no reader knows of it. With the index in
-        place others may count on the pack already, so it stays, without `.keep`, for a later gc."""
+        """Remove the files written so far.
+
+        Without an index no reader knows of the pack, so nobody needs these files. With the index in place, other
+        processes may already rely on the pack, so the pack stays, without `.keep`, for a later gc.
+        """
         visible = bool(self._base) and os.path.exists(f"{self._base}.idx")
         for path in self._made:
             if visible and path in (f"{self._base}.idx", f"{self._base}.pack"):
@@ -219,7 +234,7 @@ class PackWriter:
         try:
             if self._fd < 0:
                 self._open()
-                self._pending.insert(0, bytes(12))  # the header, once the count is known
+                self._pending.insert(0, bytes(12))  # space for the header, which needs the final count
             write_all(self._fd, b"".join(self._pending))
         except OSError as error:
             raise cannot_write(error) from error
@@ -249,7 +264,7 @@ class PackWriter:
 
 
 class ForgetfulWriter(PackWriter):
-    """Knows the ids of what it is given and keeps nothing: for looking at the disk without recording it."""
+    """Computes object ids and stores nothing: for examining the disk only."""
 
     def __init__(self) -> None:
         super().__init__("")
@@ -269,14 +284,17 @@ class ForgetfulWriter(PackWriter):
 
 
 def new_name(folder: str) -> str:
-    """The path, without suffix, of a pack that no git has seen yet."""
+    """Return the path, without suffix, of a pack that no git process has seen yet."""
     return f"{folder}/pack-{os.urandom(20).hex()}"
 
 
 def write_keep(base: str, text: bytes | None = None) -> None:
-    """Puts a `.keep` beside a pack that is not visible yet. It is complete when it appears: an empty one would be taken
-    for a dead process's. Not synced: after a power cut no git is at work, and what the pack is for has happened or is
-    done again."""
+    """Create the `.keep` file of a pack that is not visible yet.
+
+    The file appears with its full content: an empty file would be mistaken for one of a dead process. The file is not
+    synced: after a power cut no git process is running, and the change that the pack is for has either happened or is
+    made again.
+    """
     temporary = f"{os.path.dirname(base)}/{TEMPORARY}{os.getpid()}_{os.urandom(6).hex()}.keep"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -291,12 +309,15 @@ def write_keep(base: str, text: bytes | None = None) -> None:
 
 
 def _by_this_process() -> bytes:
-    """Its number, and when it began: after a restart of the machine another one soon has the number."""
+    """Return the content of a `.keep` file that names this process.
+
+    The start time is included, since another process soon has the same number after a reboot.
+    """
     return KEPT_BY + f"{os.getpid()} {process_started(os.getpid()) or ''}".rstrip().encode() + b"\n"
 
 
 def remove(path: str) -> None:
-    """Removes a file, if it is there."""
+    """Remove a file, if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -304,7 +325,7 @@ def remove(path: str) -> None:
 
 
 def remove_quietly(path: str) -> None:
-    """Removes a file, if it is there and can be removed."""
+    """Remove a file, if possible."""
     try:
         os.unlink(path)
     except OSError:
@@ -312,7 +333,10 @@ def remove_quietly(path: str) -> None:
 
 
 def cannot_write(error: OSError) -> Failed:
-    """Told apart from an OSError of the file being stored, which only leaves that file out."""
+    """Return the error for a store that cannot be written.
+
+    The error is distinct from an OSError of a file being recorded, which only leaves out that one file.
+    """
     return Failed(f"the store cannot be written: {error.strerror}")
 
 
@@ -329,7 +353,10 @@ def entry_header(number: int, size: int) -> bytes:
 
 
 def pack_index(entries: dict[bytes, tuple[int, int]], checksum: bytes) -> bytes:
-    """A version 2 pack index. dulwich's writer takes a step for each number, a tenth of the time of a small turn."""
+    """Return a version 2 pack index.
+
+    dulwich's writer handles each number separately, which costs a tenth of the time of a small turn.
+    """
     ids = sorted(entries)
     counts = Counter(oid[0] for oid in ids)
     large: list[int] = []

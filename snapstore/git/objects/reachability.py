@@ -1,8 +1,9 @@
-"""Which objects does the other side lack: found from what it is known to have, at the cost of what is new.
+"""Find the objects that another repository lacks, at the cost of what is new.
 
-New commits are walked, and their trees compared with those of their parents; a folder that is equal is not opened.
-(dulwich lists the other side's whole tree first: 948 ms against 77 for one commit on 7,000 files.) The same walk, run
-over what has just come in, proves that nothing is missing from it.
+The search starts from the objects that the other repository is known to have. New commits are walked, and their trees
+are compared with those of their parents. Equal folders are not opened. (dulwich first lists the whole tree of the other
+repository: 948 ms against 77 for one commit on 7,000 files.) The same walk over objects that were just received proves
+that none is missing.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, FOLDER, GITLINK,
 from snapstore.git.objects.store import Objects
 from snapstore.git.objects.trees import parse
 
-# Id, kind, the path in its commit (empty for commits, tags and top trees), and that commit.
+# Id, kind, the path in its commit (empty for commits, tags and top-level trees), and the id of that commit.
 New = tuple[bytes, bytes, bytes, bytes]
 
-_SHORT_WALK = 8  # commits; the other side may have them by another way, and gets these few twice
+_SHORT_WALK = 8  # commits; the other repository may already have these few, and then gets them twice
 _COMPARED = 8  # known trees that a commit without parents is compared with
 _CACHED = 1024
 
@@ -26,14 +27,17 @@ _CACHED = 1024
 def between(
     objects: Objects, tips: Iterable[bytes], known: Iterable[bytes], holds: Callable[[bytes], bool] | None = None
 ) -> Iterator[New]:
-    """Every object that the tips need and the known ones do not hold, a commit after its parents, each once. Raises
-    Missing for one that is not there. Of `known`, what is not in this store is passed over. `holds` may say of a commit
-    or tree that it is known with all that it needs; then that is the end of the walk there, and `known` only helps."""
+    """Yield each object that `tips` need and `known` do not reach, parents first.
+
+    Raises Missing for an object that does not exist. Ids in `known` that are not in this store are ignored. `holds` may
+    tell that a commit or tree is known together with all that it reaches. The walk stops there, and `known` only speeds
+    up the comparison.
+    """
     return _Walk(objects, known, holds).run(list(tips))
 
 
 def is_ancestor(objects: Objects, old: bytes, new: bytes) -> bool:
-    """Whether a ref at `old` can simply advance to `new`."""
+    """Return whether a ref at `old` can fast-forward to `new`."""
     if old == new:
         return True
     seen = {new}
@@ -52,9 +56,12 @@ def is_ancestor(objects: Objects, old: bytes, new: bytes) -> bool:
 
 
 def reached(objects: Objects, tips: Iterable[bytes], wanted: Iterable[bytes]) -> set[bytes]:
-    """Which of some commits the tips lead to. That a commit is stored proves nothing: it may be what is left of a pull
-    that failed, and a gc may be about to remove it, or the half of its history. Walks from the newest back, no further
-    than to the oldest of the wanted; clocks that go backwards may make it find too few, never too many."""
+    """Return which of the wanted commits are reachable from the tips.
+
+    That a commit is stored proves nothing: the commit may be left over from a failed pull, and gc may be about to
+    remove the commit or half of its history. The walk goes from the newest commit back, no further than the oldest
+    wanted one. Clocks that run backwards may make the walk find too few commits, never too many.
+    """
     starts = set(tips)
     left = {oid for oid in wanted if objects.contains(oid, fresh=False)}
     found = left & starts
@@ -83,7 +90,7 @@ def reached(objects: Objects, tips: Iterable[bytes], wanted: Iterable[bytes]) ->
 
 
 def whole(objects: Objects, tips: Iterable[bytes], known: Iterable[bytes] = ()) -> set[bytes]:
-    """Those of some objects from which nothing is missing, down to the known ones."""
+    """Return the tips that are complete down to the known objects."""
     found: set[bytes] = set()
     seen = set(known)
     for tip in tips:
@@ -98,7 +105,10 @@ def whole(objects: Objects, tips: Iterable[bytes], known: Iterable[bytes] = ()) 
 
 
 def _links_of(objects: Objects, oid: bytes) -> tuple[bytes, tuple[bytes, ...], int] | None:
-    """Tree, parents and time of a commit; None for anything else, or for what is not here."""
+    """Return tree, parents and time of a commit.
+
+    Returns None for other kinds and for missing objects.
+    """
     try:
         kind, data = objects.read(oid)
     except Missing:
@@ -107,7 +117,7 @@ def _links_of(objects: Objects, oid: bytes) -> tuple[bytes, tuple[bytes, ...], i
 
 
 def commit_links(data: bytes, oid: bytes) -> tuple[bytes, tuple[bytes, ...], int]:
-    """Tree, parents and the committer's time."""
+    """Return tree, parents and committer time."""
     tree, parents, seconds = b"", [], 0
     try:
         for line in data.partition(b"\n\n")[0].split(b"\n"):
@@ -127,7 +137,7 @@ def commit_links(data: bytes, oid: bytes) -> tuple[bytes, tuple[bytes, ...], int
 
 
 def tag_target(data: bytes, oid: bytes) -> tuple[bytes, bytes]:
-    """What a tag points at: id and kind."""
+    """Return id and kind of a tag's target."""
     lines = data.split(b"\n", 2)
     try:
         target = bytes.fromhex(lines[0].removeprefix(b"object ").decode("ascii"))
@@ -171,7 +181,7 @@ class _Walk:
             yield from self._commit_and_tree(oid)
 
     def _new_commits(self, starts: list[bytes]) -> list[bytes]:
-        """Parents first."""
+        """Return the new commits, parents first."""
         short = self._until_known(starts)
         found = short if short is not None else self._painted(starts)
         ordered: list[bytes] = []
@@ -196,7 +206,10 @@ class _Walk:
         return oid in self._known or (self._holds is not None and self._holds(oid))
 
     def _until_known(self, starts: list[bytes]) -> set[bytes] | None:
-        """The usual case: a few turns on top of what the other side has. None where it is not."""
+        """Return the new commits if only a few are on top of known ones, else None.
+
+        A few turns since the last exchange are the usual case.
+        """
         found = {oid for oid in starts if not self._is_known(oid)}
         queue = list(found)
         for oid in queue:
@@ -205,14 +218,17 @@ class _Walk:
                 if parent not in found and not self._is_known(parent):
                     found.add(parent)
                     queue.append(parent)
-            # Down to the root: what is known may have parted from it half way.
+            # The walk reached the root: the known commits may have branched off half way.
             if self._known and self._holds is None and (len(found) > _SHORT_WALK or not parents):
                 return None
         return found
 
     def _painted(self, starts: list[bytes]) -> set[bytes]:
-        """What the starts reach and the known ones do not, from the newest down until nothing unknown is left. Clocks
-        that go backwards may make it list too much, never too little."""
+        """Return the commits reachable from the starts and not from the known ones.
+
+        The walk goes from the newest commit back, until no unknown commit is left. Clocks that run backwards may make
+        the walk list too many commits, never too few.
+        """
         queue: list[tuple[int, bytes]] = []
         held: set[bytes] = set()
         found: set[bytes] = set()
@@ -256,7 +272,10 @@ class _Walk:
         yield oid, COMMIT, b"", oid
 
     def _known_trees(self) -> tuple[bytes, ...]:
-        """A second session's baseline is most likely much like the first one's."""
+        """Return the newest known trees, to compare a commit without parents with.
+
+        The baseline of a second session is most likely similar to that of the first.
+        """
         newest: list[tuple[int, bytes]] = []
         for oid in self._known:
             if self._objects.contains(oid, fresh=False) and self._objects.header(oid)[0] == COMMIT:
@@ -266,8 +285,10 @@ class _Walk:
         return tuple(dict.fromkeys(tree for _, tree in newest))[:_COMPARED]
 
     def _tree(self, tree: bytes, bases: tuple[bytes, ...], commit: bytes) -> Iterator[New]:
-        """The folders and files of a tree that none of the bases has at the same place. No recursion: a legal path
-        may have two thousand folders."""
+        """Yield the folders and files that no base has at the same place.
+
+        No recursion: a legal path may have two thousand folders.
+        """
         levels = [(b"", tree, bases)]
         while levels:
             path, tree, bases = levels.pop()

@@ -1,9 +1,10 @@
-"""The objects of a repository by raw ids, found wherever they lie, and writers for new ones.
+"""The objects of a repository by raw id, and writers for new ones.
 
-They are read through dulwich's object store (objectstore.py). Ours stays, because dulwich does not do it: large objects
-are read in pieces (test_record_large.py), an object that a git moves from pack to pack or from loose to packed is found
-all the same (test_vanishing.py, test_beside_git.py), and a question about many objects does not list the folder of
-packs for each that is not there.
+Objects are read through dulwich's object store (`dulwich_store`). dulwich lacks the following, so this module adds it:
+- Large objects are read in chunks (test_record_large.py).
+- An object is found even while git moves it between packs, or from loose to packed (test_vanishing.py,
+  test_beside_git.py).
+- A query about many objects does not list the pack folder for each missing object.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from snapstore.git.objects.pack_writer import GIVEN_UP, PackWriter
 
 T = TypeVar("T")
 
-_RETRIES = 10  # for an object that a repacking git moves about
-_TAKEN_OVER = 1 << 20  # bytes of a pack that came to nothing; a larger one is left to gc
-# Above this a blob is streamed, not held.
+_RETRIES = 10  # for an object that git moves while repacking
+_TAKEN_OVER = 1 << 20  # bytes of a given-up pack; a larger one is left to gc
+# A larger blob is streamed instead of held in memory.
 LARGE = 8 * CHUNK
 
 
 class Objects:
-    """Objects of one bare repository, by raw ids, with refusals in the family's words."""
+    """The objects of one bare repository by raw id; errors are `snapstore.errors`."""
 
     def __init__(self, git_dir: str, folder: str | None = None) -> None:
         self.folder = folder or f"{git_dir}/objects"
@@ -41,12 +42,12 @@ class Objects:
         self._borrowed: list[Pack] | None = None
 
     def read(self, oid: bytes) -> tuple[bytes, bytes]:
-        """Kind and data. Raises Missing, or Corrupt where the bytes are damaged."""
+        """Return kind and data. Raises Missing, or Corrupt if the bytes are damaged."""
         number, data = self._find(oid, lambda: self.store.get_raw(oid))
         return KIND_NAMES[number], data
 
     def read_small(self, oid: bytes, most: int) -> bytes | None:
-        """The data of an object of no more than so many bytes, or None."""
+        """Return the data of an object of at most `most` bytes, else None."""
         return self.read(oid)[1] if self.header(oid)[1] <= most else None
 
     def read_kind(self, oid: bytes, kind: bytes) -> bytes:
@@ -56,18 +57,18 @@ class Objects:
         return data
 
     def header(self, oid: bytes) -> tuple[bytes, int]:
-        """Kind and size."""
+        """Return kind and size."""
         return self._look(oid, lambda pack, offset: pack.header(offset), lambda opened: opened[:2])
 
     def stream(self, oid: bytes) -> Iterator[bytes]:
-        """A blob's data in pieces; memory is bounded unless the blob is stored as a delta."""
+        """Return a blob's data in chunks; memory is bounded unless it is a delta."""
         pieces = self._look(oid, lambda pack, offset: pack.stream(offset), lambda opened: opened[2])
         return pieces if pieces is not None else iter((self.read_kind(oid, BLOB),))
 
     def _look(
         self, oid: bytes, packed: Callable[[Pack, int], T], loose: Callable[[tuple[bytes, int, Iterator[bytes]]], T]
     ) -> T:
-        """Ask about an object where it lies. Raises Missing."""
+        """Query an object, packed or loose. Raises Missing."""
 
         def in_pack(pack: dulwich_pack.Pack) -> T:
             assert isinstance(pack, Pack)
@@ -88,7 +89,7 @@ class Objects:
         return self._find(oid, anywhere)
 
     def _find(self, oid: bytes, look: Callable[[], T]) -> T:
-        """Look again where others have moved packs about since. Raises Missing."""
+        """Repeat a lookup while other processes move packs. Raises Missing."""
         for attempt in range(_RETRIES):
             before = self.store.seen
             try:
@@ -100,19 +101,23 @@ class Objects:
         raise Missing(oid)
 
     def contains(self, oid: bytes, *, fresh: bool = True) -> bool:
-        """Whether the object is here. `fresh=False` may miss what another process packed just now."""
+        """Return whether the object exists.
+
+        `fresh=False` may miss an object that another process packed just now.
+        """
         if not fresh:
             try:
                 for pack in self.store.cached():
                     if pack.find(oid) is not None:
                         self.store.look_first_in(pack)
                         return True
-                # A store mostly has no loose objects: one look at the folder answers for all that would lie in it.
+                # A store mostly has no loose objects: one check of the folder answers for every id that would be in the
+                # folder.
                 first = oid[0]
                 if first not in self._loose_folders:
                     self._loose_folders[first] = os.path.isdir(f"{self.folder}/{first:02x}")
                 return self._loose_folders[first] and os.path.exists(self.loose_path(oid))
-            except FileNotFoundError:  # repacked under our feet
+            except FileNotFoundError:  # another process repacked meanwhile
                 pass
         try:
             self._find(oid, lambda: self._is_there(oid))
@@ -125,18 +130,24 @@ class Objects:
             raise KeyError(oid)
 
     def is_borrowed(self, oid: bytes) -> bool:
-        """Whether a pack holds it that was linked from the user's repository: with its `.keep` no git takes it away."""
+        """Return whether a pack linked from the user's repository has the object.
+
+        No git process removes such a pack, because it has a `.keep` file.
+        """
         if self._borrowed is None:
             packs = [pack for pack in self.packs() if pack.base in self.store.kept]
             self._borrowed = [pack for pack in packs if what_it_says(f"{pack.base}.keep") == BORROWED.encode()]
         try:
             return any(pack.find(oid) is not None for pack in self._borrowed)
-        except FileNotFoundError:  # somebody has taken it away
+        except FileNotFoundError:  # another process removed the pack
             self.reload()
             return False
 
     def verify(self, oid: bytes) -> tuple[bytes, int]:
-        """Reads every byte and compares with the id; large blobs in pieces. Gives kind and size."""
+        """Compare every byte with the id and return kind and size.
+
+        Large blobs are read in chunks.
+        """
         kind, size = self.header(oid)
         if kind == BLOB and size > LARGE:
             digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
@@ -154,14 +165,20 @@ class Objects:
         return PackWriter(self.pack_folder)
 
     def refresh(self) -> None:
-        """Looks once whether packs came or went: an object of a pack that someone's gc removed must not count as
-        stored, though its index is in our memory still."""
+        """List the packs again if the pack folder has changed.
+
+        An object of a pack that another gc removed must not count as stored, although the pack's index is still in
+        memory.
+        """
         self._loose_folders.clear()
         if self.store.seen is not None and self.store.stamp() != self.store.seen:
             self.reload()
 
     def finish(self, writer: PackWriter) -> str | None:
-        """Makes a writer's pack visible, kept from any gc until `release`; looks there first from now on."""
+        """Make a writer's pack visible, protected from any gc until `release`.
+
+        The new pack is searched first from now on.
+        """
         store = self.store
         unchanged = store.seen is not None and store.stamp() == store.seen
         given_up = self._given_up() if len(writer) else []
@@ -177,7 +194,7 @@ class Objects:
         return base
 
     def release(self, base: str | None) -> None:
-        """The pack's objects are held by refs now."""
+        """Drop the protection of a pack whose objects are now reachable from refs."""
         if base is not None:
             unchanged = self.store.stamp() == self.store.seen
             if os.path.exists(f"{base}.keep"):
@@ -186,9 +203,12 @@ class Objects:
                 self.store.seen = self.store.stamp()
 
     def give_up(self, base: str | None, *, retried: bool = False) -> None:
-        """What the pack was written for came to nothing. The pack stays: since it was visible with `.keep`, a git may
-        have left its objects out of a new pack and deleted every other copy (see packwriter). What will be `retried`
-        may find the disk full again, so the next pack takes this one over. Fails silently, so as not to hide why."""
+        """Give up a pack, because the change it was written for failed.
+
+        The pack stays: since it was visible with `.keep`, git may have omitted its objects from a new pack and deleted
+        every other copy (see `pack_writer`). If the change will be `retried`, the disk may be full again, so the next
+        pack takes over this one. Errors are ignored, to not hide the cause.
+        """
         try:
             if base is None or not retried or os.stat(f"{base}.pack").st_size > _TAKEN_OVER:
                 self.release(base)
@@ -198,14 +218,14 @@ class Objects:
                 file.truncate()
             self.store.kept.add(base)
         except OSError:
-            pass  # the next sweep removes it, when this process is gone
+            pass  # the next sweep removes the `.keep` file, once this process has ended
 
     def _given_up(self) -> list[Pack]:
-        """Small packs that the next one takes over."""
+        """Return the small given-up packs that the next pack takes over."""
         packs = [pack for pack in self.packs() if pack.base in self.store.kept]
         try:
             return [pack for pack in packs if what_it_says(f"{pack.base}.keep") == GIVEN_UP and not pack.has_deltas()]
-        except FileNotFoundError:  # somebody has taken one away
+        except FileNotFoundError:  # another process removed a pack
             self.reload()
             return []
 
@@ -213,7 +233,7 @@ class Objects:
         return self.store.cached()
 
     def reload(self) -> None:
-        """Forget which packs there are: someone has repacked."""
+        """List the packs again, because another process repacked."""
         self.store.reload()
         self._borrowed = None
 
@@ -237,13 +257,13 @@ class Objects:
         return self.store.loose_path(oid)
 
     def loose_header(self, oid: bytes) -> tuple[bytes, int] | None:
-        """Kind and size of an object that lies loose."""
+        """Return kind and size of a loose object, or None."""
         opened = self.store.open_loose(oid)
         return opened and opened[:2]
 
 
 def store_again(objects: Objects, writer: PackWriter, oid: bytes) -> None:
-    """Puts an object that is there into a new pack as well, its bytes compared with its id."""
+    """Store an existing object in a new pack as well, comparing its bytes with its id."""
     kind, size = objects.header(oid)
     if kind == BLOB and size > LARGE:
         pieces = objects.stream(oid)

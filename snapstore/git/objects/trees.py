@@ -1,8 +1,9 @@
-"""Trees: read, rewrite the spine above changed paths, compare two while skipping what is equal.
+"""Trees: read, rewrite the trees above changed paths, compare two trees.
 
-Parsed by dulwich. Ours is what it does less well (test_git_trees.py compares): its `commit_tree_changes` fails where
-a file becomes a folder; `serialize_tree` is plain Python, 2.5 ms for a folder of 3,000 against 0.5; and `tree_changes`
-has no trees at hand and makes an object of each entry, 52 ms for 2,000 changed files against 23, or 4 the second time.
+Parsing is dulwich's. This module replaces what dulwich does less well (test_git_trees.py compares):
+`commit_tree_changes` fails if a file becomes a folder; `serialize_tree` is plain Python, 2.5 ms for a folder of 3,000
+names against 0.5; `tree_changes` has no cache of trees and creates an object per entry, 52 ms for 2,000 changed files
+against 23, or 4 the second time.
 """
 
 from __future__ import annotations
@@ -25,20 +26,23 @@ Change = tuple[bytes, Entry | None, Entry | None]
 
 
 class Trees:
-    """Trees of one object store, with the recently read ones at hand."""
+    """Trees of one object store, with a cache of recently read ones."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._cache: dict[bytes, dict[bytes, Entry]] = {}
-        self._held = 0  # entries in the cache, and one for each tree
-        self._written: dict[bytes, dict[bytes, Entry]] = {}  # not in the store before their pack is finished
+        self._held = 0  # size of the cache: its entries plus one per tree
+        self._written: dict[bytes, dict[bytes, Entry]] = {}  # not in the store until their pack is finished
 
     def start(self) -> None:
-        """A new look at the disk begins: what the one before wrote is in the store by now, or will never be."""
+        """Start a new snapshot of the disk.
+
+        The trees of the previous snapshot are in the store by now, or never will be.
+        """
         self._written = {}
 
     def read(self, oid: bytes) -> dict[bytes, Entry]:
-        """A folder's entries by name. Treat the result as read-only: it is shared."""
+        """Return a folder's entries by name. The result is shared: do not change it."""
         entries = self._cache.get(oid) or self._written.get(oid)
         if entries is None:
             entries = {} if oid == EMPTY_TREE else parse(self._objects.read_kind(oid, TREE), oid)
@@ -46,7 +50,7 @@ class Trees:
         return entries
 
     def lookup(self, tree: bytes, path: bytes) -> Entry | None:
-        """What the tree holds at a path, folders included."""
+        """Return the tree's entry at a path, which may be a folder."""
         *folders, name = path.split(b"/")
         for folder in folders:
             entry = self.read(tree).get(folder)
@@ -56,12 +60,12 @@ class Trees:
         return self.read(tree).get(name)
 
     def file(self, tree: bytes, path: bytes) -> Entry | None:
-        """What the tree holds at a path when that is a file or a link."""
+        """Return the tree's entry at a path, if it is a file or a link."""
         entry = self.lookup(tree, path)
         return None if entry is None or entry[0] == FOLDER else entry
 
     def missing(self, tree: bytes, path: bytes) -> Iterator[bytes]:
-        """The folders above a path that a tree does not have, deepest first."""
+        """Yield the folders above a path that the tree lacks, deepest first."""
         while path := path.rpartition(b"/")[0]:
             entry = self.lookup(tree, path)
             if entry is not None and entry[0] == FOLDER:
@@ -71,7 +75,7 @@ class Trees:
     # No recursion below: a legal path may have two thousand folders.
 
     def walk(self, tree: bytes, prefix: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
-        """Every file below a tree, in git's order."""
+        """Yield every file below a tree, in git's order."""
         levels = [(prefix, iter(self.read(tree).items()))]
         while levels:
             prefix, entries = levels[-1]
@@ -84,8 +88,11 @@ class Trees:
                 levels.pop()
 
     def rewrite(self, writer: PackWriter, base: bytes, changes: Mapping[bytes, Entry | None]) -> bytes:
-        """The tree that results from setting (or with None removing) some paths; only the folders above them are
-        read and written. A path may turn from file to folder or back; folders left empty disappear."""
+        """Return the tree with some paths set, or removed if the entry is None.
+
+        Only the folders above these paths are read and written. A path may change from file to folder or back. Folders
+        that become empty disappear.
+        """
         by_folder: dict[bytes, dict[bytes, Entry | None]] = {b"": {}}
         for path, entry in changes.items():
             folder, _, name = path.rpartition(b"/")
@@ -99,8 +106,8 @@ class Trees:
                         break
                     by_folder[parent] = {}
             group[name] = entry
-        # Down: from each folder's old entries and its own changes to the old trees of the folders in it.
-        order = sorted(by_folder)  # a folder comes before those in it
+        # Top down: apply each folder's own changes to its old entries, to find the old trees of its subfolders.
+        order = sorted(by_folder)  # parents before their subfolders
         bases: dict[bytes, bytes] = {b"": base}
         drafts: dict[bytes, tuple[dict[bytes, Entry], bool]] = {}
         for folder in order:
@@ -109,7 +116,7 @@ class Trees:
                 old = drafts[parent][0].get(name)
                 bases[folder] = old[1] if old is not None and old[0] == FOLDER else EMPTY_TREE
             drafts[folder] = _draft(self.read(bases[folder]), by_folder[folder])
-        # Up: each folder's new tree into the one above it.
+        # Bottom up: put each folder's new tree into its parent.
         result = EMPTY_TREE
         for folder in reversed(order):
             entries, in_order = drafts.pop(folder)
@@ -127,8 +134,9 @@ class Trees:
         data = b"".join([b"%s %s\0%s" % (mode, name, oid) for name, (mode, oid) in entries.items()])
         oid = object_id(TREE, data)
         if oid != base:
-            # A folder built from nothing may be one that was borrowed with the user's packs. That it is stored is not
-            # enough: it may be garbage that a git is about to remove (timeline/capture/stored_objects.py).
+            # A folder built from nothing may be in a pack borrowed from the user's repository. That the tree is stored
+            # elsewhere is not enough: it may be garbage that git is about to remove
+            # (timeline/capture/stored_objects.py).
             if base != EMPTY_TREE or not self._objects.is_borrowed(oid):
                 writer.add(TREE, data, oid)
                 self._written[oid] = entries
@@ -137,8 +145,11 @@ class Trees:
         return oid
 
     def diff(self, old: bytes, new: bytes) -> Iterator[Change]:
-        """Each path whose entry differs, as (path, old, new), in path order within a folder; equal folders are not
-        opened. A file that became a folder is given as the file removed and the folder's files added."""
+        """Yield each path whose entry differs, as (path, old, new).
+
+        Paths are in order within a folder. Equal folders are not opened. A file that became a folder is reported as the
+        file removed and the folder's files added.
+        """
         levels = [iter(self._differing(b"", old, new))]
         while levels:
             for path, a, b in levels[-1]:
@@ -155,7 +166,7 @@ class Trees:
                 levels.pop()
 
     def _differing(self, prefix: bytes, old: bytes, new: bytes) -> list[Change]:
-        """The entries of one folder that differ, folders included."""
+        """Return the differing entries of one folder, subfolders included."""
         if old == new:
             return []
         before, after = self.read(old), self.read(new)
@@ -173,8 +184,10 @@ class Trees:
 
 
 def _draft(old: dict[bytes, Entry], changes: Mapping[bytes, Entry | None]) -> tuple[dict[bytes, Entry], bool]:
-    """A folder's entries with its own changes, and whether they are still in order: while names stay and no file
-    becomes a folder, the old order is the order."""
+    """Return a folder's entries with its changes, and whether they are in order.
+
+    The old order is kept as long as no name is added and no file becomes a folder.
+    """
     entries = dict(old)
     in_order = True
     for name, entry in changes.items():
@@ -188,7 +201,7 @@ def _draft(old: dict[bytes, Entry], changes: Mapping[bytes, Entry | None]) -> tu
 
 
 def _place(draft: tuple[dict[bytes, Entry], bool], name: bytes, tree: bytes) -> tuple[dict[bytes, Entry], bool]:
-    """The folder with another one put into it, or taken out when that is empty."""
+    """Put a subfolder into a folder's entries, or remove it if it is empty."""
     entries, in_order = draft
     was_folder = name in entries and entries[name][0] == FOLDER
     if tree != EMPTY_TREE:
@@ -200,7 +213,7 @@ def _place(draft: tuple[dict[bytes, Entry], bool], name: bytes, tree: bytes) -> 
 
 
 class _Modes(dict[int, bytes]):
-    """Modes as trees spell them, by number."""
+    """Modes as written in trees, by number."""
 
     def __missing__(self, number: int) -> bytes:
         self[number] = found = b"%o" % number
@@ -212,7 +225,10 @@ _SPELLED = re.compile(rb"(\d+) [^\0]+\0.{20}", re.DOTALL)
 
 
 def parse(data: bytes, oid: bytes) -> dict[bytes, Entry]:
-    """The entries of a tree by name. Of old, other programs spelled the mode of a folder with a zero before it."""
+    """Return the entries of a tree by name.
+
+    Other programs used to write the mode of a folder with a leading zero, which is accepted.
+    """
     try:
         try:
             rows = list(parse_tree(data, 20, strict=True))
@@ -223,13 +239,13 @@ def parse(data: bytes, oid: bytes) -> dict[bytes, Entry]:
         entries = {name: (_MODES[mode], unhexlify(entry_id)) for name, mode, entry_id in rows}
     except (ObjectFormatException, ValueError):
         rows, entries = [], {}
-    if not len(rows) == len(entries) >= bool(data) or b"" in entries:  # a name twice, or none
+    if not len(rows) == len(entries) >= bool(data) or b"" in entries:  # a duplicate name, or an empty one
         raise Corrupt(f"tree {oid.hex()} is damaged", object=oid.hex())
     return entries
 
 
 def sort(entries: Mapping[bytes, Entry]) -> dict[bytes, Entry]:
-    """In git's order: a folder sorts as though its name ended in a slash."""
+    """Return the entries in git's order: a folder sorts as if named `name/`."""
     order = sorted([(name + b"/" if entry[0] == FOLDER else name, name) for name, entry in entries.items()])
     return {name: entries[name] for _, name in order}
 

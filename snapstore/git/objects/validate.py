@@ -1,7 +1,8 @@
-"""What a tree, commit or tag of others must look like to be let in: as strict as what we write ourselves.
+"""Strict validation of trees, commits and tags from other repositories.
 
-A name that some file system takes for `.git`, a mode that is neither file, folder nor link, an entry twice: whoever
-checks such a tree out, with whatever tool, is attacked by it. So it does not get in.
+The rules are as strict as for objects that snapstore writes. A name that some file system treats as `.git`, a mode that
+is neither file, folder nor link, or a duplicate entry attacks whoever checks out the tree, with any tool. So such a
+tree is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _HINT = "Nothing was taken over. Ask whoever made it; such an object is made by 
 
 
 def check_object(kind: bytes, data: bytes, oid: bytes) -> None:
-    """Raises Unsafe for what must not be followed, Corrupt for what is no such object."""
+    """Raise Unsafe for a dangerous object, Corrupt for a malformed one."""
     if kind == TREE:
         _check_tree(data, oid)
     elif kind == COMMIT:
@@ -33,12 +34,12 @@ def check_object(kind: bytes, data: bytes, oid: bytes) -> None:
 
 
 def links_in(tree: bytes) -> set[bytes]:
-    """What the links of a tree lead to, by id."""
+    """Return the ids of the blobs that hold a tree's link targets."""
     return {oid for mode, _, oid in _ENTRY.findall(tree) if mode == LINK} if LINK in tree else set()
 
 
 def check_link(objects: Objects, oid: bytes) -> None:
-    """Raises Unsafe for a link to what is no path: nobody has such a one on disk."""
+    """Raise Unsafe for a link whose target is not a path: no disk has such a link."""
     size = objects.header(oid)[1]
     if not 0 < size <= LONGEST_LINK or b"\0" in objects.read(oid)[1]:
         raise Unsafe(f"a tree has a link to something that is no path, of {size:,} bytes", _HINT, object=oid.hex())
@@ -52,7 +53,7 @@ def _check_tree(data: bytes, oid: bytes) -> None:
         size += len(mode) + len(name) + 22
         if mode not in _MODES:
             raise Unsafe(f"a tree has an entry of mode {mode.decode()}: {_shown(name)}", _HINT, object=oid.hex())
-        # Most names are told apart by one look.
+        # Fast path: most names need only a look at their first byte.
         if b"/" in name or ((name[0] in GIT_BEGINNINGS or len(name) > 255) and unsafe_parts(name)):
             raise Unsafe(f"a tree has a name that must not be followed: {_shown(name)}", _HINT, object=oid.hex())
         key = name + b"/" if mode == FOLDER else name

@@ -1,4 +1,4 @@
-"""Read what git answers on its standard output: `ls-remote`, and `push --porcelain`."""
+"""Parse git's output of `ls-remote` and `push --porcelain`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from snapstore.errors import Remote
 from snapstore.git.remote.connection import MOST_REFS, MOVED, NOT_THIS_ONE, Moves, is_ref
 
-_LONGEST_COMMAND = 1 << 19  # bytes of refs; more would not fit everywhere
+_LONGEST_COMMAND = 1 << 19  # bytes of refs; some systems do not allow a longer command line
 _SYMREF = b"ref: "
 RESULT = re.compile(rb"([ +*=!-])\t[^\t\n]*:([^\t\n]+)\t([^\n]*)")
 _REASON = re.compile(r"\((.*)\)$")
 
 
 def listed_refs(output: bytes) -> tuple[dict[str, bytes], str]:
-    """Read the answer of `ls-remote --symref`: what git would call a ref, and which ref HEAD stands for, if said."""
+    """Parse the output of `ls-remote --symref`.
+
+    Returns the valid refs, and the ref that HEAD points to, if the server told.
+    """
     found: dict[str, bytes] = {}
     head = ""
     for line in output.splitlines():
@@ -38,7 +41,7 @@ def or_empty(oid: bytes | None) -> str:
 
 
 def batches(going: Moves) -> Iterator[Moves]:
-    """Refs for one command line after the other. Nearly always it is one."""
+    """Split refs into batches that each fit on a command line: nearly always one."""
     batch: dict[str, tuple[bytes | None, bytes | None]] = {}
     size = 0
     for name, move in going.items():

@@ -1,9 +1,9 @@
 """Git bundles: turns in a file.
 
-The header is ours, because `git bundle create` writes only refs that the repository has, and leaves out those that did
-not move since the earlier bundle; a store's bundle names its project and its machines in every case
-(test_share_bundles.py). The pack after it is git's: `pack-objects` writes it, `index-pack` takes it in through the same
-quarantine and checks as a fetch. Without git, dulwich does both.
+The header is written here, because `git bundle create` writes only refs that the repository has, and omits refs that
+did not move since the earlier bundle. A store's bundle always names its project and its machines
+(test_share_bundles.py). The pack after the header is git's: `pack-objects` writes it, and `index-pack` reads it,
+through the same quarantine and checks as a fetch. Without git, dulwich does both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DISK = re.compile(r"(No space left on device|File too large|Disk quota exceeded
 
 
 class Header:
-    """What a bundle says of itself: the refs in it, and the commits that one must have already."""
+    """The header of a bundle: its refs, and the commits the reader must have."""
 
     __slots__ = ("prerequisites", "refs", "size")
 
@@ -46,7 +46,7 @@ class Header:
 
 
 def is_bundle(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as bundles do."""
+    """Return whether a file begins like a bundle."""
     try:
         with open(path, "rb") as file:
             return file.readline(32) in MAGIC
@@ -62,9 +62,9 @@ def write(
     *,
     progress: Progress | None = None,
 ) -> int:
-    """Write refs, and the objects they need beyond what the reader is `known` to have; give how many objects.
+    """Write refs and their objects to a bundle, and return the number of objects.
 
-    The file is in place when it is whole, or not at all.
+    Objects that the reader is `known` to have are omitted. The file appears complete, or not at all.
     """
     if not refs:
         raise Usage("there is nothing to put into a bundle")
@@ -94,7 +94,7 @@ def write(
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:
-    """Return the refs of a bundle, without reading its objects."""
+    """Return the header of a bundle, without reading its objects."""
     with _opened(path) as file:
         return _header(file)
 
@@ -107,16 +107,16 @@ def read(
     limits: Limits | None = None,
     progress: Progress | None = None,
 ) -> tuple[dict[str, bytes], Incoming]:
-    """Return the refs, and what came with them: checked, and invisible until `Incoming.accept`.
+    """Return a bundle's refs, and its checked objects.
 
-    `haves` are tips of ours, whole with all their history.
+    The objects stay invisible until `Incoming.accept`. `haves` are local tips whose history is complete.
     """
     with _opened(path) as file:
         header = _header(file)
         haves = list(haves)
         held = reachability.reached(into, haves, header.prerequisites)
-        # What is stored and no ref leads to may lack parts. Where it does not, it is stored again: a gc of somebody's
-        # may be about to remove it.
+        # A stored commit that no ref reaches may be incomplete. If complete, its objects are stored again, since
+        # another gc may be about to remove them.
         held |= reachability.whole(into, (oid for oid in header.prerequisites if oid not in held), haves)
         lacking = [oid for oid in header.prerequisites if oid not in held]
         if lacking:
@@ -132,12 +132,15 @@ def read(
 def receive_pack(
     file: BinaryIO, into: Objects, limits: Limits | None = None, progress: Progress | None = None
 ) -> Incoming:
-    """Take a pack from where a file stands into a quarantine. Raises Corrupt where it is damaged."""
+    """Read a pack from the file's position into a quarantine.
+
+    Raises Corrupt if the pack is damaged.
+    """
     incoming = Incoming(into, limits)
     try:
         program = git_program()
         if program is None:
-            with os.fdopen(os.dup(file.fileno()), "rb") as pack:  # `file` has read further than we are
+            with os.fdopen(os.dup(file.fileno()), "rb") as pack:  # `file` has buffered beyond the header
                 dulwich_driver.receive_pack(incoming, into, pack)
             return incoming
         refuse_planted(os.path.dirname(into.folder))
@@ -151,7 +154,7 @@ def receive_pack(
 
 
 def _runner(program: str, git_dir: str) -> process.Runner:
-    """A way to run git on the store, for `receive`: nothing of it goes over a network."""
+    """Return a runner of git on the store, for `receive`. Nothing uses a network."""
 
     def run(job: Job) -> process.Finished:
         done = process.run(job, program, environment(git_dir), who="git")
@@ -226,5 +229,5 @@ def _understand(header: Header, line: bytes, version: int) -> None:
     ref = name.decode("utf-8", "surrogateescape")
     if line.startswith(b"-"):
         header.prerequisites.append(oid)
-    elif is_ref(ref):  # HEAD and what git would not call a ref say nothing to us
+    elif is_ref(ref):  # HEAD and invalid names are ignored
         header.refs[ref] = oid

@@ -1,4 +1,4 @@
-"""One remote repository, whichever program speaks to it."""
+"""A connection to one remote repository, whichever program implements it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from snapstore.git.refs import bad_part
 from snapstore.git.remote.incoming import Incoming, Limits
 from snapstore.git.remote.urls import Address
 
-# Asks a person: the question, and whether the answer is secret. None where nobody answers.
+# Asks a person a question; the second argument tells whether the answer is secret. Returns None if nobody answers.
 Ask = Callable[[str, bool], str | None]
-# What is being done, how much of it, out of how much (0: unknown).
+# The activity, the amount done, and the total (0: unknown).
 Progress = Callable[[str, int, int], None]
-# A ref: the value it has now and the one it should get. None: absent.
+# Per ref, its present value and its new one. None means absent.
 Moves = Mapping[str, tuple[bytes | None, bytes | None]]
 
 MOVED = "it moved meanwhile"
@@ -29,7 +29,7 @@ _DEFAULT_BRANCH = "refs/heads/main"
 
 
 class Broken(Remote):
-    """The connection failed, not the request. With `again`, a second try may help."""
+    """The connection failed, not the request. With `again`, a retry may help."""
 
     def __init__(self, message: str, hint: str | None = None, *, again: bool = False, **details: object) -> None:
         super().__init__(message, hint, **details)
@@ -37,7 +37,7 @@ class Broken(Remote):
 
 
 class NotFollowed(Unsafe):
-    """git's configuration leads an address to where it must not go. Nothing was sent."""
+    """git's config redirects an address to a forbidden place. Nothing was sent."""
 
     def __init__(self, who: str, protocol: str) -> None:
         super().__init__(
@@ -48,53 +48,53 @@ class NotFollowed(Unsafe):
 
 
 class NotAtomic(Remote):
-    """The server cannot move several refs at once. Nothing was sent."""
+    """The server cannot move several refs atomically. Nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a remote is spoken to, whatever its address."""
+    """Options of a connection that do not depend on the address."""
 
     environment: Mapping[str, str]  # the caller's
     progress: Progress | None = None
-    ask: Ask | None = None  # given only where a person sits at a terminal
+    ask: Ask | None = None  # given only if a person is at a terminal
     timeout: float = TIMEOUT
     limits: Limits | None = None
 
 
 class Connection(ABC):
-    """One remote. Close it, or use it in a `with` block."""
+    """A connection to one remote. Close it, or use it in a `with` block."""
 
-    # What the program in use cannot do, in one sentence for people; empty where it is git.
+    # What the program in use cannot do, in one sentence for people. Empty for git.
     lacks = ""
 
     def __init__(self, address: Address, options: Options) -> None:
         self.address = address
         self._options = options
-        self._head = ""  # what HEAD stood for when refs were last asked for; empty where nobody said
+        self._head = ""  # the target of HEAD as of the last `refs`; empty if unknown
 
     @property
     def shown(self) -> str:
-        """The address without anything secret."""
+        """Return the address without secrets."""
         return self.address.shown
 
     @abstractmethod
     def refs(self, *, push: bool = False) -> dict[str, bytes]:
-        """Return every ref of the repository by its full name. `push`: a push is to follow."""
+        """Return every ref of the repository by full name. `push`: a push will follow."""
 
     def default_branch(self) -> str:
-        """Return the branch that `git clone` checks out, as far as the last `refs` told.
+        """Return the branch that `git clone` checks out, as of the last `refs`.
 
-        Few servers name a branch that does not exist yet; most call it main.
+        Few servers name a branch that does not exist yet; most call that branch main.
         """
         is_branch = self._head.startswith(HEADS) and is_ref(self._head)
         return self._head if is_branch else _DEFAULT_BRANCH
 
     def fetch(self, wants: Collection[bytes], haves: Iterable[bytes], into: Objects) -> Incoming:
-        """Fetch what the wanted tips need and the store lacks.
+        """Fetch the objects that the wanted tips need and the store lacks.
 
-        `haves` are tips of ours, whole with all their history. What came is checked in full, and invisible until
-        `Incoming.accept`.
+        `haves` are local tips whose history is complete. The received objects are checked in full, and stay invisible
+        until `Incoming.accept`.
         """
         tips = [oid for oid in haves if into.contains(oid, fresh=False)]
         wanted = list(dict.fromkeys(wants))
@@ -112,11 +112,11 @@ class Connection(ABC):
         forced: Collection[str] = (),
         has_parts: bool = False,
     ) -> dict[str, str | None]:
-        """Move refs there from the value seen to a new one; give for each None, or why it stayed.
+        """Move refs of the remote; return for each None, or why it did not move.
 
-        `objects` are those that the other side lacks (objects/reachability.py). A ref only advances, unless it is in
-        `forced`. With `atomic` all move or none; raises NotAtomic where the server cannot.
-        `has_parts`: files that history needs are below refs of the server that history does not lead to.
+        `objects` are those that the remote lacks (objects/reachability.py). A ref is only fast-forwarded, unless it is
+        in `forced`. With `atomic`, all refs move or none. Raises NotAtomic if the server does not support this.
+        `has_parts` tells that the server has needed objects only below refs that are not in this history.
         """
         results = {name: _unfit(name, old, new, source, name in forced) for name, (old, new) in updates.items()}
         going = {name: updates[name] for name, why in results.items() if why is None}
@@ -130,7 +130,10 @@ class Connection(ABC):
     def push_in_order(
         self, steps: Sequence[Moves], objects: Sequence[bytes], source: Objects, *, has_parts: bool = False
     ) -> dict[str, str | None]:
-        """Push all steps at once; where the server cannot, one after the other until one is refused."""
+        """Push all steps atomically, or one by one if the server cannot.
+
+        One by one, the first refusal ends the push.
+        """
         left = [step for step in steps if step]
         try:
             every = {name: move for step in left for name, move in step.items()}
@@ -144,7 +147,7 @@ class Connection(ABC):
             return results
 
     def close(self) -> None:
-        """Forget what a person has typed."""
+        """Forget the answers that a person typed."""
         return
 
     def __enter__(self) -> Connection:
@@ -163,13 +166,13 @@ class Connection(ABC):
 
 
 def is_ref(name: str) -> bool:
-    """Whether git would take a name for a ref's, and it can do no harm as a path."""
+    """Return whether a name is a valid ref name and harmless as a path."""
     parts = name.split("/")
     return len(parts) >= 3 and parts[0] == "refs" and not any(bad_part(part) for part in parts) and len(name) < 1024
 
 
 def _unfit(name: str, old: bytes | None, new: bytes | None, source: Objects, forced: bool) -> str | None:
-    """Say why a ref cannot move, as far as that is known without asking the other side."""
+    """Return why a ref cannot move, as far as known without the remote."""
     if not is_ref(name):
         return "not a ref name"
     if old is None or new is None or old == new or forced:

@@ -1,7 +1,7 @@
-"""Speaks to a remote where the git program is not installed: dulwich's client.
+"""Connections through dulwich's client, where git is not installed.
 
-It knows no credential helpers and has no time limit over ssh, so git is used wherever it is installed; `lacks` tells
-the user. What comes in goes through the same quarantine and the same checks.
+dulwich supports no credential helpers and no time limit over ssh, so git is preferred wherever installed. `lacks` tells
+the user. Received objects pass through the same quarantine and the same checks.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 _QUESTIONS = 3
 _INSTALL = "Install git: with it, ssh settings, credential helpers and proxies work as usual."
-# What dulwich raises for damaged data; a damaged pack makes its parser stumble in other ways, too.
+# What dulwich raises for damaged data. A damaged pack can make dulwich's parser fail in any of these ways.
 _DAMAGED = (
     ChecksumMismatch,
     ApplyDeltaError,
@@ -144,14 +144,15 @@ class DulwichConnection(Connection):
             folders.sync(self.address.path, going)
         return results
 
-    # Reaching the other side.
+    # Connecting to the remote.
 
     def _with(self, work: Callable[[GitClient, str], T]) -> T:
-        """Do something with a client, with a time limit on every wait, and a person asked for the password."""
+        """Run `work` with a client, with a time limit, and ask for a password if needed."""
         before = socket.getdefaulttimeout()
         socket.setdefaulttimeout(self._options.timeout)
         try:
-            # dulwich leaves its connection open when it fails. It is closed here, or it complains as the program ends.
+            # dulwich leaves its connection open when it fails. Collecting it here avoids a warning when the program
+            # ends.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ResourceWarning)
                 result, refusal = self._tried(work)
@@ -182,7 +183,7 @@ class DulwichConnection(Connection):
         if address.scheme == "path":
             return LocalGitClient(thin_packs=False), address.path
         user, password = self._who or (address.user, address.password)
-        logging.getLogger("urllib3").setLevel(logging.ERROR)  # it would tell the terminal of each retry
+        logging.getLogger("urllib3").setLevel(logging.ERROR)  # otherwise it prints each retry to the terminal
         return get_transport_and_path(
             address.without_secret,
             config=StackedConfig.default(),
@@ -201,13 +202,13 @@ class DulwichConnection(Connection):
         return self._who is not None
 
     def _refusal(self, error: BaseException) -> BaseException:
-        """Return an error of dulwich's as one of our refusals; others as they are."""
+        """Return the snapstore error for an error of dulwich; other errors as they are."""
         words = one_line(str(error))[:300] or type(error).__name__
         if isinstance(error, NotGitRepository):
             return Remote(f"there is no repository at {self.shown}", "Check the address.")
         if isinstance(error, GitProtocolError) and "atomic" in words:
             return NotAtomic(f"{self.shown} cannot move several refs at once")
-        # dulwich loads urllib3 for http alone, and hides what it raises.
+        # dulwich imports urllib3 only for http, and wraps its exceptions.
         web = next((e for e in (error, error.__cause__) if type(e).__module__.startswith("urllib3")), None)
         waited = isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError)
         if waited or (web is not None and "timed out" in words):
@@ -222,9 +223,9 @@ class DulwichConnection(Connection):
 
 
 def _led_to(address: Address) -> Address:
-    """Return the folder that the user's `insteadOf` leads to, else the address: dulwich would follow it unasked.
+    """Return the folder that the user's `insteadOf` leads to, else the address.
 
-    Raises Unsafe where it leads to what is no plain address.
+    dulwich would follow `insteadOf` by itself. Raises Unsafe if the target is not a plain address.
     """
     if address.scheme == "path":
         return address
@@ -239,7 +240,10 @@ def write_pack(file: IO[bytes], source: Objects, ids: Sequence[bytes]) -> None:
 
 
 def receive_pack(incoming: Incoming, into: Objects, file: IO[bytes]) -> None:
-    """Take a pack out of a file into the quarantine. Raises Corrupt where it is damaged."""
+    """Read a pack from a file into the quarantine.
+
+    Raises Corrupt if the pack is damaged.
+    """
     try:
         with _pack_into(incoming, into) as target:
             shutil.copyfileobj(file, target)
@@ -251,10 +255,10 @@ def receive_pack(incoming: Incoming, into: Objects, file: IO[bytes]) -> None:
 
 @contextmanager
 def _pack_into(incoming: Incoming, into: Objects) -> Iterator[Any]:
-    """A file in the quarantine; what was written to it is a pack with an index afterwards."""
+    """Yield a file in the quarantine, and turn its content into an indexed pack."""
     store = DiskObjectStore(incoming.folder)
     try:
-        store.alternates.append(DiskObjectStore(into.folder))  # where a thin pack's bases are
+        store.alternates.append(DiskObjectStore(into.folder))  # for the bases of a thin pack
         file, commit, abort = store.add_pack()
         try:
             yield file

@@ -1,4 +1,7 @@
-"""What git says when it fails, as one of our refusals. git speaks English here: see git_driver.py."""
+"""Translate git's error output into snapstore's errors.
+
+git's messages are in English here: see `environment` in `git_runner.py`.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,10 @@ _PASSING = re.compile(
 
 
 def failure(who: str, said: Iterable[str], status: int) -> SnapstoreError:
-    """Return the refusal that fits what git said of a remote (`who`, an address without secrets)."""
+    """Return the error for git's messages about a remote.
+
+    `who` is the remote's address without secrets.
+    """
     lines = list(said)
     text = "\n".join(lines)
     ours = [line for line in lines if not line.startswith("remote: ")]
@@ -75,7 +81,7 @@ def failure(who: str, said: Iterable[str], status: int) -> SnapstoreError:
 
 
 def refused(who: str) -> str:
-    """Return what is said of a remote that does not take a password."""
+    """Return the message for a remote that refuses a password."""
     return f"{who} refused the password"
 
 
@@ -107,7 +113,7 @@ def _broken_transfer(who: str, text: str, words: str) -> SnapstoreError | None:
         return Broken(f"{who} broke off in the middle: {words}", "Try again.", again=passing)
     if _UNREACHABLE.search(text):
         return Broken(f"{who} cannot be reached: {words}", "Check the address and the network.", again=passing)
-    if "bad object worktrees/" in text:  # of the store: somebody is adding or removing a work tree just now
+    if "bad object worktrees/" in text:  # of the store: another process is adding or removing a worktree
         return Broken(f"git cannot use the store for now: {words}", "Try again.", again=True)
     if _DAMAGED.search(text):
         return Corrupt(f"what came from {who} is damaged: {words}", _NOTHING)
@@ -115,7 +121,10 @@ def _broken_transfer(who: str, text: str, words: str) -> SnapstoreError | None:
 
 
 def unpacking(who: str, said: Iterable[str]) -> SnapstoreError:
-    """Return the refusal for a push whose pack was not stored: by damage here, or by the server."""
+    """Return the error for a push whose pack was not stored.
+
+    Either the local objects are damaged, or the server failed.
+    """
     lines = list(said)
     ours = [line for line in lines if not line.startswith("remote: ")]
     if any(_UNREADABLE.search(line) for line in ours):
@@ -129,6 +138,6 @@ def _other(who: str, words: str, status: int) -> SnapstoreError:
 
 
 def told(lines: Iterable[str]) -> str:
-    """Return what is worth telling a person, on one line."""
+    """Return the lines that matter to a person, on one line."""
     kept = [line for line in lines if not _UNTOLD.match(line)]
     return " / ".join(dict.fromkeys(kept[-6:]))[:_LONGEST]

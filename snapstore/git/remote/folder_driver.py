@@ -1,4 +1,4 @@
-"""A repository in a folder of this machine, through the git program: `folders.py` says what may happen there."""
+"""A repository in a local folder, through git, within the rules of `folders.py`."""
 
 from __future__ import annotations
 

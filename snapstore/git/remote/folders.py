@@ -1,7 +1,7 @@
-"""Repositories in folders of this machine: whom a push must not disturb, and what makes it last.
+"""Rules for pushing to a repository in a local folder, and making it durable.
 
-Such a folder may be anybody's (an unpacked archive): what its configuration or hooks would run is not run. And nobody
-but us sees to it that what a push reported is still there after a power cut (test_powercut.py).
+Such a folder may come from anybody (an unpacked archive), so programs named by its config or hooks are not run. No
+server ensures that a push is still there after a power cut, so snapstore does (test_powercut.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from snapstore.git.refs import Refs, folders_of
 from snapstore.git.remote.connection import Moves, is_ref
 
 _GUARDS = ("pre-receive", "update", "proc-receive", "reference-transaction")
-# A folder's configuration cannot override what is given on the command line.
+# The folder's config cannot override settings given on the command line.
 _COMMON = ("core.hooksPath=/dev/null", "core.alternateRefsCommand=true", "core.fsmonitor=false")
 _DURABLE = ("core.fsync=all", "core.fsyncMethod=fsync", "core.fsyncObjectFiles=true")
 _ONE_PACK = ("receive.unpackLimit=1", "transfer.unpackLimit=1")
@@ -32,9 +32,10 @@ _DEAD = 10.0  # seconds; git holds a lock for milliseconds
 
 
 def service(name: str, path: str) -> str:
-    """Return the command that serves a folder: `upload-pack` or `receive-pack`, with nothing of the folder's run.
+    """Return the command that serves a folder without running its programs.
 
-    It serves no other folder: the user's `insteadOf` may lead git to one that nobody has looked at.
+    `name` is `upload-pack` or `receive-pack`. The command serves no other folder: the user's `insteadOf` may lead git
+    to one that was not checked.
     """
     settings = list(_COMMON)
     if name == "receive-pack":
@@ -46,16 +47,17 @@ def service(name: str, path: str) -> str:
 
 
 def refuse_missing(path: str, *, push: bool) -> None:
-    """Raise Remote where there is no folder at all."""
+    """Raise Remote if the folder does not exist."""
     if not os.path.isdir(path):
         hint = "Make a repository there with `git init --bare`, or correct" if push else "Correct"
         raise Remote(f"{path} is not a folder", f"{hint} the address.")
 
 
 def plain_refs(path: str) -> dict[str, bytes] | None:
-    """Return the refs of a folder that is a bare repository as `git init` makes it; None where git must be asked.
+    """Return the refs of a plain bare repository, or None if git must be asked.
 
-    Three processes less: a fifth of a push of one turn (scripts/bench share).
+    Plain means as `git init` makes it. Not asking git saves three processes, a fifth of a push of one turn
+    (scripts/bench share).
     """
     try:
         for name in _PARTS:
@@ -70,24 +72,27 @@ def plain_refs(path: str) -> dict[str, bytes] | None:
             return None
         return {name: oid for name, oid in Refs(path).list("refs/").items() if is_ref(name)}
     except (SnapstoreError, OSError):
-        return None  # git may know what to make of it
+        return None  # git may be able to read it
 
 
 def head(path: str) -> str:
-    """Return the ref that the folder's HEAD stands for, whether that exists or not; empty where it stands for none."""
+    """Return the ref that the folder's HEAD points to, or an empty string.
+
+    The ref itself need not exist.
+    """
     return _stands_for(f"{path}/HEAD") or ""
 
 
 def refuse_in_use(path: str) -> None:
-    """Raise Unsafe for a repository that somebody works in, Remote for one that hooks guard.
+    """Raise Unsafe for a repository that is in use, Remote for one with hooks.
 
-    Turns do not belong among a person's own branches, and what a store holds changes under its own lock only.
+    Turns do not belong among a person's own branches, and a store may change only under its own lock.
     """
     hint = "Use a repository of its own: `git init --bare FOLDER`."
     if os.path.lexists(f"{path}/.git") or _says_checkout(path):
         raise Unsafe(f"{path} is a checkout", hint)
     guard = next((name for name in _GUARDS if os.access(f"{path}/hooks/{name}", os.X_OK)), None)
-    if guard is not None:  # run, it could do anything; passed by, it guards nothing
+    if guard is not None:  # running it could do anything; skipping it would defeat its purpose
         raise Remote(
             f"{path} has a {guard} hook, and hooks of a folder are not run",
             "Push to it by way of a server (ssh, https, git daemon), or take the hook away.",
@@ -97,7 +102,10 @@ def refuse_in_use(path: str) -> None:
 
 
 def in_the_way(path: str, refs: Iterable[str]) -> dict[str, str]:
-    """Return the refs that lead elsewhere in the folder, with what they are: git would follow them."""
+    """Return the refs that are links or symbolic refs, with the reason.
+
+    git would follow such a ref.
+    """
     found: dict[str, str] = {}
     for ref in refs:
         parts = ref.split("/")
@@ -118,11 +126,11 @@ def _stands_for(path: str) -> str | None:
 
 
 def sync(path: str, moved: Moves) -> None:
-    """Make durable what a push has moved: git syncs files, but not the folders that name them."""
+    """Make a push durable: git syncs files, but not the folders that name them."""
     found = {"objects/pack", *(os.path.dirname(name) for name in moved)}
     found |= folders_of(name for name, (old, _) in moved.items() if old is None)  # its folders may be new
     if any(new is None for _, new in moved.values()):
-        found.add(".")  # where packed-refs is
+        found.add(".")  # the folder of packed-refs
     for folder in sorted(found):
         try:
             sync_folder(f"{path}/{folder}")
@@ -131,7 +139,7 @@ def sync(path: str, moved: Moves) -> None:
 
 
 def clear_dead_locks(path: str) -> bool:
-    """Remove lock files of refs that a killed git left; say whether there were any."""
+    """Remove ref locks that a killed git left; return whether there were any."""
     found = [f"{path}/packed-refs.lock", f"{path}/HEAD.lock"]
     for folder, _, names in os.walk(f"{path}/refs"):
         found += [f"{folder}/{name}" for name in names if name.endswith(".lock")]
@@ -160,10 +168,10 @@ def _says_checkout(path: str) -> bool:
 
 
 def _needs_upkeep(path: str) -> bool:
-    """Whether a push may start `git gc --auto` there.
+    """Return whether a push may start `git gc --auto` there.
 
-    It may where gc would find something to do (by git's own estimate; two processes less where not), and where the
-    configuration makes it run no program but git.
+    gc may start if it would find something to do (by git's own estimate; otherwise two processes are saved), and if the
+    config makes gc run no program but git.
     """
     try:
         loose = os.listdir(f"{path}/objects/17") if os.path.isdir(f"{path}/objects/17") else []

@@ -1,5 +1,7 @@
-"""Speaks to a remote through the git program: `ls-remote`, `fetch` and `push`. The store's own configuration is checked
-before git reads it; `git_runner.py` says what else counts."""
+"""Connections through the git program: `ls-remote`, `fetch` and `push`.
+
+The store's own config is checked before git reads it. `git_runner.py` states which other settings apply.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ from snapstore.git.remote.urls import Address
 
 T = TypeVar("T")
 
-PAUSES = (0.2, 0.8)  # seconds before a broken connection is made anew
-_WORKING = 5  # times the usual patience: a server that packs or stores may say nothing for a while
+PAUSES = (0.2, 0.8)  # seconds before each retry of a broken connection
+_WORKING = 5  # factor on the usual patience: a server may be silent while it packs or stores
 
-# What git would refuse and is harmless: a file named .gitmodules or .gitattributes in a turn is the user's data,
-# whatever it holds; and a clock may have been far off.
+# What git would refuse although it is harmless: a file named .gitmodules or .gitattributes in a turn is the user's
+# data, whatever its content; and a clock may have been far off.
 _HARMLESS = (
     "badDate",
     "badDateOverflow",
@@ -51,14 +53,14 @@ _FETCH_SETTINGS = (
     "fetch.fsckObjects=true",
     "fetch.writeCommitGraph=false",
     "fetch.uriProtocols=",
-    "core.fsync=none",  # what is accepted is synced then
+    "core.fsync=none",  # accepted packs are synced later
     *(f"fetch.fsck.{name}=ignore" for name in _HARMLESS),
 )
 _PUSH_SETTINGS = ("push.gpgSign=false", "push.followTags=false")
 
 
 class GitConnection(Connection):
-    """A repository that git reaches; `fence` says where it must not go."""
+    """A repository that git can reach; `fence` tells where git must not go."""
 
     fence: Fence
 
@@ -86,7 +88,10 @@ class GitConnection(Connection):
         return super().default_branch()
 
     def _unborn_head(self) -> str:
-        """Return what HEAD of an empty repository stands for: `ls-remote` does not tell, a clone of nothing does."""
+        """Return the target of HEAD of an empty repository.
+
+        `ls-remote` does not report the target, but a clone of the empty repository does.
+        """
         with tempfile.TemporaryDirectory(prefix="snapstore-") as folder:
             words = ["clone", "--bare", "--quiet", "--depth=1", "--no-tags", "--template=", "--", self._url]
             try:
@@ -96,10 +101,10 @@ class GitConnection(Connection):
             return folders.head(f"{folder}/empty.git")
 
     def _refuse_speechless(self, words: Sequence[str]) -> None:
-        """Raise Broken where a web server answers, but not as git does.
+        """Raise Broken if a web server answers, but not with git's protocol.
 
-        git takes an answer that breaks off in its headers for that of a plain web server with an empty list of refs,
-        and calls it a success (test_transport_faults.py).
+        If an answer breaks off in its headers, git believes that a plain web server sent an empty list of refs, and
+        reports success (test_transport_faults.py).
         """
         heard = self._run(words, {"GIT_DIR": os.devnull, "GIT_TRACE_PACKET": "1"})
         if not any(" packet: " in line for line in heard.said):
@@ -112,13 +117,13 @@ class GitConnection(Connection):
     def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
         refuse_planted(os.path.dirname(into.folder))
         incoming = self._again(lambda: self._fetched(wanted, into))
-        counted_on = incoming.is_empty  # git found all of it in the store, left by a pull that failed
+        counted_on = incoming.is_empty  # git found everything in the store, left by a failed pull
         try:
             return incoming.verify(wanted, tips)
         except Corrupt:
             if not counted_on:
                 raise
-            # A gc has removed a part of it since.
+            # A gc has removed some of these objects since.
             return self._again(lambda: self._fetched(wanted, into)).verify(wanted, tips)
 
     def _fetched(self, wanted: list[bytes], into: Objects) -> Incoming:
@@ -139,8 +144,9 @@ class GitConnection(Connection):
         refuse_planted(os.path.dirname(source.folder))
         variables = {"GIT_DIR": os.path.dirname(source.folder)}
         if has_parts:
-            # With a list of cut-off history, even an empty one, git takes every tree of what the server has for known,
-            # not only those on the way to it. (Not documented by git; test_share_parts.py shows that it holds.)
+            # With a list of shallow commits, even an empty one, git considers every tree reachable from the server's
+            # refs as known, not only those on the way to them. (Not documented by git; test_share_parts.py shows that
+            # it holds.)
             variables["GIT_SHALLOW_FILE"] = os.devnull
 
         results: dict[str, str | None] = {}
@@ -170,11 +176,14 @@ class GitConnection(Connection):
 
     @property
     def _url(self) -> str:
-        """The address as git gets it: it is seen by everybody on this machine, so it holds no password."""
+        """Return the address for git's command line, without a password.
+
+        Everybody on this machine can see command lines.
+        """
         return self.address.without_secret
 
     def _service(self, name: str) -> list[str]:
-        """Return the option for what serves the other side: `upload-pack` or `receive-pack`."""
+        """Return the option that names the remote's `upload-pack` or `receive-pack`."""
         return []
 
     def _run(self, words: Sequence[str], variables: Mapping[str, str]) -> Finished:
@@ -189,7 +198,7 @@ class GitConnection(Connection):
         feed: bytes = b"",
         may_fail: bool = False,
     ) -> Job:
-        """Return a job that moves objects."""
+        """Return a job that transfers objects."""
         silence = self._git.patience * _WORKING
         return Job(words, silence, settings, variables or {}, feed, progress=self._options.progress, may_fail=may_fail)
 
@@ -197,7 +206,7 @@ class GitConnection(Connection):
         self._git.close()
 
     def _again(self, work: Callable[[], T]) -> T:
-        """Make a broken connection anew, where that does no harm."""
+        """Retry a broken connection, unless retries do harm."""
         for pause in PAUSES if self._retried else ():
             try:
                 return work()

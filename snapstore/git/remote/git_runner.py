@@ -1,7 +1,7 @@
-"""Runs the git program on the user's behalf: what of the environment and configuration counts, and who is asked.
+"""Run the git program for the user: environment, config, and questions.
 
-The user's own configuration counts (ssh, credential helpers, proxies, certificates, `insteadOf`); that of the project
-one stands in never does. What git would run or follow besides is switched off.
+The user's own config applies (ssh, credential helpers, proxies, certificates, `insteadOf`). The config of the project
+in the current directory never applies. Everything else that git could run or follow is switched off.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ OLDEST = "2.29"  # git: `fetch --stdin` and `--no-write-fetch-head`
 _QUESTIONS = 3
 _AT_WINDOW = 300.0  # seconds that a helper may wait for a person
 
-# What of a caller's GIT_* variables is about the network. All others could lead git to another repository: run inside a
-# hook they do.
+# The caller's GIT_* variables that concern the network. All others could lead git to another repository, as they do
+# inside a hook.
 _KEPT = re.compile(
     r"GIT_(SSH(_COMMAND|_VARIANT)?|SSL_.*|HTTP_.*|PROXY_COMMAND|EXEC_PATH|CONFIG_(GLOBAL|SYSTEM|NOSYSTEM)"
     r"|PROXY_SSL_.*)"
@@ -40,16 +40,16 @@ _SETTINGS = (
     "submodule.recurse=false",
     "advice.pushUpdateRejected=false",
 )
-# One allocation of git's may be no larger: a few bytes can say that they hold a terabyte. (Not documented by git;
+# The limit for one allocation of git: a few bytes can claim to hold a terabyte. (Not documented by git;
 # test_incoming_hostile.py shows that it holds.) git makes no deltas of files over 512 MiB.
 _ALLOCATION = "520m"
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Where git must not go, whatever address the user's configuration puts in the place of the one we give it.
+    """Where git must not go, whatever the user's config rewrites the address to.
 
-    That costs no process: git itself refuses, and only then somebody looks what the configuration says.
+    The check costs no process: git itself refuses, and only then is the config read.
     """
 
     settings: Sequence[str] = ()
@@ -61,7 +61,7 @@ FOLDERS = Fence(variables={"GIT_ALLOW_PROTOCOL": "file"})
 
 
 class GitRunner:
-    """Runs git for one remote. Close it."""
+    """Runs git for one remote. Close it after use."""
 
     def __init__(self, program: str, address: Address, options: Options, fence: Fence) -> None:
         self._program = program
@@ -69,17 +69,17 @@ class GitRunner:
         self._options = options
         self._fence = fence
         self._questions: Questions | None = None
-        # An address that knows its password: helpers are neither asked nor told.
+        # If the address includes its password, credential helpers are neither asked nor told.
         self._helpers = not any(address.secret)
 
     @property
     def patience(self) -> float:
-        """How many seconds of silence are borne: a helper may wait for a person."""
+        """Return the seconds of silence to tolerate: a helper may wait for a person."""
         timeout = self._options.timeout
         return timeout if self._options.ask is None else max(timeout, _AT_WINDOW)
 
     def run(self, job: Job) -> Finished:
-        """Run git; ask again for a password that was mistyped."""
+        """Run git, and ask again for a mistyped password."""
         address, ask = self._address, self._options.ask
         if self._questions is None and (ask is not None or any(address.secret)):
             self._questions = Questions((address.scheme, address.place), *address.secret, ask)
@@ -89,7 +89,7 @@ class GitRunner:
             except Remote as error:
                 if not left or ask is None or self._questions is None or error.message != refused(address.shown):
                     raise
-                self._helpers = self._helpers and self._questions.asked  # what a helper says again is as wrong
+                self._helpers = self._helpers and self._questions.asked  # a helper would repeat its wrong answer
                 self._questions.forget()
         raise AssertionError
 
@@ -112,7 +112,7 @@ class GitRunner:
 
 
 def receive(run: process.Runner, incoming: Incoming, job: Job) -> None:
-    """Run a git that receives objects into the quarantine, within its limits."""
+    """Run a git job that receives objects into the quarantine, within its limits."""
 
     def told(what: str, done: int, total: int) -> None:
         if what == "receiving" and total > incoming.limits.objects:
@@ -125,7 +125,7 @@ def receive(run: process.Runner, incoming: Incoming, job: Job) -> None:
 
 
 def environment(caller: Mapping[str, str], questions: Questions | None = None) -> dict[str, str]:
-    """Return the variables for a git that speaks to the network on the user's behalf, in English."""
+    """Return the variables for a git that uses the network for the user, in English."""
     kept = {key: value for key, value in caller.items() if not key.startswith("GIT_") or _KEPT.fullmatch(key)}
     kept.pop("LANGUAGE", None)
     asking = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never"}
@@ -138,7 +138,7 @@ def environment(caller: Mapping[str, str], questions: Questions | None = None) -
 
 
 def refuse_unusable(done: process.Finished, program: str) -> None:
-    """Raise Remote for a git that does not know what is asked of it."""
+    """Raise Remote if git does not support a command or option."""
     if done.status == 129 or any("is not a git command" in line for line in done.said):
         raise Remote(
             f"the git program {program} is too old, or does not know an option: {told(done.said[:1])}",

@@ -1,9 +1,9 @@
-"""What comes in from others: objects in a quarantine folder, hostile until checked.
+"""Received objects in a quarantine folder, treated as hostile until checked.
 
-git fetches into a folder beside the store's packs, where neither we nor git look for objects. git proves that every
-object matches its id; here every tree, commit and tag must be one that we would write ourselves, and every link is
-followed. Only `accept` moves the packs in, durable and whole; until then, and after a kill at any moment, the store is
-as it was, and the next run removes what was left.
+git fetches into a folder next to the store's packs, where neither snapstore nor git looks for objects. git proves that
+every object matches its id. This module requires every tree, commit and tag to be one that snapstore itself would
+write, and checks every link. Only `accept` moves the packs into the store, durable and complete. Until then, and after
+a kill at any moment, the store is unchanged, and the next run removes the leftovers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ SMALL = 1 << 20  # bytes of objects
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may come in at once. Trees and commits are held in memory while they are checked; blobs are not."""
+    """Limits on one transfer.
+
+    Trees and commits are held in memory while they are checked; blobs are not.
+    """
 
     pack: int = 1 << 36
     blob: int = 1 << 34
@@ -38,16 +41,19 @@ class Limits:
 
 
 class Incoming:
-    """Received objects: checked, and invisible until `accept`. Leave it with `accept` or `discard`."""
+    """Received objects: checked, and invisible until `accept`.
+
+    End with `accept` or `discard`.
+    """
 
     def __init__(self, objects: Objects, limits: Limits | None = None) -> None:
         self._objects = objects
         self.limits = limits or Limits()
-        self.ids: list[bytes] = []  # what the tips need beyond what is known: it came, or a failed pull had left it
-        self.builds_on: list[bytes] = []  # tips of ours that are taken for whole
+        self.ids: list[bytes] = []  # needed by the tips and not known: received, or left by a failed pull
+        self.builds_on: list[bytes] = []  # local tips that are assumed to be complete
         self._links: set[bytes] = set()
         self._received: set[bytes] = set()
-        self._size = 0  # bytes of what is needed
+        self._size = 0  # bytes of the needed objects
         self._lock = -1
         sweep(objects)
         try:
@@ -63,20 +69,20 @@ class Incoming:
                 self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             except FileNotFoundError:
                 continue
-            fcntl.flock(self._lock, fcntl.LOCK_EX)  # while it is held, nobody sweeps it
+            fcntl.flock(self._lock, fcntl.LOCK_EX)  # while the lock is held, nobody sweeps the folder
             if os.path.exists(self.folder):
                 break
-            os.close(self._lock)  # another run's sweep came between
+            os.close(self._lock)  # the sweep of another run removed the folder
         self.pack_folder = f"{self.folder}/pack"
         os.mkdir(self.pack_folder, 0o700)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no object came at all."""
+        """Return whether no object was received."""
         return not self._bases()
 
     def environment(self) -> dict[str, str]:
-        """Return the variables that make git write here and read the store's objects besides."""
+        """Return variables that make git write here and also read the store's objects."""
         return {
             "GIT_DIR": os.path.dirname(self._objects.folder),
             "GIT_OBJECT_DIRECTORY": self.folder,
@@ -84,7 +90,10 @@ class Incoming:
         }
 
     def watch(self) -> None:
-        """Raise Remote where more has come in than may. To be called now and then while git receives."""
+        """Raise Remote if too much has been received.
+
+        Called from time to time while git receives.
+        """
         size = 0
         for name in os.listdir(self.pack_folder):
             try:
@@ -97,9 +106,9 @@ class Incoming:
             )
 
     def verify(self, tips: Iterable[bytes], known: Iterable[bytes]) -> Incoming:
-        """Check what came, and prove that with it the store holds all that the tips need.
+        """Check the received objects, and prove that nothing the tips need is missing.
 
-        `known` are tips whose history is here already. Whatever is wrong is raised, and nothing is left.
+        `known` are tips whose history is already stored. On any error, the quarantine is removed.
         """
         try:
             self.watch()
@@ -120,14 +129,15 @@ class Incoming:
         return self
 
     def accept(self) -> list[str]:
-        """Make the objects visible and durable; call it under the store's lock, right before the refs move.
+        """Make the objects visible and durable.
 
-        Gives the paths of packs without suffix, each for `Objects.release` when refs hold its objects: until then a
-        `.keep` beside it holds off any gc. What a failed pull had left, and no ref of ours may lead to, is stored once
-        more. A small pack is written anew with what is needed of it: it comes without deltas then, and can be folded
-        with the packs of turns.
+        Call under the store's lock, right before the refs move. Returns the paths of the packs without suffix. Each
+        path is for `Objects.release`, to be called once refs reach the objects: until then a `.keep` file protects the
+        pack from any gc. Objects left by a failed pull, which may be unreachable from any ref, are stored again. A
+        small pack is rewritten with only the needed objects: the result has no deltas, and can be folded with the packs
+        of turns.
         """
-        for oid in self.builds_on:  # a prune may have run since it was checked
+        for oid in self.builds_on:  # a prune may have run since the check
             if not self._objects.contains(oid):
                 self.discard()
                 raise Missing(oid)
@@ -151,7 +161,7 @@ class Incoming:
         return made
 
     def discard(self) -> None:
-        """Leave no trace; a second call does nothing."""
+        """Remove the quarantine. A second call does nothing."""
         if self._lock >= 0:
             _remove(self.folder)
             lock, self._lock = self._lock, -1
@@ -168,7 +178,7 @@ class Incoming:
         return [f"{self.pack_folder}/{name[:-4]}" for name in names]
 
     def _written(self, ids: list[bytes]) -> list[str]:
-        """Write objects into a pack of the store's own kind, each compared with its id."""
+        """Write objects into a new pack of the store, each compared with its id."""
         packs = [Pack(base) for base in self._bases()]
         both = _Beside(self._objects, packs)
         writer = self._objects.writer()
@@ -185,7 +195,10 @@ class Incoming:
         return [base] if base is not None else []
 
     def _moved_in(self, source: str) -> str:
-        """Always a new name: a pack of the same name that is there already may be one that a git is about to delete."""
+        """Move a pack into the store, always under a new name.
+
+        A git may be about to delete an existing pack of the same name.
+        """
         base = new_name(self._objects.pack_folder)
         try:
             for suffix in (".pack", ".idx"):
@@ -199,14 +212,14 @@ class Incoming:
                 os.rename(source + suffix, base + suffix)
             sync_folder(self._objects.pack_folder)
         except BaseException:
-            # Without its index nobody has seen the pack, so it can go. With it others may count on it already, and it
-            # stays as garbage for a later gc (see packwriter).
+            # Without its index nobody has seen the pack, so the pack can be removed. With the index, other processes
+            # may already rely on the pack, so it stays as garbage for a later gc (see `objects/pack_writer`).
             for path in [f"{base}.keep", *([f"{base}.pack"] if not os.path.exists(f"{base}.idx") else [])]:
                 remove_quietly(path)
             raise
         return base
 
-    # What came in.
+    # Checking the received objects.
 
     def _check(self, pack: Pack) -> None:
         found = list(pack.ids())
@@ -231,10 +244,10 @@ class Incoming:
             self._links |= links_in(data)
 
     def _follow(self, packs: list[Pack], tips: list[bytes], known: list[bytes]) -> None:
-        """Walk from the tips down to what is known.
+        """Walk from the tips down to the known objects.
 
-        An object that is in the store is not taken as proof of what it points at: it may be the remains of something
-        that gc took away.
+        That an object is in the store does not prove that its references are: the object may be left over from
+        something that gc removed.
         """
         both = _Beside(self._objects, packs)
         try:
@@ -248,7 +261,7 @@ class Incoming:
                 if oid not in self._received and kind != BLOB:
                     self._checked(kind, both.read(oid)[1], oid)
             for oid in sorted(self._links):
-                if both.contains(oid):  # where not, it is of a tree that no tip leads to
+                if both.contains(oid):  # otherwise it belongs to a tree that no tip reaches
                     check_link(both, oid)
             self.builds_on = known
         except Missing as error:
@@ -260,7 +273,7 @@ class Incoming:
 
 
 class _Beside(Objects):
-    """The store's objects with those of packs that are not visible yet."""
+    """The store's objects together with those of packs that are not visible yet."""
 
     def __init__(self, objects: Objects, own: list[Pack]) -> None:
         super().__init__(os.path.dirname(objects.folder))
@@ -268,7 +281,7 @@ class _Beside(Objects):
 
 
 def sweep(objects: Objects) -> None:
-    """Remove what killed runs left. One that is still at work holds its folder's lock."""
+    """Remove the leftovers of killed runs. A running one holds its folder's lock."""
     try:
         names = [name for name in os.listdir(objects.folder) if name.startswith(FOLDER)]
     except OSError:
@@ -289,12 +302,18 @@ def sweep(objects: Objects) -> None:
 
 
 def _remove(folder: str) -> None:
-    """A git whose parent was killed may still be writing there: what it adds now, the next sweep finds."""
+    """Remove a quarantine folder, as far as possible.
+
+    A git whose parent was killed may still be writing there. The next sweep removes what that git adds.
+    """
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _quoted(path: str) -> str:
-    """As git reads a list of paths: in quotes where a path has a colon or begins with a quote."""
+    """Return a path quoted for git's path lists, if it needs quotes.
+
+    A path needs quotes if it has a colon or begins with a quote.
+    """
     if ":" not in path and not path.startswith('"'):
         return path
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

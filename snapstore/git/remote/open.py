@@ -1,4 +1,4 @@
-"""Opens a remote: with the git program where it is installed, with dulwich where not."""
+"""Open a remote: with the git program if installed, otherwise with dulwich."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def open_remote(
 ) -> Connection:
     """Return a connection to a path or an https, http, ssh, git or file address.
 
-    Raises Unsafe for an address that must not be followed; nothing is asked of the other side yet. `ask` is given only
-    where a person sits at a terminal.
+    Raises Unsafe for an address that must not be followed. The remote is not contacted yet. `ask` is given only if a
+    person is at a terminal.
     """
     address = urls.parse(url)
     options = Options(os.environ if environment is None else environment, progress, ask, timeout, limits)
@@ -38,5 +38,5 @@ def open_remote(
 
 
 def git_program(environment: Mapping[str, str] | None = None) -> str | None:
-    """Return where the git program is, None where there is none."""
+    """Return the path of the git program, or None."""
     return shutil.which("git", path=(os.environ if environment is None else environment).get("PATH", os.defpath))

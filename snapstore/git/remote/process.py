@@ -1,7 +1,7 @@
-"""Runs the git program and watches it: progress, silence, questions, and an end in every case.
+"""Run the git program: report progress, limit silence, and always end it.
 
-git runs in a session of its own: it has no terminal to ask on, and it can be ended with everything it started. Nothing
-of it outlives the call, except when this process itself is killed.
+git runs in a session of its own. So git has no terminal to ask on, and can be ended together with every process it
+started. No process outlives the call, unless this process itself is killed.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from snapstore.git.remote.questions import Questions
 _PIECE = 1 << 16
 _MOST_OUTPUT = 1 << 27
 _MOST_LINES = 100
-_TICK = 0.2  # seconds between looks at what nobody tells
-_PATIENCE = 2.0  # seconds between asking git to end and making it
+_TICK = 0.2  # seconds between checks of things that send no event
+_PATIENCE = 2.0  # seconds between SIGTERM and SIGKILL
 _PROGRESS = re.compile(r"(?:remote: )?([A-Z][A-Za-z ]{2,40}): +\d+% \((\d{1,17})/(\d{1,17})\)")
 _WORDS = {"Writing objects": "sending", "Receiving objects": "receiving"}
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that came to its own end: its status, its output, and what it said that was not progress."""
+    """A completed run: its status, its output, and its messages without progress."""
 
     status: int
     output: bytes
@@ -43,16 +43,16 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One run of git: what it is told, what it reads and writes, and how it is watched."""
+    """One run of git: its command, its input and output, and how it is monitored."""
 
     words: Sequence[str]
-    silence: float  # seconds without a word after which it is given up
+    silence: float  # seconds without output after which git is ended
     settings: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    feed: bytes | IO[bytes] = b""  # its input, bytes or an open file
-    output: IO[bytes] | None = None  # a file for what it writes
+    feed: bytes | IO[bytes] = b""  # standard input: bytes or an open file
+    output: IO[bytes] | None = None  # a file for standard output
     progress: Progress | None = None
-    watch: Callable[[], None] | None = None  # called now and then; may raise to end it
+    watch: Callable[[], None] | None = None  # called from time to time; may raise to end git
     may_fail: bool = False  # status 1 is an answer, not a failure
 
     def command(self, program: str) -> list[str]:
@@ -60,20 +60,20 @@ class Job:
         return [program, *(word for setting in self.settings for word in ("-c", setting)), *self.words]
 
 
-# Runs a job for somebody, with his environment and refusals in his words.
+# Runs a job with the environment and the error messages of its owner.
 Runner = Callable[[Job], Finished]
 
 
 def run(
     job: Job, program: str, environment: Mapping[str, str], *, who: str, questions: Questions | None = None
 ) -> Finished:
-    """Run git until it ends, or for as long as it is not silent."""
+    """Run git until it ends, or until it is silent for too long."""
     with _input(job.feed) as file, _Run(job, program, {**environment, **job.variables}, file, who) as running:
         return running.follow(job, questions)
 
 
 def _input(feed: bytes | IO[bytes]) -> IO[bytes]:
-    """A file, not a pipe: then nobody waits for git to read."""
+    """Return the input as a file. With a pipe, git's reading could block the caller."""
     if not isinstance(feed, bytes):
         return os.fdopen(os.dup(feed.fileno()), "rb")
     file = tempfile.TemporaryFile() if feed else open(os.devnull, "rb")
@@ -117,7 +117,10 @@ class _Run:
                     pipe.close()
 
     def _end(self) -> None:
-        """git takes its own children along when it is asked to end; what does not listen is killed with its group."""
+        """End git and its children.
+
+        On SIGTERM, git ends its own children. Processes that ignore the signal are killed with the process group.
+        """
         self._signal(signal.SIGTERM)
         try:
             self._process.wait(_PATIENCE)
@@ -145,7 +148,7 @@ class _Run:
             end = time.monotonic() + job.silence
             looked = time.monotonic()
             while True:
-                # First whether it has ended, then what is there to read: it may write its last words in between.
+                # First check whether git has ended, then read: git may write its last output in between.
                 ended = process.poll() is not None
                 ready = selector.select(0 if ended else _TICK)
                 for key, _ in ready:
@@ -170,7 +173,7 @@ class _Run:
                     raise Broken(f"{self._who} did not answer in time", "Try again later, or check the network.")
 
     def _heard(self, fd: int, is_words: bool, progress: Progress | None) -> bool:
-        """Take in what a pipe holds; say whether more may come."""
+        """Read from a pipe, and return whether more may come."""
         try:
             piece = os.read(fd, _PIECE)
         except BlockingIOError:

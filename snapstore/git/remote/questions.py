@@ -1,8 +1,8 @@
-"""Answers what git and ssh want to know from a person: user names, passwords, whether to trust a host.
+"""Answer questions of git and ssh: user names, passwords, trust in a host.
 
-Both run a small program of ours, which passes the question through one pipe and the answer through another. So a
-password is in no argument, no environment and no file; and whoever runs in the background without a terminal can ask
-through the one that has it.
+git and ssh run a small helper script, which sends the question through one pipe and receives the answer through
+another. So a password is in no argument, no environment variable and no file, and a process in the background can ask
+through the process that has the terminal.
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ _LONGEST = 4096
 
 
 class Questions:
-    """Known answers for one place, and a person for everything else. Close it."""
+    """Known answers for one server, and a person for all other questions.
+
+    Close it after use.
+    """
 
     def __init__(self, place: tuple[str, str], user: str, password: str, ask: Ask | None) -> None:
-        """`place` is the scheme and the host with its port that the known user and password are for."""
+        """Prepare the helper script and its pipes.
+
+        `place` is the scheme and the host with its port that the known user and password are for.
+        """
         self._place = place
         self._known = {"Username": user, "Password": password}
         self._ask = ask
-        self.asked = False  # a person
-        self._remembered: dict[str, str] = {}  # what a person has answered: each git that runs asks anew
+        self.asked = False  # whether a person was asked
+        self._remembered: dict[str, str] = {}  # a person's answers: each run of git asks again
         self._folder = tempfile.mkdtemp(prefix="snapstore-ask-")
         self._fds: list[int] = []
         try:
@@ -48,7 +54,7 @@ class Questions:
                 file.write(_PROGRAM)
             for name in ("question", "answer"):
                 os.mkfifo(f"{self._folder}/{name}", 0o600)
-                # Open at both ends: nobody waits for the other side of a pipe, and no end of it is reported.
+                # Open at both ends, so that opening does not wait for the other end, and no end of file is reported.
                 self._fds.append(os.open(f"{self._folder}/{name}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
         except BaseException:
             self.close()
@@ -57,11 +63,11 @@ class Questions:
 
     @property
     def fd(self) -> int:
-        """Readable when somebody asks."""
+        """Return the descriptor that is readable when a question waits."""
         return self._fds[0]
 
     def answer(self) -> None:
-        """Answer the question that waits, if it is whole."""
+        """Answer the waiting questions that are complete."""
         self._heard += os.read(self.fd, _LONGEST)
         *questions, self._heard = self._heard[-_LONGEST:].split(b"\0")
         for question in questions:
@@ -85,13 +91,16 @@ class Questions:
         return answer
 
     def forget(self) -> None:
-        """It was wrong: ask anew."""
+        """Forget all answers, because one was wrong."""
         self.asked = False
         self._remembered.clear()
         self._known = dict.fromkeys(self._known, "")
 
     def _is_place(self, url: str) -> bool:
-        """A server that sent us elsewhere must not get there what is meant for it."""
+        """Return whether a question is about the server the known answers are for.
+
+        A server that redirects to another one must not receive a password there.
+        """
         try:
             parts = urlsplit(url)
         except ValueError:

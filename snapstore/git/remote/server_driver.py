@@ -1,7 +1,8 @@
-"""A repository on a server, through the git program; or in a folder, where the user's `insteadOf` leads to one.
+"""A repository on a server, through git; or a folder that `insteadOf` leads to.
 
-Such a folder is spoken to as any other, so that what protects its owner holds (folders.py). git is not allowed to go
-to a folder by itself; where it refuses, we ask what the configuration says. Other addresses are left to git.
+Such a folder is accessed like any other folder, so that the rules that protect its owner apply (folders.py). git is not
+allowed to access a folder by itself. If git refuses, the user's config is read to find the folder. Other addresses are
+left to git.
 """
 
 from __future__ import annotations
@@ -52,18 +53,21 @@ class ServerConnection(GitConnection):
             return folder._push(going, objects, source, atomic=atomic, has_parts=has_parts)
 
     def _folder(self, refusal: NotFollowed, *, push: bool = False) -> FolderConnection:
-        """Return a connection to the folder that the configuration leads to. Raises the refusal where it is none."""
+        """Return a connection to the folder that the config leads to.
+
+        Raises the refusal if the target is not a folder.
+        """
         if refusal.protocol != "file":
             raise refusal
         url = rewritten(self._url, self._rewrites(), push=push)
-        # A relative path would count from where git runs.
+        # A relative path would be relative to git's working directory.
         address = urls.parse(url if "://" in url else os.path.join("/", url))
         if address.scheme != "path":
             raise refusal
         return FolderConnection(address, self._options, self._program)
 
     def _rewrites(self) -> list[tuple[str, bool, str]]:
-        """Return the user's rules: a beginning of addresses, whether for pushes only, and what takes its place."""
+        """Return the user's rewrite rules: prefix, whether only for pushes, replacement."""
         words = ["config", "--null", "--get-regexp", r"^url\..*\.(push)?insteadof$"]
         found: list[tuple[str, bool, str]] = []
         done = self._git.run(Job(words, self._git.patience, variables={"GIT_DIR": os.devnull}, may_fail=True))
@@ -76,7 +80,10 @@ class ServerConnection(GitConnection):
 
 
 def rewritten(url: str, rewrites: Sequence[tuple[str, bool, str]], *, push: bool) -> str:
-    """Return the address that git goes to: the longest beginning counts, and for a push those that are for pushes."""
+    """Return the address that git uses after rewriting.
+
+    The longest matching prefix wins. For a push, rules for pushes come first.
+    """
     for for_push in (True, False) if push else (False,):
         fit = [rule for rule in rewrites if rule[1] == for_push and url.startswith(rule[0])]
         if fit:

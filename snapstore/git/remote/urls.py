@@ -1,4 +1,4 @@
-"""Addresses of other repositories: what is one, and nothing that could run a program.
+"""Addresses of other repositories, refusing any that could run a program.
 
 An address may come from a store, a message or a web page. So `ext::` and every other `transport::` is refused, and no
 part of an address may look like an option to ssh or git (CVE-2017-1000117 was `ssh://-oProxyCommand=…`).
@@ -18,7 +18,7 @@ _HINT = "Use a path, or an https, http, ssh, git or file address."
 
 
 class Address:
-    """Where a repository is. `shown` is the address without anything secret, for people to read."""
+    """The address of a repository. `shown` has no secrets, for people to read."""
 
     __slots__ = ("given", "host", "password", "path", "port", "scheme", "shown", "user")
 
@@ -38,20 +38,26 @@ class Address:
 
     @property
     def place(self) -> str:
-        """Host and port as an address spells them."""
+        """Return host and port as written in an address."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port in (None, _PORTS.get(self.scheme)) else f"{host}:{self.port}"
 
     @property
     def secret(self) -> tuple[str, str]:
-        """User and password where the address has a password or token in it; else nothing."""
+        """Return user and password if the address has a password or token.
+
+        Otherwise both are empty.
+        """
         if self.scheme in ("http", "https") and (self.password or is_token(self.user)):
             return self.user, self.password
         return "", ""
 
     @property
     def without_secret(self) -> str:
-        """The address for git: as it was written, so that the user's `insteadOf` finds it, unless it holds a secret."""
+        """Return the address for git, without secrets.
+
+        An address without secrets is returned as written, so that the user's `insteadOf` matches it.
+        """
         if not any(self.secret):
             return self.given
         user = quote(self.user, safe="") if not is_token(self.user) else ""
@@ -59,12 +65,15 @@ class Address:
 
 
 def is_token(user: str) -> bool:
-    """Whether the user in a web address is more likely a key to it: `https://ghp_…@github.com/`."""
+    """Return whether the user in a web address is probably a token.
+
+    An example is `https://ghp_…@github.com/`.
+    """
     return len(user) >= 20 and not set(user) & set(".%@ ")
 
 
 def shown(text: str) -> str:
-    """An address as it may be printed and kept: without password or token."""
+    """Return an address without password or token, to be printed or stored."""
     if text.partition("://")[0].lower() in ("http", "https"):
         try:
             return parse(text).shown
@@ -74,7 +83,7 @@ def shown(text: str) -> str:
 
 
 def parse(text: str) -> Address:
-    """Understand an address. Raises Unsafe for what is no plain address of a repository."""
+    """Parse an address. Raises Unsafe unless it is a plain repository address."""
     address = _parsed(text)
     address.given = text
     return address
@@ -122,13 +131,16 @@ def _with_scheme(scheme: str, rest: str) -> Address:
     if scheme == "ssh" and password:
         raise Unsafe("ssh takes no password from an address", "Use a key, and leave the password out.")
     user = _decoded(user)
-    # Over the web a user may be a mail address: it goes into a header, not to a program.
+    # In a web address, a user may be a mail address: it goes into a header, not to a program.
     checked = _user(user.replace("@", "")) and user if scheme in ("http", "https") else _user(user)
     return Address(scheme, path, host, port, checked, _decoded(password))
 
 
 def _like_scp(place: str, path: str) -> Address:
-    """`user@host:path`, the path below the user's home there unless it begins with a slash."""
+    """Parse `user@host:path`.
+
+    The path is relative to the user's home on the server, unless it begins with a slash.
+    """
     user, _, host = place.rpartition("@")
     host, port = _host_and_port(host)
     if port is not None or not path or path.startswith("-"):
@@ -161,7 +173,7 @@ def _user(user: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    """Percent escapes resolved; what they hide is checked as everything else."""
+    """Return the text with percent escapes decoded, which callers check afterwards."""
     if "%" not in text:
         return text
     first, *rest = text.split("%")
