@@ -2,8 +2,8 @@
 
 The names are sessions, branches, checkpoints, turns, operations, remotes and settings.
 
-Completion runs while a person types. It never fails, creates no store, finishes no interrupted change and prints
-nothing else: on any error it offers no names.
+Completion runs while a person types, so it never fails, creates no store, finishes no interrupted change and prints
+nothing else. On any error no names are offered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The confirmation before a risky move (C13).
 
-A move is risky if it covers more than one turn, removes a file or settles a conflict.
+A move is risky if it covers more than one turn, removes a file, settles a conflict or is exact.
 """
 
 from __future__ import annotations

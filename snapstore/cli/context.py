@@ -61,7 +61,7 @@ class Context:
     def reading(self) -> Session:
         """Return the session that a reading command is about.
 
-        This is the session named on the command line, else the one last active here.
+        The session is the one named on the command line, else the one last active here.
         """
         return self.store().session(self.session)
 

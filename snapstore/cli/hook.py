@@ -1,4 +1,4 @@
-"""`snapstore hook AGENT`: the program an agent runs at every step.
+"""`snapstore hook AGENT`: the command an agent runs at every step.
 
 The payload comes on standard input. A hook never disturbs the agent: the status is always 0, standard output holds only
 what the agent's rules ask for, and errors go to the log. A status of 2 would block the agent, and any text could end up
@@ -110,7 +110,7 @@ def _mark(agent: str) -> None:
 def _note(agent: str, error: BaseException) -> None:
     """Write an error to the log in the home folder.
 
-    That log is shared by all stores, and exists even where no store could be opened.
+    The log is shared by all stores, and can be written even where no store could be opened.
     """
     from snapstore.store import log
     from snapstore.store.locations import home_folder

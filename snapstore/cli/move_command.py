@@ -80,7 +80,7 @@ def move_in_time(
 
 
 def _close_open_turn(context: Context, session: Session, move: Move) -> None:
-    """Close the open turn if the user passed --cancel or its agent is gone."""
+    """Close the open turn if the user passed --cancel or the turn was interrupted."""
     if move.cancel:
         session.close_open_turn()
     elif session.store.open_turn(session.name) is not None and close_interrupted(session):

@@ -105,7 +105,7 @@ class Output:
 def telling() -> Iterator[None]:
     """Turn a failed write to a stream into `Untold`.
 
-    Every write goes through this: a failed write does not mean that the command failed.
+    Every write uses this context manager, because a failed write does not mean that the command failed.
     """
     try:
         yield
