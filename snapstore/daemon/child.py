@@ -50,7 +50,7 @@ class Facts:
 
 
 class Refused(Exception):
-    """The caller must run the command itself: this process could not match it."""
+    """The caller must run the command itself: here it would behave differently."""
 
 
 def serve(connection: socket.socket, facts: Facts, run: Run) -> NoReturn:

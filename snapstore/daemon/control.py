@@ -92,7 +92,7 @@ def _silent(path: str) -> int | None:
 
 
 def _memory(pid: int) -> int | None:
-    """Return a process's resident memory in bytes, or None if the system hides it."""
+    """Return a process's resident memory in bytes, or None if unknown."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
