@@ -1,9 +1,9 @@
-"""The command line: it asks and shows, and holds no rules.
+"""The command line: it parses, asks and prints, and holds no rules.
 
 `main` is the entry point, `app` builds the click groups, and `commands` holds one file per command, loaded when the
-command is used. `move_command` is the way of every move from its words to its report; `reports` has what is printed.
-`output`, `errors`, `confirm` and `progress` are how the program speaks; `context`, `options` and `param_types` are how
-it listens. `hook` is the short way that agents' hooks take; `warm` prepares the warm process.
+command is used. `move_command` carries out every move, from the parsed options to the report. `reports` prints results.
+`output`, `errors`, `confirm` and `progress` produce output; `context`, `options` and `param_types` handle input. `hook`
+is the fast path for agents' hooks; `warm` prepares the warm process.
 
-Nothing may import the package but `__main__`.
+Only `__main__` may import this package.
 """

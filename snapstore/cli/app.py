@@ -1,4 +1,4 @@
-"""The program's top level: groups of commands that are loaded when they are used, and how a command line is run."""
+"""The top-level click group, whose commands load on use, and `run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from snapstore.errors import Usage, did_you_mean
 
 COMPLETE = "_SNAPSTORE_COMPLETE"  # set by a shell that asks for completions
 
-# Every command, as `--help` groups them. Each has a module of its name in `commands`.
+# Every command, in the groups that `--help` shows. Each command has a module of its name in `commands`.
 SECTIONS = {
     "Record": ("run", "turn", "import"),
     "Look": ("status", "log", "show", "diff", "tree", "tui", "ui", "undolist", "sessions"),
@@ -34,14 +34,20 @@ ALIASES = {"rewind": "goto"}
 
 
 def command_modules() -> dict[str, str]:
-    """Return the module of each command. The command in it has the module's name."""
+    """Return the module name per command.
+
+    Each module defines a command with the module's own name.
+    """
     names = [name for section in SECTIONS.values() for name in section]
     modules = ["import_" if name == "import" else name.replace("-", "_") for name in names]
     return {name: f"snapstore.cli.commands.{module}" for name, module in zip(names, modules, strict=True)}
 
 
 class Application(CommandGroup):
-    """All commands. A command's module is imported when the command is used or listed."""
+    """The group of all commands.
+
+    A command's module is imported when the command is used or listed.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(command_modules())
@@ -108,9 +114,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _invoke(arguments: list[str], common: CommonOptions) -> int:
-    """Have click read the words and call the command.
+    """Parse the arguments with click and call the command.
 
-    Not by its `main`, which has ways of its own to end for an interrupt and a closed pipe.
+    click's own `main` is not used: it handles an interrupt and a closed pipe in its own way.
     """
     try:
         with application.make_context("snapstore", list(arguments), obj=common) as ctx:
@@ -124,7 +130,10 @@ def _invoke(arguments: list[str], common: CommonOptions) -> int:
 
 
 def _complete() -> int:
-    """Answer a shell that asks for completions. A failure is an empty answer: somebody is typing."""
+    """Answer a shell that asks for completions.
+
+    A failure gives an empty answer, because a person is typing.
+    """
     try:
         return shell_complete(application, {}, "snapstore", COMPLETE, os.environ[COMPLETE])
     except Exception:
@@ -135,6 +144,6 @@ def _usage(error: click.UsageError) -> Usage:
     command = error.ctx.command_path if error.ctx is not None else "snapstore"
     similar: list[str] = getattr(error, "possibilities", None) or []
     hint = did_you_mean(similar, f"See `{command} --help`.")
-    suggests_itself = isinstance(error, click.NoSuchOption | click.NoSuchCommand)  # in its message
+    suggests_itself = isinstance(error, click.NoSuchOption | click.NoSuchCommand)  # format_message lists similar names
     message = error.message if suggests_itself else error.format_message()
     return Usage(" ".join(message.split()), hint)

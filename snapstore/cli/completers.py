@@ -1,7 +1,9 @@
-"""What a shell can complete from the store: sessions, branches, checkpoints, turns, operations, remotes, settings.
+"""Shell completion of names that the store knows.
 
-Completion runs while somebody types. It never fails, makes no store, finishes no interrupted change and prints nothing
-of its own: whatever goes wrong, there is nothing to offer.
+The names are sessions, branches, checkpoints, turns, operations, remotes and settings.
+
+Completion runs while a person types, so it never fails, creates no store, finishes no interrupted change and prints
+nothing else. On any error no names are offered.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operations
 from snapstore.transcripts.readers.read import AGENTS
 
-_MOST = 100  # turns and operations on offer
+_MOST = 100  # turns and operations offered
 
 Names = Callable[[click.Context], Iterable[CompletionItem]]
 
 
 def quietly(names: Names, ctx: click.Context) -> list[CompletionItem]:
-    """List what can be typed at a prompt, and nothing where that cannot be read."""
+    """Return the printable names, or none if reading them fails."""
     try:
         return [item for item in names(ctx) if item.value.isprintable()]
     except Exception:
@@ -53,7 +55,7 @@ def checkpoints(ctx: click.Context) -> Iterator[CompletionItem]:
 
 
 def turns(ctx: click.Context) -> Iterator[CompletionItem]:
-    """List the turns of the current branch, the newest first."""
+    """Yield the turns of the current branch, newest first."""
     with _graph(ctx) as graph:
         numbered = (node for node in graph.upwards(graph.tip) if node.turn is not None)
         for node in islice(numbered, _MOST):

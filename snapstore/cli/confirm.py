@@ -1,4 +1,7 @@
-"""The question before a move that deserves one: more than one turn, a file removed, a conflict settled (C13)."""
+"""The confirmation before a risky move (C13).
+
+A move is risky if it covers more than one turn, removes a file, settles a conflict or is exact.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,14 @@ if TYPE_CHECKING:
 
 
 def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:
-    """Whether to go on. Where no person sits, nobody is asked."""
-    err = context.err if context.err.terminal else context.out  # a person may have sent one of them elsewhere
+    """Return whether to go on with the move.
+
+    Without a terminal the answer is yes and no question is asked.
+    """
+    err = context.err if context.err.terminal else context.out  # one of the two may be redirected
     if not (err.terminal and sys.stdin.isatty()) or not deserves_a_look(plan):
         return True
-    session.preview(plan)  # what would be refused anyway is refused before anybody is asked
+    session.preview(plan)  # a move that would be refused is refused before the question
     err.line(move.ask(plan), BOLD)
     if plan.undone and plan.scope == BOTH:
         first = session.store.shadow.commit(plan.undone[-1])

@@ -1,4 +1,4 @@
-"""What a command is given to work with: where, for whom, and how to speak."""
+"""What every command receives: the store, the session and the output streams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """One run of one command."""
+    """The context of one run of one command."""
 
     def __init__(self, *, json: bool = False, debug: bool = False, session: str | None = None) -> None:
         self.json = json
@@ -33,8 +33,10 @@ class Context:
         self.quiet = False
 
     def say(self, text: str) -> None:
-        """A word beside the result. The library speaks through this too, in the middle of a change, so a closed
-        stream must not disturb it."""
+        """Print a message on standard error, beside the result.
+
+        The library also calls this in the middle of a change, so a closed stream must not raise.
+        """
         if self.quiet:
             return
         try:
@@ -44,7 +46,7 @@ class Context:
             pass
 
     def document(self, record: Record) -> None:
-        """Print a record, as the one document on standard output."""
+        """Print a record as the only JSON document on standard output."""
         from snapstore.surface.records.base import document
 
         self.out.document(document(record))
@@ -57,17 +59,23 @@ class Context:
             raise
 
     def reading(self) -> Session:
-        """The session a reading command is about: the one named, else the one last active here."""
+        """Return the session that a reading command is about.
+
+        The session is the one named on the command line, else the one last active here.
+        """
         return self.store().session(self.session)
 
     def recording(self, *, create: bool = False) -> Session:
-        """The session a turn belongs to. With `create` its store is made when there is none."""
+        """Return the session that a turn belongs to.
+
+        With `create`, a missing store is created.
+        """
         name = check_name(self.session or DEFAULT_SESSION)
         if not create:
             return self.store().session(name)
         with self.progress("Taking the first snapshot") as progress:
             store = Store.open(".", create=True, session=name, say=self.say, progress=progress)
-        store.progress = None  # the bar is for the first snapshot, and over
+        store.progress = None  # the bar covers only the first snapshot, which is done
         return store.session(name)
 
     def progress(self, what: str) -> Progress:
@@ -76,7 +84,7 @@ class Context:
 
 @dataclass
 class CommonOptions:
-    """The options of every command, collected from all levels of the command line."""
+    """The options of every command, from all levels of the command line."""
 
     folders: list[str] = field(default_factory=list)
     session: str | None = None
@@ -84,17 +92,20 @@ class CommonOptions:
     debug: bool = False
 
     def note(self, arguments: list[str]) -> None:
-        """Look for `--json` and `--debug` in a command line that could not be read: they decide how that is told."""
+        """Find `--json` and `--debug` in a command line that could not be parsed.
+
+        The two options decide how the parse error is reported.
+        """
         options = arguments[: arguments.index("--")] if "--" in arguments else arguments
         self.json |= "--json" in options
         self.debug |= "--debug" in options
 
     def start(self) -> Context:
-        """Change to the folders that `-C` names, and return what a command works with."""
+        """Change to the folders that `-C` names and return the command's context."""
         for folder in self.folders:
             _enter(folder)
         context = Context(json=self.json, debug=self.debug, session=self.session)
-        if self.folders:  # a command that is printed to be typed must act on the same project
+        if self.folders:  # a command printed for the user to type must act on the same project
             context.out.program = f"snapstore -C {shell_word(os.path.join(*self.folders))}"
         return context
 

@@ -1,4 +1,7 @@
-"""From an exception to a message, a hint and an exit status. No traceback reaches a person who did not ask for it."""
+"""Turn an exception into a message, a hint and an exit status.
+
+No traceback is shown without `--debug`.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,20 @@ from snapstore.cli.context import CommonOptions
 from snapstore.cli.output import DIM, RED, Output, Untold, safe, safe_lines, telling
 from snapstore.errors import Failed, Secret, SnapstoreError
 
-BROKEN_PIPE, INTERRUPTED = 128 + 13, 128 + 2  # what a shell shows for SIGPIPE and SIGINT
+BROKEN_PIPE, INTERRUPTED = 128 + 13, 128 + 2  # the statuses a shell shows for SIGPIPE and SIGINT
 
 
 class Unexpected(SnapstoreError):
-    """A mistake of ours."""
+    """A bug in snapstore."""
 
 
 def guarded(action: Callable[[], int], common: CommonOptions) -> int:
-    """Run an action and return its exit status. Whatever goes wrong is explained as the common options say."""
+    """Run an action and return its exit status.
+
+    Every exception is reported in the way that the common options ask for.
+    """
     try:
-        if common.json:  # before anything goes wrong: later there may be no descriptor left to import it with
+        if common.json:  # imported early: after an error there may be no descriptor left to import it with
             import snapstore.surface.records.errors  # noqa: F401
         status = action()
         with telling():
@@ -43,7 +49,7 @@ def guarded(action: Callable[[], int], common: CommonOptions) -> int:
     except OSError as error:
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
         if not common.json:
-            silence()  # perhaps it was standard output that failed, and would once more at exit
+            silence()  # standard output itself may have failed, and would fail again at exit
         return report(Failed(f"{error.strerror or error}{where}"), json=common.json, debug=common.debug)
     except Exception as error:
         text = str(error).strip() or "no more is known"
@@ -51,7 +57,7 @@ def guarded(action: Callable[[], int], common: CommonOptions) -> int:
 
 
 def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) -> int:
-    """Says what went wrong and what to do next; gives the exit status."""
+    """Print an error with its hint, and return its exit status."""
     err = Output(sys.stderr)
     try:
         if debug:
@@ -61,7 +67,7 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
             pass
         else:
             lines = safe_lines(error.message)
-            if not isinstance(error, Secret):  # it has a list; the words of others are no lines of ours
+            if not isinstance(error, Secret):  # only Secret has a list; other line breaks come from foreign text
                 lines = [" ".join(lines)]
             err.line(f"{err.paint('snapstore:', RED)} {lines[0]}")
             for line in lines[1:]:
@@ -76,7 +82,10 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
 
 
 def _answered(error: SnapstoreError) -> bool:
-    """The error as a document on standard output; where that cannot be written it is told as to a person."""
+    """Print the error as a JSON document and return whether that succeeded.
+
+    On failure the caller prints the error as text.
+    """
     from snapstore.surface.records.base import document
     from snapstore.surface.records.errors import ErrorRecord
 
@@ -91,7 +100,7 @@ def _answered(error: SnapstoreError) -> bool:
 
 
 def silence(stream: TextIO | None = None) -> None:
-    """Nobody reads any more: the interpreter's own flush at exit must not complain."""
+    """Redirect a stream to /dev/null so that the flush at exit cannot fail."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
     except (OSError, ValueError):

@@ -1,9 +1,10 @@
-"""`snapstore hook AGENT`: what an agent runs at every step, with a payload on standard input.
+"""`snapstore hook AGENT`: the command an agent runs at every step.
 
-It never disturbs the agent: status 0 whatever happens, nothing on standard output but what the agent's rules ask for,
-errors to the log. A status of 2 would block the agent, and any text could end up in its context.
+The payload comes on standard input. A hook never disturbs the agent: the status is always 0, standard output holds only
+what the agent's rules ask for, and errors go to the log. A status of 2 would block the agent, and any text could end up
+in its context.
 
-What could fail to load is imported inside functions, where every exception is caught and logged.
+Modules that could fail to load are imported inside functions, where every exception is caught and logged.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from snapstore.agents.hooks.events import Event
 from snapstore.errors import Corrupt, SnapstoreError, Unknown
 
 _LARGEST = 64 << 20  # bytes of a payload: a tool's answer may be long
-_PATIENCE = "8"  # seconds that an agent waits for a store in use: it is held for milliseconds, or by one that hangs
+_PATIENCE = "8"  # seconds to wait for a locked store: a lock is held for milliseconds, or by a process that hangs
 
 
 def run_hook(words: Sequence[str]) -> int:
-    """Handle what an agent's hook sends, and return 0. With `--debug` errors are raised."""
+    """Handle the payload of an agent's hook and return 0.
+
+    With `--debug` errors are raised.
+    """
     os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
     agent = words[0] if words else ""
     told: list[str] = []
     try:
         told = [_handled(event) for event in _events(agent)]
-    except (Exception, KeyboardInterrupt) as error:  # whatever it is, the agent goes on: the log and `status` tell
+    except (Exception, KeyboardInterrupt) as error:  # the agent must go on: the log and `status` show the error
         _note(agent, error)
         if "--debug" in words:
             raise
@@ -39,8 +43,11 @@ def run_hook(words: Sequence[str]) -> int:
 
 
 def _say(answer: str) -> None:
-    """Past the buffers: what cannot be written, because nobody listens or a disk is full, is not said."""
-    if answer and sys.stdout is not None:  # closed, its number may be another file's by now
+    """Write the answer to standard output, unbuffered.
+
+    A failed write (a closed pipe, a full disk) is ignored.
+    """
+    if answer and sys.stdout is not None:  # if stdout was closed, descriptor 1 may be another file by now
         try:
             os.write(sys.stdout.fileno(), f"{answer}\n".encode())
         except (OSError, ValueError):
@@ -85,7 +92,10 @@ def _handled(event: Event) -> str:
 
 
 def _mark(agent: str) -> None:
-    """When the agent's hooks last fired: the age of a file. Only shown, so it is not synced."""
+    """Record that the agent's hooks just fired, as the mtime of a file.
+
+    The time is only displayed, so the file is not synced.
+    """
     from snapstore.store.locations import home_folder
 
     folder = f"{home_folder()}/fired"
@@ -98,7 +108,10 @@ def _mark(agent: str) -> None:
 
 
 def _note(agent: str, error: BaseException) -> None:
-    """Where no store could be opened, there is a log for all of them."""
+    """Write an error to the log in the home folder.
+
+    The log is shared by all stores, and can be written even where no store could be opened.
+    """
     from snapstore.store import log
     from snapstore.store.locations import home_folder
 
@@ -106,4 +119,4 @@ def _note(agent: str, error: BaseException) -> None:
     try:
         log.note(f"{home_folder()}/log", f"hook {agent}: {text}", time.time())
     except SnapstoreError:
-        pass  # not even a home
+        pass  # there is no home folder either

@@ -1,6 +1,6 @@
-"""What all moves have in common: the way from a plan to its end.
+"""The steps that all move commands share: plan, preview or ask, move, report.
 
-Plan, show or ask, move, tell. A command adds its operand, and how it makes its plan.
+A command adds its operand and the function that makes its plan.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _REPEATED = ("exact", "files_only", "conversation_only")
 
 
 def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
-    """Does what the command asks for. Every failure says which command failed (S2-20)."""
+    """Carry out a move command and return its exit status.
+
+    Every failure message names the command that failed (S2-20).
+    """
     move.program = context.out.program
     move.preview, move.yes, move.cancel = options["preview"], options["yes"], options["cancel"]
     default = _default(options)
@@ -60,7 +63,7 @@ def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
 def move_in_time(
     context: Context, verb: Literal["earlier", "later"], step: Step | None, options: dict[str, Any]
 ) -> int:
-    """Carry out `earlier` or `later`, by one step unless said."""
+    """Carry out `earlier` or `later`, by one step by default."""
     far = step.far if step else {"count": 1}
 
     def plan(session: Session, how: dict[str, Any]) -> Plan:
@@ -77,7 +80,7 @@ def move_in_time(
 
 
 def _close_open_turn(context: Context, session: Session, move: Move) -> None:
-    """Where the user wants it, or where nobody works on it any more."""
+    """Close the open turn if the user passed --cancel or the turn was interrupted."""
     if move.cancel:
         session.close_open_turn()
     elif session.store.open_turn(session.name) is not None and close_interrupted(session):
@@ -116,7 +119,10 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
 
 
 def _follow(session: Session, move: Move, done: Moved) -> Then | None:
-    """What follows the move. Where that fails, the files have gone there all the same."""
+    """Run the action that follows the move, if any.
+
+    If the action fails, the files have been moved nevertheless, and the hint says so.
+    """
     try:
         return move.then(session) if move.then is not None else None
     except SnapstoreError as error:
@@ -140,7 +146,7 @@ def _failed(context: Context, move: Move, error: SnapstoreError | OSError) -> in
     return error.status
 
 
-# From options to a policy.
+# Options to policy.
 
 
 def _default(options: dict[str, Any]) -> str:
@@ -169,7 +175,10 @@ def _how(session: Session, options: dict[str, Any], default: str) -> dict[str, A
 
 
 def _all_known(plan: Plan, options: dict[str, Any], policy: Policy) -> None:
-    """A file that is named but has no part in the move is a mistake: better said than passed over."""
+    """Refuse a file named with --ours or --theirs that the move does not affect.
+
+    Such a file is most likely a typing error, so it is not silently ignored.
+    """
     paths = {move.path for move in plan.paths}
     for path in sorted(policy.ours | policy.theirs):
         if path not in paths:
@@ -179,7 +188,7 @@ def _all_known(plan: Plan, options: dict[str, Any], policy: Policy) -> None:
 
 
 def _repeat(session: Session, move: Move, options: dict[str, Any]) -> None:
-    """What makes it this very move belongs to the command that is offered for typing again."""
+    """Add the options that define this move to the command offered for retyping."""
     flags = [f"--{name.replace('_', '-')}" for name in _REPEATED if options.get(name)]
     flags += [word for side in ("ours", "theirs") for path in options[side] for word in (f"--{side}", path)]
     if session.name != session.store.active_session():
@@ -192,7 +201,7 @@ def _repeat(session: Session, move: Move, options: dict[str, Any]) -> None:
 
 
 def reverting(plan: Plan) -> str:
-    """S0-14's words."""
+    """Return the sentence about reverted files that S0-14 prescribes."""
     number = len(plan.changing)
     return f"This will revert changes to {files_text(number)}." if number else "No file will change."
 
@@ -203,7 +212,7 @@ def changing(plan: Plan) -> str:
 
 
 def travelling(plan: Plan) -> str:
-    """What it means for turns and files."""
+    """Return the sentence about the turns and files that a plan affects."""
     turns = (("undo", plan.undone), ("redo", plan.redone))
     parts = [f"{verb} {turns_text(len(found))}" for verb, found in turns if found]
     if plan.changing:

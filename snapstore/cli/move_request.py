@@ -1,4 +1,4 @@
-"""What a command asks of a move: the words that plan it, and how to speak of it."""
+"""A command's request for a move: its arguments, its plan and its messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ MakePlan = Callable[[Session, dict[str, Any]], Plan]
 
 
 class Move:
-    """One request for a move: the words that ask for it, and how to speak of it."""
+    """One request for a move.
+
+    Holds the command's arguments, the function that makes the plan, and the messages about the move.
+    """
 
     __slots__ = (
         "ask",
@@ -47,27 +50,27 @@ class Move:
     ) -> None:
         self.words = words
         self.plan = plan
-        self.ask = ask  # the question that a person is asked first
-        self.nothing = nothing  # what to say where nothing was to be done
-        self.reverts = reverts  # whether its files are "reverted", or "changed"
-        self.then = then  # what follows the move
+        self.ask = ask  # makes the confirmation question
+        self.nothing = nothing  # the message when there is nothing to do
+        self.reverts = reverts  # whether the report calls files "reverted" instead of "changed"
+        self.then = then  # runs after the move
         self.verb = words[0] if words[0] != "ops" else "ops undo"
         self.root = b""
         self.program = "snapstore"
         self.preview = self.yes = self.cancel = self.over = False
 
     def command(self, *more: str) -> str:
-        """The command again, to be typed, with more options."""
+        """Return this command with more options, as a line to type in a shell."""
         words = [shell_word(word) for word in self.words]
         end = words.index("--") if "--" in words else len(words)
         return " ".join((self.program, *words[:end], *more, *words[end:]))
 
 
 class Then:
-    """What follows a move, told with it."""
+    """The outcome of the action that followed a move, reported with the move."""
 
     def told_in(self, record: MoveRecord) -> MoveRecord:
-        """Return the record of the move with what followed it."""
+        """Return the move's record with this outcome added."""
         raise NotImplementedError
 
     def tell(self, out: Output) -> None:

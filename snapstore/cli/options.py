@@ -74,8 +74,8 @@ _COMMON = (
 def level_options(function: Callback) -> Callback:
     """Add the common options to a group.
 
-    They may stand before and after every command word. All levels write into one `CommonOptions`: folders add up, and
-    the innermost session wins.
+    The options may stand before and after every command word. All levels write into one `CommonOptions`: folders add
+    up, and the innermost session wins.
     """
     return _decorated(function, _COMMON)
 
@@ -93,7 +93,7 @@ def with_context(function: Callable[..., int]) -> Callback:
 
 
 def common_options(function: Callable[..., int]) -> Callback:
-    """Add the common options to a command, and call its function with a `Context` made from them."""
+    """Add the common options to a command and pass its function a `Context`."""
     return level_options(with_context(function))
 
 
@@ -161,26 +161,35 @@ _TRAVEL = (
 
 
 def move_options(function: Callback) -> Callback:
-    """Add the options of every move. The command's class must be `MoveCommand`."""
+    """Add the options of every move.
+
+    The command's class must be `MoveCommand`.
+    """
     return _decorated(function, _MOVE)
 
 
 def travel_options(function: Callback) -> Callback:
-    """Add the options of a move to another turn. The command's class must be `MoveCommand`."""
+    """Add the options of a move to another turn.
+
+    The command's class must be `MoveCommand`.
+    """
     return _decorated(function, _TRAVEL)
 
 
 def _decorated(function: Callback, options: tuple[Callable[[Callback], Callback], ...]) -> Callback:
-    for option in reversed(options):  # click lists the option that was added last first
+    for option in reversed(options):  # click lists the option added last at the top
         function = option(function)
     return function
 
 
-# Commands whose words click alone would read differently.
+# Commands whose arguments click alone would parse differently.
 
 
 class MoveCommand(click.Command):
-    """A move. `--merge` takes a value after `=` only, so that `undo --merge 2` undoes two turns."""
+    """A move command.
+
+    `--merge` takes a value only after `=`, so that `undo --merge 2` undoes two turns.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -189,13 +198,16 @@ class MoveCommand(click.Command):
 
 
 class PathsCommand(MoveCommand):
-    """A command whose last argument is paths after `--`. click does not tell where `--` stood."""
+    """A command whose last argument is the paths after `--`.
+
+    click does not tell where `--` stood.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
         rest = super().parse_args(ctx, args[:end])
         *others, paths = [param.name for param in self.params if isinstance(param, click.Argument)]
-        if ctx.resilient_parsing:  # for completion: after `--` only paths can follow
+        if ctx.resilient_parsing:  # completion: only paths can follow `--`
             for name in others if end < len(args) else ():
                 ctx.set_parameter_source(name, ParameterSource.COMMANDLINE)
             return rest
@@ -207,7 +219,7 @@ class PathsCommand(MoveCommand):
 
 
 class RawCommand(click.Command):
-    """A command without options. Its only argument takes every word as it came."""
+    """A command without options, whose only argument takes every word unchanged."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.params[self.params[0].name] = tuple(args)
@@ -215,9 +227,9 @@ class RawCommand(click.Command):
 
 
 class CommandGroup(click.Group):
-    """Commands below one word, listed in the order of their definition.
+    """A group of subcommands, listed in the order of their definition.
 
-    The word alone, or followed by options only, is the `default` command: `ops` is `ops list`.
+    The group's name alone, or followed by options only, runs the `default` command: `ops` is `ops list`.
     """
 
     def __init__(self, *args: Any, default: str = "", **attributes: Any) -> None:
@@ -230,7 +242,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name similar commands where there is none of that name; also those that are not loaded yet."""
+        """Suggest similar names for an unknown command, including unloaded ones."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise click.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx)
         return super().resolve_command(ctx, args)
@@ -241,7 +253,7 @@ class CommandGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def _means_default(self, ctx: click.Context, args: list[str]) -> bool:
-        """Whether no word of a command follows the options of this level."""
+        """Return whether no subcommand follows the options of this level."""
         if set(ctx.help_option_names) & set(args):
             return False
         takes_value = {flag: not getattr(param, "is_flag", False) for param in self.params for flag in param.opts}
@@ -250,7 +262,7 @@ class CommandGroup(click.Group):
             if not word.startswith("-"):
                 return False
             flag, value = (word.partition("=")[::2]) if word.startswith("--") else (word[:2], word[2:])
-            if flag not in takes_value:  # an option of the default command, or a mistake that it will report
+            if flag not in takes_value:  # an option of the default command, or an error that it will report
                 return True
             if takes_value[flag] and not value:
                 next(words, None)

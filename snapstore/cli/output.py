@@ -1,7 +1,7 @@
-"""What reaches the terminal: safe text, sparse colour, one JSON document.
+"""Terminal output: safe text, sparse colour, one JSON document.
 
-Prompts, paths and messages come from anywhere. None of their control characters, escape sequences or direction marks
-may reach a terminal: `safe` for text, `path_text` for paths.
+Prompts, paths and messages are untrusted. Their control characters, escape sequences and direction marks must not reach
+a terminal: use `safe` for text and `path_text` for paths.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIM, RED, GREEN, YELLOW, CYAN, BOLD = "2", "31", "32", "33", "36", "1"
 LISTED = 12  # paths named before "… and N more"
 
 
-# For terminals that know no more than ASCII.
+# Replacements for terminals that can show only ASCII.
 _PLAIN = str.maketrans({"✓": "*", "·": "-", "…": "...", "–": "-", "⑂": "Y", "◆": "*", "→": "->", "│": "|"})
 
 
@@ -39,20 +39,23 @@ UNWRITTEN = "the answer could not be written: "
 
 
 class Untold(Failed):
-    """It was done, or not, but nobody heard: standard output cannot be written."""
+    """Standard output cannot be written, so the user did not see the result.
+
+    The command may or may not have succeeded.
+    """
 
     hint = "What was asked for may well have been done: look with `snapstore status` before you repeat it."
 
 
 class Output:
-    """One of the two streams, with colour where a person looks at it."""
+    """Standard output or standard error, coloured on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self.program = "snapstore"  # as a command to be typed begins
+        self.program = "snapstore"  # the start of each command printed for the user to type
         self.terminal = stream.isatty()
         self.colour = self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        if hasattr(stream, "reconfigure"):  # a terminal that does not know a character still gets the line
+        if hasattr(stream, "reconfigure"):  # an encoding that lacks a character must not lose the line
             stream.reconfigure(errors="backslashreplace")
         self._plain = not _can_show(stream)
 
@@ -65,7 +68,7 @@ class Output:
             self._stream.write(painted.translate(_PLAIN) if self._plain else painted)
 
     def ask(self, text: str) -> None:
-        """A question, with the cursor left behind it."""
+        """Print a question and leave the terminal's cursor on its line."""
         with telling():
             self._stream.write(text)
             self._stream.flush()
@@ -74,11 +77,14 @@ class Output:
         with telling():
             self._stream.flush()
             left = memoryview(data)
-            while left:  # with PYTHONUNBUFFERED a write may take a part only
+            while left:  # with PYTHONUNBUFFERED a write may be partial
                 left = left[self._stream.buffer.write(left) or 0 :]
 
     def document(self, data: dict[str, Any]) -> None:
-        """ASCII only: a path that is not UTF-8 holds lone surrogates, which no encoding would let through."""
+        """Print a JSON document in ASCII.
+
+        A path that is not UTF-8 holds lone surrogates, which no encoding accepts.
+        """
         with telling():
             self._stream.write(json.dumps(data, indent=2 if self.terminal else None) + "\n")
 
@@ -87,7 +93,7 @@ class Output:
             self._stream.flush()
 
     def size(self) -> tuple[int, int]:
-        """Columns and lines."""
+        """Return the terminal's columns and lines."""
         try:
             size = os.get_terminal_size(self._stream.fileno())
         except (OSError, ValueError):
@@ -97,7 +103,10 @@ class Output:
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """Around every write to a stream: that it cannot be written says nothing of what was done."""
+    """Turn a failed write to a stream into `Untold`.
+
+    Every write uses this context manager, because a failed write does not mean that the command failed.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -115,7 +124,7 @@ def _can_show(stream: TextIO) -> bool:
 
 
 def file_rows(out: Output, changes: Sequence[FileChange], indent: str, limit: int | None = None) -> Iterable[str]:
-    """`M  src/a.py  +3 -1`, aligned; counts where they are known."""
+    """Yield aligned rows like `M  src/a.py  +3 -1`, with counts where known."""
     shown = changes if limit is None or len(changes) <= limit else changes[:limit]
     names = [change_text(change) for change in shown]
     width = min(max((len(name) for name in names), default=0), 60)

@@ -1,4 +1,4 @@
-"""Types of option values and arguments: what they accept, and how a shell completes them."""
+"""click parameter types: what they accept, and how a shell completes them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from snapstore.surface.wording import count, count_or_duration
 
 
 class AnyPath(click.Path):
-    """A path, completed by the shell. The command itself reports what is wrong with it."""
+    """A path, completed by the shell and checked by the command itself."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value
 
 
 class Converted(click.ParamType[Any]):
-    """A value with a syntax of its own. `function` raises ValueError or Usage for what it does not accept."""
+    """A value with its own syntax.
+
+    `function` raises ValueError or Usage for a value that it does not accept.
+    """
 
     def __init__(self, name: str, function: Callable[[str], Any]) -> None:
         self.name = name
@@ -40,7 +43,10 @@ class Converted(click.ParamType[Any]):
 
 
 class WholeNumber(click.IntRange):
-    """A number in a range. `what` says what it should be, for a value that is not."""
+    """A number in a range.
+
+    `what` describes the expected value in the error message.
+    """
 
     def __init__(self, what: str, min: int, max: int) -> None:
         super().__init__(min, max)
@@ -49,14 +55,14 @@ class WholeNumber(click.IntRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
             if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
-                raise click.BadParameter(value)  # Python also reads " 1", "1_0" and the digits of all scripts
+                raise click.BadParameter(value)  # int() also accepts " 1", "1_0" and the digits of all scripts
             return int(super().convert(value, param, ctx))
         except click.BadParameter:
             self.fail(f"{value!r} is not {self._what}", param, ctx)
 
 
 class Known(click.ParamType[str]):
-    """A name that the store knows. It is completed from there; the command itself looks it up."""
+    """A name that is completed from the store and looked up by the command itself."""
 
     def __init__(self, name: str, *lists: completers.Names, files: bool = False):
         self.name = name
@@ -70,7 +76,7 @@ class Known(click.ParamType[str]):
 
 
 class Misspelled(click.BadParameter):
-    """A value that is none of those allowed, with those that look like it."""
+    """A value that is not allowed, with similar allowed values."""
 
     def __init__(
         self, message: str, possibilities: list[str], param: click.Parameter | None, ctx: click.Context | None
@@ -80,7 +86,7 @@ class Misspelled(click.BadParameter):
 
 
 class SuggestingChoice(click.Choice[str]):
-    """A choice that names similar values for one that it does not accept."""
+    """A choice that suggests similar values for one it does not accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:
@@ -90,7 +96,7 @@ class SuggestingChoice(click.Choice[str]):
 
 
 class Step(NamedTuple):
-    """How far `earlier` and `later` go: as typed, and as the arguments of the plan."""
+    """How far `earlier` and `later` go, as typed and as the plan's arguments."""
 
     text: str
     far: dict[str, int]

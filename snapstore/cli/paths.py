@@ -1,4 +1,4 @@
-"""Paths as people type them, and as they can type them again."""
+"""Conversion between typed paths and paths below the root."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 
 def below(root: bytes, path: str) -> bytes:
-    """A path from the current folder as one below the root; b"" for the root itself."""
-    if not path:  # a variable of a script that is not set, and no wish for the whole folder
+    """Return a typed path relative to the root, or b"" for the root itself."""
+    if not path:  # most likely an unset variable of a script, not a request for the whole folder
         raise Usage("an empty word names no file", "Say `.` for the current folder.")
     full = os.path.abspath(os.fsencode(path))
     folder, name = os.path.split(full)
@@ -26,7 +26,7 @@ def below(root: bytes, path: str) -> bytes:
 
 
 def from_here(root: bytes, path: bytes) -> str:
-    """A path below the root as a word for a shell in the current folder."""
+    """Return a path below the root as a shell word, relative to the current folder."""
     try:
         here = os.path.relpath(os.path.join(root, path), os.getcwdb())
     except OSError:  # the current folder is gone
@@ -35,7 +35,10 @@ def from_here(root: bytes, path: bytes) -> str:
 
 
 def shell_word(text: str | bytes) -> str:
-    """One word for a shell, safe on a terminal: $'…' of bash and zsh where it holds control characters."""
+    """Quote text as one shell word that is safe to print on a terminal.
+
+    Text with control characters becomes $'…', which bash and zsh read.
+    """
     data = os.fsencode(text)
     if data and not set(data) - _PLAIN:
         return data.decode()

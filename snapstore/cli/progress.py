@@ -1,4 +1,4 @@
-"""A progress bar, for people who have waited a second already."""
+"""A progress bar that appears after one second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ PATIENCE = 1.0
 
 
 class Progress:
-    """Called with the number of files so far. Nothing appears where nobody looks, or before a second has passed."""
+    """A callback that shows the number of files done so far.
+
+    The bar appears only on a terminal, and only after one second.
+    """
 
     def __init__(self, what: str, err: Output) -> None:
         self._what = what
@@ -28,7 +31,7 @@ class Progress:
         self._bar.update(self._task, completed=number)
 
     def _show(self) -> None:
-        # Most commands show no bar, and rich takes longer to load than the whole command does.
+        # Most commands show no bar, and importing rich takes longer than the whole command.
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 

@@ -1,4 +1,7 @@
-"""The address of the warm process: one socket per user and installation, in a folder that only the user can enter."""
+"""The address of the warm process: one socket per user and installation.
+
+The socket lies in a folder that only the user can enter.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from snapstore.errors import Failed
 
 
 class Taken(Exception):
-    """Another server has the place, or it cannot be had."""
+    """Another server holds the address, or the address cannot be created."""
 
 
 class Place:
-    """The socket's address, under a lock that says that its server lives."""
+    """The server's socket, and the lock that is held while the server is alive."""
 
     def __init__(self) -> None:
         folder = client.runtime_folder()
@@ -49,7 +52,10 @@ class Place:
             raise Taken(f"{self.path}: {error.strerror or error}") from error
 
     def _bind(self) -> None:
-        """Take the address, at which nobody is answered yet. What a dead server left there goes."""
+        """Bind the socket, replacing one that a dead server left behind.
+
+        The socket does not listen yet.
+        """
         try:
             os.unlink(self.path)
         except FileNotFoundError:
@@ -59,20 +65,26 @@ class Place:
         self._bound = os.lstat(self.path)
 
     def is_kept(self) -> bool:
-        """Tell whether the address still leads here. Somebody may clean up /tmp."""
+        """Return whether the address still leads to this socket.
+
+        The file may be gone because something cleaned up /tmp.
+        """
         try:
             return os.path.samestat(os.lstat(self.path), self._bound)
         except OSError:
             return False
 
     def leave(self) -> None:
-        """Give the place up for all. The address goes before the lock, so that the next server finds both free; it
-        stays where it is another server's, because the runtime folder was removed and made again."""
+        """Remove the address and release the lock.
+
+        The address is removed before the lock is released, so that the next server finds both free. The address is
+        left alone if it belongs to another server, which happens when the runtime folder was removed and recreated.
+        """
         if self.is_kept():
             os.unlink(self.path)
         self.close()
 
     def close(self) -> None:
-        """Give the place up, in this process."""
+        """Close the socket and the lock in this process only."""
         self.socket.close()
         os.close(self.lock)

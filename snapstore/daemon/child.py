@@ -1,8 +1,8 @@
-"""Run one request in a process forked from the warm one.
+"""Run one request in a process forked from the warm process.
 
-The child reads the request, checks who asks, takes over the caller's streams, directory, environment, umask, limits
-and signal settings, says that it is ready, and waits for the word to go. Then it runs the ordinary command. What goes
-wrong before that word ends the child, and the caller runs the command itself.
+The child reads the request, checks the caller, takes over the caller's streams, directory, environment, umask, limits
+and signal settings, sends READY, and waits for GO. Then the child runs the ordinary command. Any failure before GO
+ends the child, and the caller runs the command itself.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ except ImportError:  # not on every platform
 
 Run = Callable[[list[str]], int]
 
-_PATIENCE = 2.0  # seconds for a request to arrive: the caller has long gone its own way by then
-_LARGEST = 64 << 20  # bytes of a request; arguments and environment of a process are far below
+_PATIENCE = 2.0  # seconds for a request to arrive: by then the caller has long run the command itself
+_LARGEST = 64 << 20  # bytes of a request; the arguments and environment of a process are far smaller
 _DESCRIPTORS = 4  # three streams and the directory
-_UNFLUSHED = 120  # what the interpreter exits with when standard output cannot be flushed
+_UNFLUSHED = 120  # the interpreter's exit status when standard output cannot be flushed
 
 
 @dataclass
 class Facts:
-    """What the server knows of itself, as a forked child finds it."""
+    """The server's facts about itself, as a forked child inherits them."""
 
     pid: int
     identity: bytes
     installation: bytes
-    files: dict[str, tuple[int, int, int]]  # the program's, as they were when it was loaded
+    files: dict[str, tuple[int, int, int]]  # stamps of the program's files when they were loaded
     started_at: float
     served: int = 0
-    ended: dict[int, int] = field(default_factory=dict)  # process id -> signal, of children that were killed
+    ended: dict[int, int] = field(default_factory=dict)  # process id -> signal, for children killed by a signal
 
 
 class Refused(Exception):
-    """The request cannot be served as well here as by the caller itself."""
+    """The caller must run the command itself: here it would behave differently."""
 
 
 def serve(connection: socket.socket, facts: Facts, run: Run) -> NoReturn:
-    """Carry out the request of a connection in this process, and end it."""
+    """Serve the request of a connection in this process, then exit."""
     status = 1
     try:
         connection.settimeout(_PATIENCE)
@@ -77,19 +77,22 @@ def serve(connection: socket.socket, facts: Facts, run: Run) -> NoReturn:
         else:
             connection.sendall(_answer(parts, facts))
     except (OSError, Refused, ValueError, EOFError):
-        pass  # nobody listens any more, or nobody should
+        pass  # the caller is gone, or must not be served
     finally:
         os._exit(status)
 
 
 def stamp(path: str) -> tuple[int, int, int]:
-    """Return what changes when a file is replaced."""
+    """Return the values that change when a file is replaced."""
     st = os.stat(path)
     return st.st_ino, st.st_mtime_ns, st.st_size
 
 
 def _is_replaced(files: dict[str, tuple[int, int, int]]) -> bool:
-    """Tell whether the program was upgraded or removed: this process would run a mixture of old and new."""
+    """Return whether the program was upgraded or removed since it was loaded.
+
+    A command run by this process would then mix old and new code.
+    """
     try:
         return any(stamp(path) != known for path, known in files.items())
     except OSError:
@@ -120,8 +123,10 @@ def _more(connection: socket.socket) -> bytes:
 
 
 def _check(pid: int, parts: list[bytes], facts: Facts) -> None:
-    """Refuse a caller of another program, and one that may do more or less than this process: it is in a sandbox, or
-    we are."""
+    """Refuse a caller from another installation or with other rights.
+
+    Rights differ where the caller or this process is in a sandbox.
+    """
     if len(parts) < 2 or parts[1] != facts.installation:
         raise Refused("another installation")
     if sys.platform == "linux" and client.identity(pid) != facts.identity:
@@ -129,7 +134,10 @@ def _check(pid: int, parts: list[bytes], facts: Facts) -> None:
 
 
 def _take_over(parts: list[bytes], descriptors: list[int], pid: int, connection: socket.socket) -> list[str]:
-    """Become the caller in all that a command can see. Returns the command's arguments."""
+    """Take over everything of the caller that a command can see.
+
+    Returns the command's arguments.
+    """
     _, _, parent, umask, ignored, streams, program, count, *rest = parts
     if len(descriptors) != _DESCRIPTORS:
         raise Refused("no streams")
@@ -158,7 +166,10 @@ def _take_over(parts: list[bytes], descriptors: list[int], pid: int, connection:
 
 
 def _take_limits(pid: int) -> None:
-    """Take over the caller's resource limits and priority. Refused where that would need more rights."""
+    """Take over the caller's resource limits and priority.
+
+    Raises Refused if setting them needs rights that this process lacks.
+    """
     try:
         if resource is not None and hasattr(resource, "prlimit"):
             for name in filter(lambda name: name.startswith("RLIMIT_"), dir(resource)):
@@ -174,8 +185,12 @@ def _take_limits(pid: int) -> None:
 
 
 class _Terminal(FileIO):
-    """The caller's terminal as standard input. The kernel stops a background job that reads from its terminal, but this
-    process is not in the terminal's session: it would take what a person types to the shell. So it asks the caller."""
+    """The caller's terminal as standard input.
+
+    The kernel stops a background job that reads from its terminal. This process is not in the terminal's session, so
+    the kernel does not stop it, and a read would steal the input meant for the shell. Therefore each read first asks
+    the caller for permission.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__(0, "r", closefd=False)
@@ -192,13 +207,15 @@ class _Terminal(FileIO):
             self._reading = False
 
     def ask_again(self, *_: object) -> None:
-        """Ask once more after a stop: the job may have been continued in the background."""
+        """Ask again after a stop: the job may have been continued in the background."""
         if self._reading:
             self._ask()
 
     def _wait(self) -> None:
-        """Wait for input, and hang up if the caller is killed meanwhile. A signal that says so could come right before
-        a plain read, which would then wait for ever."""
+        """Wait for input, and hang up if the caller is killed meanwhile.
+
+        A signal alone is not enough: it could arrive right before a plain read, which would then block forever.
+        """
         poll = select.poll()
         poll.register(0, select.POLLIN)
         poll.register(self._connection, select.POLLIN)
@@ -215,7 +232,10 @@ class _Terminal(FileIO):
 
 
 def _open_streams(described: list[str], terminal: _Terminal | None) -> None:
-    """Open the standard streams as an interpreter does at its start, in the caller's encodings and with its buffers."""
+    """Open the standard streams as the interpreter does when it starts.
+
+    Encodings and buffering are the caller's.
+    """
     for number, (name, text) in enumerate(zip(("stdin", "stdout", "stderr"), described, strict=True)):
         encoding, errors, unbuffered = text.split(":")
         raw = terminal if number == 0 and terminal else FileIO(number, "r" if number == 0 else "w", closefd=False)
@@ -226,7 +246,7 @@ def _open_streams(described: list[str], terminal: _Terminal | None) -> None:
 def _text_stream(number: int, raw: FileIO, encoding: str, errors: str, unbuffered: bool) -> TextIOWrapper:
     if number == 0:
         return TextIOWrapper(BufferedReader(raw), encoding, errors, newline="\n")
-    if unbuffered:  # by `-u` or PYTHONUNBUFFERED
+    if unbuffered:  # `-u` or PYTHONUNBUFFERED
         return TextIOWrapper(raw, encoding, errors, newline="\n", write_through=True)
     lines = number == 2 or os.isatty(number)
     return TextIOWrapper(BufferedWriter(raw), encoding, errors, newline="\n", line_buffering=lines)
@@ -240,9 +260,12 @@ def _reset_signals(ignored: list[str]) -> None:
 
 
 def _notice_the_callers_end(connection: socket.socket) -> None:
-    """Have the system tell when the caller is killed. While a person answers questions this process then hangs up:
-    nobody else shall read from that terminal. Without a terminal the work is finished, as an agent that lost its
-    patience with a hook would want, but the streams are let go: the agent may wait for their end."""
+    """Ask the kernel for SIGIO when the caller is killed.
+
+    With a terminal as standard input, this process then hangs up: it must not go on reading from that terminal.
+    Without a terminal, the command still finishes, because an agent whose hook timed out wants its turn recorded. The
+    output streams are released, because the agent may be waiting for their end.
+    """
     asked = os.isatty(0)
 
     def look(*_: object) -> None:
@@ -256,7 +279,7 @@ def _notice_the_callers_end(connection: socket.socket) -> None:
 
 
 def _is_gone(connection: socket.socket) -> bool:
-    """Tell whether the other side has closed the connection."""
+    """Return whether the caller has closed the connection."""
     try:
         return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
@@ -266,7 +289,7 @@ def _is_gone(connection: socket.socket) -> bool:
 
 
 def _hang_up() -> None:
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have it ignored
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have set it to ignored
     os.kill(os.getpid(), signal.SIGHUP)
 
 
@@ -278,7 +301,7 @@ def _let_go_of_output() -> None:
 
 
 def _carry_out(run: Run, arguments: list[str]) -> int:
-    """Run the command as the console script does, up to the flush at the interpreter's end."""
+    """Run the command as the console script does, including the final flush."""
     try:
         status = run(arguments)
     except SystemExit as error:

@@ -1,14 +1,14 @@
-"""Hand a command to the warm process and wait for its exit status.
+"""Pass a command to the warm process and wait for its exit status.
 
-This runs at the start of every command and hook, so it imports built-in modules only. `socket` and `signal` take a
-fifth of an interpreter's start because of the enumerations in them; `_socket` and `_signal` are the same functions
-without those (test_daemon.py, test_the_client_imports_built_in_modules_only).
+This module runs at the start of every command and hook, so it imports built-in modules only. Importing `socket` and
+`signal` takes a fifth of the interpreter's startup time because of their enumerations; `_socket` and `_signal` have
+the same functions without the enumerations (test_daemon.py, test_the_client_imports_built_in_modules_only).
 
-The steps: connect, wait for a child to say `hello` and its process id, send it the request with the descriptors of
-the standard streams and of the working directory, wait for `ready`, send `go`, wait for the status. Until `go` is sent
-nothing has been done, and the caller can still run the command itself. A child that never gets `go` ends without having
-done anything, so a request cannot be carried out twice. And no descriptor is sent before somebody is there to take it:
-the queue of a stopped server would hold an agent's pipe open.
+The protocol: connect; wait for a child's HELLO with its process id; send the request with the descriptors of the
+standard streams and of the working directory; wait for READY; send GO; wait for the status. Before GO nothing has been
+done, and the caller can still run the command itself. A child that never receives GO exits without having done
+anything, so a request cannot run twice. No descriptor is sent before a child has answered: otherwise the queue of a
+stopped server would hold an agent's pipe open.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-_PATIENCE = 0.2  # seconds until a server that does not answer is given up, unless SNAPSTORE_DAEMON_PATIENCE says
+_PATIENCE = 0.2  # seconds to wait for a server that does not answer; SNAPSTORE_DAEMON_PATIENCE overrides this
 HELLO, READY, GO, DONE = b"H", b"R", b"G", b"D"
-TERMINAL = b"T"  # from a child: may I read from the terminal? The same back: yes
+TERMINAL = b"T"  # from a child: may I read from the terminal? The same byte as the answer means yes
 RUN, STATUS, STOP, ENDED = b"run", b"status", b"stop", b"ended"
 HEADER = 8  # bytes: the length of the request that follows
 
-# They run as long as a person works with them, or start the user's own command, which needs the caller's terminal.
-# (The git and ssh of a push ask through us: see git/remote/questions.py.)
+# These commands run as long as a person works with them, or start the user's own command, which needs the caller's
+# terminal. (The git and ssh processes of a push ask through snapstore: see git/remote/questions.py.)
 _ALONE = frozenset(("run", "tui", "ui", "mcp", "git", "daemon"))
 _ALONE_WITH = frozenset(("--exec",))
-_STARTERS = frozenset(("hook", "turn"))  # they leave a warm process behind
-SAID_IN = "snapstore_said_in"  # an option of the interpreter: the encoding of the caller's terminal
-_VALUED = frozenset(("-C", "--session"))  # the options before the command that take a value
+_STARTERS = frozenset(("hook", "turn"))  # the commands that leave a warm process behind
+SAID_IN = "snapstore_said_in"  # the interpreter's -X option that holds the encoding of the caller's terminal
+_VALUED = frozenset(("-C", "--session"))  # the options before the command word that take a value
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LINUX = sys.platform == "linux"
 _NAMESPACES = ("mnt", "pid", "net", "user")
-# Who a process is and what it may do. A sandboxed caller must not get out through us, nor be served by half.
+# The lines of /proc/<pid>/status that tell a process's user and rights. A sandboxed caller must not escape through the
+# server, and must not be served only in part.
 _RIGHTS = ("Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
 _FORWARDED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
 MAY_BE_IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
@@ -62,7 +63,7 @@ def patience() -> float:
 
 
 def command_word(arguments: Sequence[str]) -> str:
-    """Return the command in a command line, or an empty text where there is none."""
+    """Return the command word of a command line, or "" if there is none."""
     words = iter(arguments)
     for word in words:
         if word in _VALUED:
@@ -73,9 +74,9 @@ def command_word(arguments: Sequence[str]) -> str:
 
 
 def can_be_served(arguments: Sequence[str]) -> bool:
-    """Tell whether the warm process can run this command as well as the caller."""
+    """Return whether the warm process can run this command as the caller would."""
     word = command_word(arguments)
-    # A process in another encoding starts itself again in UTF-8 with an option that names it (cli/__init__.py).
+    # A process in another encoding restarts itself in UTF-8, with an option that names the encoding (cli/main.py).
     if not word or word in _ALONE or sys.getfilesystemencoding() != "utf-8" or SAID_IN in sys._xoptions:
         return False
     return not any(
@@ -85,23 +86,25 @@ def can_be_served(arguments: Sequence[str]) -> bool:
 
 
 def may_leave_one(arguments: Sequence[str]) -> bool:
-    """Tell whether this command leaves a warm process behind for the next one."""
+    """Return whether this command leaves a warm process behind for the next one."""
     return not is_off() and command_word(arguments) in _STARTERS
 
 
 def identity(pid: int | None = None) -> bytes:
-    """Describe what a process is and may do: its user, rights, namespaces and root directory. Without `pid`, the
-    calling process. A server serves only clients with an identity like its own."""
+    """Describe a process's user, rights, namespaces and root directory.
+
+    Without `pid`, the process is the calling one. A server serves only clients whose identity equals its own.
+    """
     if not _LINUX:
         return b"" if pid is not None else repr((os.getuid(), os.geteuid(), os.getgid(), os.getgroups())).encode()
-    if pid == 0:  # how the system names a process in another pid namespace
+    if pid == 0:  # the kernel reports 0 for a process in another pid namespace
         raise ProcessLookupError("a process that cannot be seen from here")
     process = f"/proc/{pid or 'self'}"
     found = [line for line in _read(f"{process}/status").decode("ascii", "replace").splitlines() if _is_right(line)]
     for name in _NAMESPACES:
         try:
             found.append(f"{name} {os.stat(f'{process}/ns/{name}').st_ino}")
-        except FileNotFoundError:  # a kernel without this kind
+        except FileNotFoundError:  # a kernel without this kind of namespace
             found.append(f"{name} none")
     root = os.stat(f"{process}/root/" if pid else "/")
     found.append(f"root {root.st_dev} {root.st_ino}")
@@ -125,12 +128,12 @@ def _read(path: str) -> bytes:
 
 
 def installation() -> bytes:
-    """Name the program: where it is installed, and the interpreter that runs it."""
+    """Identify the program by its install location and its interpreter."""
     return os.fsencode(f"{_PACKAGE}\n{sys.executable}\n{sys.hexversion}")
 
 
 def runtime_folder() -> str:
-    """Return where the sockets of this user lie."""
+    """Return the folder that holds this user's sockets."""
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     if given.startswith("/"):
         try:
@@ -142,7 +145,7 @@ def runtime_folder() -> str:
 
 
 def is_private(folder: str) -> bool:
-    """Tell whether a folder is this user's, and nobody else can write to it."""
+    """Return whether a folder belongs to this user and is closed to everyone else."""
     try:
         st = os.lstat(folder)
     except OSError:
@@ -151,7 +154,10 @@ def is_private(folder: str) -> bool:
 
 
 def socket_path() -> str | None:
-    """Return the address of the server for this user and installation; None where nothing can be trusted there."""
+    """Return the server's address for this user and installation.
+
+    Returns None if the folder of the address cannot be trusted.
+    """
     folder = runtime_folder()
     if not is_private(folder):
         return None
@@ -163,7 +169,7 @@ def socket_name() -> str:
 
 
 def peer(connection: _socket.socket) -> tuple[int, int]:
-    """Return the process id and the user id of the other side of a connection."""
+    """Return the process id and the user id of a connection's peer."""
     if _LINUX:
         found = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
         return int.from_bytes(found[:4], sys.byteorder), int.from_bytes(found[4:8], sys.byteorder)
@@ -188,18 +194,21 @@ def connect(path: str) -> _socket.socket:
 
 
 def pack(parts: Iterable[bytes]) -> bytes:
-    """Make a request of its parts, none of which holds a NUL."""
+    """Encode a request from its parts, none of which may hold a NUL."""
     body = b"\0".join(parts)
     return len(body).to_bytes(HEADER, "little") + body
 
 
 def ask(arguments: Sequence[str]) -> int | None:
-    """Let the warm process run a command, and return its exit status. None: the caller has to run it."""
+    """Run a command in the warm process and return its exit status.
+
+    Returns None if the caller has to run the command itself.
+    """
     if is_off() or not can_be_served(arguments):
         return None
     try:
         for number in (0, 1, 2):
-            os.fstat(number)  # one that is closed cannot be passed on
+            os.fstat(number)  # a closed stream cannot be passed on
         path = socket_path()
         connection = None if path is None else connect(path)
     except (OSError, ValueError):
@@ -215,7 +224,7 @@ def ask(arguments: Sequence[str]) -> int | None:
         try:
             connection.settimeout(None)
             connection.send(GO)
-        except OSError:  # the child is gone, and did nothing
+        except OSError:  # the child is gone and has done nothing
             _restore_signals(before)
             return None
         answer = _wait(connection)
@@ -227,7 +236,10 @@ def ask(arguments: Sequence[str]) -> int | None:
 
 
 def _hand_over(connection: _socket.socket, arguments: Sequence[str]) -> int | None:
-    """Send the request to a child and wait until it is ready. Returns the child's process id."""
+    """Send the request to a child, wait for READY, and return the child's pid.
+
+    Returns None if the child did not take the request.
+    """
     deadline = time.monotonic() + patience()
     hello = connection.recv(5)
     if len(hello) != 5 or hello[:1] != HELLO:
@@ -270,8 +282,10 @@ def _parts(arguments: Sequence[str]) -> list[bytes]:
 
 
 def _wait(connection: _socket.socket) -> int | None:
-    """Return the exit status; None where the child died before it could tell. Never raises: the command has begun, and
-    must not be run again."""
+    """Return the exit status, or None if the child died without sending one.
+
+    Never raises: the command has begun and must not run again.
+    """
     try:
         while (answer := connection.recv(1)) == TERMINAL:
             connection.send(TERMINAL if _may_read_terminal() else b"N")
@@ -282,8 +296,11 @@ def _wait(connection: _socket.socket) -> int | None:
 
 
 def _may_read_terminal() -> bool:
-    """Wait until this process may read from its terminal. A read of nothing makes the kernel do what it does for any
-    command: it stops a job in the background until `fg`, or refuses a process that nobody could continue."""
+    """Wait until this process may read from its terminal.
+
+    A read of zero bytes triggers the kernel's usual job control: the kernel stops a background job until `fg`, or
+    refuses the read if nobody could continue the process.
+    """
     try:
         os.read(0, 0)
     except OSError:
@@ -292,7 +309,10 @@ def _may_read_terminal() -> bool:
 
 
 def _signaller(pid: int) -> Callable[[int], None]:
-    """Return a function that sends a signal to the child. A descriptor of the process never means another one."""
+    """Return a function that sends a signal to the child.
+
+    A pidfd, unlike a process id, can never come to mean another process.
+    """
     descriptor = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 
     def send(number: int) -> None:
@@ -302,13 +322,13 @@ def _signaller(pid: int) -> Callable[[int], None]:
             else:
                 os.kill(pid, number)
         except ProcessLookupError:
-            pass  # it has ended by itself
+            pass  # the child has already ended
 
     return send
 
 
 def _forward_signals(send: Callable[[int], None]) -> dict[int, Any]:
-    """Pass on what this process is sent. Returns the handlers from before."""
+    """Forward this process's signals to the child, and return the old handlers."""
 
     def forward(number: int, frame: object) -> None:
         send(number)
@@ -334,7 +354,10 @@ def _restore_signals(before: dict[int, Any]) -> None:
 
 
 def _die_like(pid: int, path: str) -> int:
-    """End as the child did: it was killed. The server, which reaped it, knows the signal."""
+    """End this process by the signal that killed the child.
+
+    The server, which reaped the child, knows the signal.
+    """
     deadline = time.monotonic() + patience()
     number = 0
     while not number and time.monotonic() < deadline:
@@ -346,11 +369,14 @@ def _die_like(pid: int, path: str) -> int:
     if number != _signal.SIGKILL:
         _signal.signal(number, _signal.SIG_DFL)
     os.kill(os.getpid(), number)
-    return 128 + number  # a signal that does not end a process
+    return 128 + number  # reached only if the signal does not end a process
 
 
 def question(path: str, *parts: bytes, at_least: float = 0.0) -> bytes:
-    """Ask the server about itself and return its answer, for which it has `at_least` so many seconds."""
+    """Ask the server about itself and return its answer.
+
+    The server has at least `at_least` seconds to answer.
+    """
     connection = connect(path)
     connection.settimeout(max(patience(), at_least))
     try:

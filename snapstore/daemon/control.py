@@ -1,4 +1,7 @@
-"""See and stop the warm process from outside: `snapstore daemon status|stop`, and a row of `snapstore status`."""
+"""Show and stop the warm process from outside.
+
+`snapstore daemon status|stop` and one row of `snapstore status` use this module.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,17 @@ from dataclasses import dataclass
 from snapstore.base import platform
 from snapstore.daemon import client
 
-_LEAVING = 5.0  # seconds until a server that was told to leave is gone
-_PAUSE = 0.005  # seconds between two looks whether it is
-_ANSWERING = 2.0  # seconds for an answer about itself: nobody is in a hurry who asks for that
+_LEAVING = 5.0  # seconds to wait for a server that was told to stop
+_PAUSE = 0.005  # seconds between two checks whether the server is gone
+_ANSWERING = 2.0  # seconds for an answer: a person who asks for the status can wait that long
 
 
 @dataclass(frozen=True)
 class Running:
-    """A server, as it describes itself. One that does not answer, because it is stopped or hangs, has no times."""
+    """A running server, as the server describes itself.
+
+    `started_at` and `served` are None for a server that does not answer, because it is suspended or hangs.
+    """
 
     pid: int
     socket: str
@@ -28,7 +34,7 @@ class Running:
 
 
 def running() -> Running | None:
-    """Describe the server of this user and installation."""
+    """Describe the server of this user and installation, if one is running."""
     path = client.socket_path()
     if path is None:
         return None
@@ -41,7 +47,7 @@ def running() -> Running | None:
 
 
 def running_pid() -> int | None:
-    """Return the server's process id: of the one that runs this very command, or of one that would."""
+    """Return the process id of the server that runs this command or could run it."""
     if platform.is_served():
         return os.getppid()
     found = None if client.is_off() else running()
@@ -49,8 +55,11 @@ def running_pid() -> int | None:
 
 
 def stop() -> bool:
-    """Tell the server to leave, and wait until its address is free. One that does not answer is killed: it holds
-    nothing that could be lost, and what its children do goes on. Returns whether there was a server."""
+    """Stop the server and return whether there was one.
+
+    Waits until the server's address is free. A server that does not answer is killed: it holds nothing that could be
+    lost, and its children go on working.
+    """
     path = client.socket_path()
     if path is None:
         return False
@@ -74,7 +83,7 @@ def _asked(path: str, question: bytes) -> bytes | None:
 
 
 def _silent(path: str) -> int | None:
-    """Return the process that listens at an address, though it does not answer."""
+    """Return the id of the process that listens at an address but does not answer."""
     try:
         with closing(client.connect(path)) as connection:
             return client.peer(connection)[0] or None
@@ -83,7 +92,7 @@ def _silent(path: str) -> int | None:
 
 
 def _memory(pid: int) -> int | None:
-    """Return the bytes of memory that a process has to itself or shares, where the system tells."""
+    """Return a process's resident memory in bytes, or None if unknown."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,9 +1,9 @@
-"""Be the warm process: wait for requests and fork a child for each.
+"""The warm process's main loop: wait for requests and fork a child for each.
 
-The server is single-threaded and reads nothing of what its clients send: a child does that (child.py), so a client
-that is slow, cut short or hostile hurts nobody. It holds three descriptors: its socket, its lock, and a pipe that
-wakes it when a child has ended. It leaves after a quarter of an hour without work, when the program's files are
-replaced, or when it is told to.
+The server is single-threaded and reads nothing that its clients send. A child reads the request (child.py), so a slow,
+truncated or hostile client harms nobody else. The server holds its socket, its lock, and a pipe that wakes it when a
+child has ended. The server exits after 15 minutes without work, when the program's files are replaced, or when it is
+told to.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ from snapstore.daemon.address import Place, Taken
 from snapstore.daemon.child import Facts, Run, serve, stamp
 
 IDLE = 15 * 60.0  # seconds without a request
-_MOST = 32  # children at once; further clients wait for as long as they have patience, then work alone
-_REMEMBERED = 64  # children of which the server still knows how they ended
+_MOST = 32  # children at once; further clients wait until their timeout, then run their command themselves
+_REMEMBERED = 64  # killed children whose signal the server still remembers
 _BACKLOG = 64
-_LOOK = 30.0  # seconds after which a server without work looks whether its address is still there
-_BREATH = 0.05  # seconds until the next try, when descriptors or processes are used up
+_LOOK = 30.0  # seconds between two checks of an idle server that its address still exists
+_BREATH = 0.05  # seconds until the next try when no descriptor or process is free
 
 
 class Server:
-    """One warm process. `run` runs a command line in a child and returns its exit status."""
+    """One warm process.
+
+    `run` runs a command line in a child and returns its exit status.
+    """
 
     def __init__(self, place: Place, run: Run, *, idle: float = IDLE) -> None:
         self._place = place
@@ -46,13 +49,13 @@ class Server:
         place.socket.listen(_BACKLOG)
 
     def work(self) -> None:
-        """Serve until it is time to leave."""
+        """Serve requests until the server has to exit."""
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._leave)
         gc.collect()
-        gc.freeze()  # the pages of what is loaded stay shared with the children
+        gc.freeze()  # keeps the memory pages of loaded modules shared with the children
         last = time.time()
         while not self._leaving:
             waiting = last + self._idle - time.time()
@@ -61,7 +64,7 @@ class Server:
             if self._poll(min(max(waiting, 1.0), _LOOK)):
                 last = time.time()
             elif not self._place.is_kept():
-                break  # nobody can ask any more, and nobody else could take the place
+                break  # no client can connect any more, and the held lock would keep another server from starting
         self._close()
         while self._children:
             self._poll(60.0)
@@ -76,7 +79,7 @@ class Server:
             self._place.leave()
 
     def _poll(self, seconds: float) -> bool:
-        """Wait for something to do, and do it. Returns whether it was a request."""
+        """Wait for an event, handle it, and return whether it was a request."""
         poll = select.poll()
         poll.register(self._woken, select.POLLIN)
         if self._listening is not None and len(self._children) < _MOST:
@@ -103,7 +106,7 @@ class Server:
                 return
             self._facts.served += 1
             pid = os.fork()
-        except OSError:  # no process is free: the client finds its connection closed
+        except OSError:  # no process is free: the client sees its connection closed
             time.sleep(_BREATH)
             return
         else:
@@ -143,8 +146,10 @@ class Server:
 
 
 def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """The files by which an upgrade is noticed: the first module of each package and, where the program does not lie
-    among the installed packages but is being worked on, every module."""
+    """Yield the program's files whose change reveals an upgrade.
+
+    For an installed program these are the `__init__.py` files. For a source checkout they are all modules.
+    """
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     installed = f"{os.sep}site-packages{os.sep}" in package
     for folder, _, names in os.walk(package):
@@ -155,7 +160,7 @@ def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
 
 
 def _library_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """The first file of each installed library that is loaded."""
+    """Yield the top-level file of each installed library that is loaded."""
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if "." not in name and path and f"{os.sep}site-packages{os.sep}" in path:
@@ -178,8 +183,11 @@ def _drain(descriptor: int) -> None:
 
 
 def is_undisturbed() -> bool:
-    """Tell whether this interpreter took its modules from the installation alone, and runs as most do. `-m` searches
-    the current folder and PYTHONPATH any other: a `shlex.py` found there would serve every project of this user."""
+    """Return whether this interpreter loads modules from the installation only.
+
+    Also requires the interpreter's usual flags. `-m` searches the current folder, and PYTHONPATH any other folder: a
+    `shlex.py` found there would serve every project of this user.
+    """
     flags = sys.flags
     if sys.warnoptions or flags.dev_mode or flags.optimize:
         return False
@@ -190,9 +198,12 @@ def is_undisturbed() -> bool:
 
 
 def leave_behind(run: Run, load: Callable[[], None], start: Callable[[], list[str]]) -> None:
-    """Fork a warm process for the commands to come. This process goes on and ends at once. `start` returns the words
-    that start one in an interpreter of its own, for when this interpreter is no good for others."""
-    if threading.active_count() > 1:  # a fork copies only one of them
+    """Fork a warm process for later commands, and return at once.
+
+    `start` returns the command that starts a warm process in a new interpreter. The fork runs that command if this
+    interpreter must not serve others (see `is_undisturbed`).
+    """
+    if threading.active_count() > 1:  # a fork copies only the calling thread
         return
     try:
         place = Place()
@@ -220,11 +231,14 @@ def leave_behind(run: Run, load: Callable[[], None], start: Callable[[], list[st
 
 
 def _detach(*keep: int) -> None:
-    """Let go of all that belongs to the caller: its streams first, for whoever reads them to the end."""
+    """Release everything that belongs to the caller.
+
+    The streams go first, because another process may be reading them to their end.
+    """
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(null, number)
-    gc.collect()  # an object that closed its descriptor later would close another one of that number
+    gc.collect()  # an object collected later would close a descriptor that reuses its number
     first = 3
     for kept in (*sorted(keep), 65536):
         os.closerange(first, kept)

@@ -1,4 +1,4 @@
-"""`snapstore apply`: one turn of another branch or session."""
+"""`snapstore apply`: apply one turn of another branch or session."""
 
 from __future__ import annotations
 

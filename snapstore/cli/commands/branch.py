@@ -1,4 +1,7 @@
-"""`snapstore branch rename|delete|archive|unarchive|promote`: names of lines of turns. No node and no file changes."""
+"""`snapstore branch rename|delete|archive|unarchive|promote`: change branches.
+
+These commands change only names. No node and no file changes.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +108,10 @@ def _delete(
 
 
 def _agreed(context: Context, going: list[Branch], now: float) -> bool:
-    """A person is asked, with the names of what goes (S1-50). Where no person sits, nobody is asked."""
+    """Ask before deleting, and list the branches by name (S1-50).
+
+    Without a terminal the answer is yes and no question is asked.
+    """
     if not (context.err.terminal and sys.stdin.isatty()):
         return True
     _name(context.err, going, "Delete", now)

@@ -1,4 +1,4 @@
-"""`snapstore branches`: the lines of turns of a session."""
+"""`snapstore branches`: list the branches of a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from snapstore.timeline.record.branch_limit import is_crowded, warning
 
 WIDEST_NAME = 24
 NARROW = 60
-LEAST_TEXT = 12  # columns that a prompt gets however narrow the terminal
+LEAST_TEXT = 12  # columns for a prompt, however narrow the terminal is
 
 
 @click.command()
@@ -52,7 +52,10 @@ def branches(context: Context, *, all: bool) -> int:
 
 
 def rows(out: Output, found: list[Branch], now: float) -> list[str]:
-    """`@ main-2  3 turns  2m ago  Branch from turn 1 · Add a login function`"""
+    """Return one row per branch.
+
+    For example `@ main-2  3 turns  2m ago  Branch from turn 1 · Add a login function`.
+    """
     width = out.size()[0] if out.terminal else 0
     widest = max((cells(safe(branch.name)) for branch in found), default=0)
     name_width = min(widest, WIDEST_NAME if width < 80 else 2 * WIDEST_NAME) if width else widest
@@ -75,7 +78,7 @@ def rows(out: Output, found: list[Branch], now: float) -> list[str]:
 
 
 def _text(branch: Branch, *, narrow: bool) -> str:
-    """What it is for people: where it came from, what holds it, what was last asked for."""
+    """Describe a branch: its origin, its checkpoints, its owner, its last prompt."""
     parts = []
     if branch.state == "archived":
         parts.append("archived")
@@ -90,7 +93,7 @@ def _text(branch: Branch, *, narrow: bool) -> str:
 
 
 def kept(out: Output, found: list[Branch]) -> None:
-    """Those that a filter met and left alone, and why."""
+    """Print the branches that matched a filter but are kept, and why."""
     for branch in found:
         why = "you stand on it" if branch.state == "current" else f"checkpoint {', '.join(branch.pinned)}"
         if branch.owner is not None:

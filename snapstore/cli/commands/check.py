@@ -1,4 +1,4 @@
-"""`snapstore check`: is everything that was recorded still there, and unharmed?"""
+"""`snapstore check`: verify that everything recorded is present and intact."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(context: Context, *, read_data: bool) -> int:
     for problem in problems:
         out.line(f"  {safe(problem.where)}: {safe(problem.message)}")
         hint = safe(problem.refusal.hint if problem.refusal is not None else "")
-        if hint and "snapstore check" not in hint:  # that is what they are doing
+        if hint and "snapstore check" not in hint:  # the user is running that command already
             out.line(f"    {hint}", DIM)
     out.line(HINT, DIM)
     return Corrupt.status

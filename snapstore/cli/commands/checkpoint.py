@@ -1,4 +1,4 @@
-"""`snapstore checkpoint`: a name pinned to a node."""
+"""`snapstore checkpoint`: pin a name to a node."""
 
 from __future__ import annotations
 

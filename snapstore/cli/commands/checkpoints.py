@@ -1,4 +1,4 @@
-"""`snapstore checkpoints`: the names pinned to nodes."""
+"""`snapstore checkpoints`: list the names pinned to nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from snapstore.store.state import timestamp
 from snapstore.timeline.history.branch import Leaf
 from snapstore.timeline.history.graph import Graph
 
-LEAST_PROMPT = 12  # columns; with fewer it is left out
+LEAST_PROMPT = 12  # columns; with fewer the prompt is left out
 
 
 @click.command()

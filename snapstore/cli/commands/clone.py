@@ -1,4 +1,4 @@
-"""`snapstore clone`: a project with all its turns, on another machine."""
+"""`snapstore clone`: copy a shared project with all its turns to this machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clone(context: Context, *, url: str, directory: str | None) -> int:
 
 
 def told(context: Context, done: Attached) -> None:
-    """What became of it, for `clone` and `init --from`."""
+    """Report the result of `clone` or `init --from`."""
     if context.json:
         from snapstore.surface.records.sharing import AttachRecord
 

@@ -1,4 +1,4 @@
-"""`snapstore compare`: two branches side by side."""
+"""`snapstore compare`: show two branches side by side."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange
 from snapstore.timeline.history.patches import patched
 
-NARROW = 72  # columns under which the sides stand one below the other
-TURNS = 8  # named on each side
+NARROW = 72  # columns; below this width the sides are printed one below the other
+TURNS = 8  # turns listed per side
 _COLOURS = {"A": GREEN, "D": RED}
 
 
@@ -71,7 +71,7 @@ def compare(context: Context, *, a: str, b: str, stat: bool, patch: bool) -> int
 
 
 def _parted(out: Output, found: Comparison, now: float) -> None:
-    """Where the two were last one (S1-41)."""
+    """Print the last node that both sides have in common (S1-41)."""
     place = f"after turn {found.fork_turn}" if found.fork_turn else "before the first turn"
     when = ago(timestamp(found.fork.seconds), now)
     names = f"{safe(found.a.address)} and {safe(found.b.address)}"
@@ -105,7 +105,7 @@ def _sides(out: Output, found: Comparison) -> None:
 
 
 def _side(side: Side, width: int) -> list[tuple[str, tuple[str, ...]]]:
-    """What one did since: its turns, its outcome, the last word (S1-42)."""
+    """Return one side's turns, changes and last message since the fork (S1-42)."""
     added, removed = side.counted()
     turns = "1 turn" if len(side.turns) == 1 else f"{len(side.turns):,} turns"
     lines = f", +{added:,} -{removed:,} lines" if added or removed else ""
@@ -148,7 +148,7 @@ def _files(out: Output, found: Comparison, limit: int | None) -> None:
 
 
 def _cell(out: Output, change: FileChange | None, width: int) -> str:
-    """`M +3 -1`, or a dot for a side that left the file alone."""
+    """Return `M +3 -1`, or a dot for a side that did not change the file."""
     if change is None:
         return out.paint("·", DIM) + " " * (width - 1)
     counts = "large" if change.large else "binary" if change.binary else ""

@@ -1,4 +1,4 @@
-"""`snapstore completion`: the script that teaches a shell our commands."""
+"""`snapstore completion`: print the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def completion(context: Context, *, shell: str) -> int:
     program = click.get_current_context().find_root().command
     kind = get_completion_class(shell)
     assert kind is not None
-    # Not the class's own `source`: for bash it starts a bash to ask for its version.
+    # The base class's `source`, because the one for bash starts a bash process to ask for its version.
     script = ShellComplete.source(kind(program, {}, "snapstore", "_SNAPSTORE_COMPLETE"))
     if context.json:
         from snapstore.surface.records.setup import ScriptRecord

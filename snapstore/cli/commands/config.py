@@ -1,4 +1,4 @@
-"""`snapstore config`: what can be set, what is in force, and where it stands."""
+"""`snapstore config`: list, read and change settings."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _set(context: Context, setting: Setting, value: Any) -> int:
 
 
 def _read(store: Store) -> tuple[dict[str, Any], list[Problem]]:
-    """What the file says, and every fault in it."""
+    """Return the settings in the store's file, and every fault in the file."""
     from snapstore.surface.records.config import faults
 
     return settings_file.read(store.folder, faults) if os.path.lexists(settings_file.path_of(store)) else ({}, [])

@@ -1,4 +1,4 @@
-"""`snapstore connect`: an agent's own hooks call us from now on."""
+"""`snapstore connect`: make an agent's own hooks call snapstore."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ dry_run_option = click.option(
 
 
 def scope_options(function: Callback) -> Callback:
-    """Add the options that say which of an agent's settings are meant."""
+    """Add the options that choose which of an agent's settings to change."""
     for option in (
         click.option(
             "--plugin",
@@ -99,7 +99,7 @@ def here() -> Here:
 
 
 def one_scope(*, user: bool, project: bool, plugin: str | None) -> Sequence[str]:
-    """What was asked for, else every scope, the most usual first."""
+    """Return the requested scope, else every scope with the most common first."""
     if user + project + (plugin is not None) > 1:
         raise Usage("--user, --project and --plugin exclude each other", "Choose one of them.")
     return ["user"] if user else ["project"] if project else SCOPES
@@ -110,7 +110,10 @@ def plan_folder(plugin: str) -> str:
 
 
 def told(context: Context, plan: Plan, *, dry_run: bool, after: str) -> bool:
-    """Answers a program, or somebody who only asked what would change; False when there is more to say."""
+    """Print the JSON document or the dry run's patch, if one was requested.
+
+    Returns False if neither was requested, and the caller prints the report.
+    """
     if not context.json and not dry_run:
         return False
     lines = unified(plan.changes)
@@ -126,7 +129,7 @@ def told(context: Context, plan: Plan, *, dry_run: bool, after: str) -> bool:
 
 
 def written(context: Context, plan: Plan) -> None:
-    """The files, and what is beside them."""
+    """Print the files that were written or removed, and their backups."""
     out = context.out
     for change in plan.changes:
         verb = "removed" if change.after is None else "written"

@@ -1,4 +1,7 @@
-"""`snapstore daemon run|status|stop`: the warm process, which makes commands and hooks start quickly."""
+"""`snapstore daemon run|status|stop`: control the warm process.
+
+The warm process makes commands and hooks start quickly.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore diff`: two recorded states, or one and the disk."""
+"""`snapstore diff`: compare two recorded states, or one with the disk."""
 
 from __future__ import annotations
 

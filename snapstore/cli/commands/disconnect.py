@@ -1,4 +1,4 @@
-"""`snapstore disconnect`: an agent's hooks as they were before."""
+"""`snapstore disconnect`: remove snapstore's hooks from an agent's settings."""
 
 from __future__ import annotations
 

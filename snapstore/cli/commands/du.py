@@ -1,4 +1,4 @@
-"""`snapstore du`: what holds how much of the store."""
+"""`snapstore du`: show what takes up how much space in the store."""
 
 from __future__ import annotations
 

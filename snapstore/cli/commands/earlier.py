@@ -1,4 +1,4 @@
-"""`snapstore earlier`: back in time, across branches."""
+"""`snapstore earlier`: go back in time, across branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore export`: everything that is recorded, in one file."""
+"""`snapstore export`: write everything recorded into one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore forget`: files or a turn out of all that was recorded, for good."""
+"""`snapstore forget`: permanently remove files or a turn from the history."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _meant(
         path: bytes | None = below(root, target)
     except Unsafe:
         path = None
-    with session.store.lock:  # another forget would take away what was just read
+    with session.store.lock:  # a concurrent forget would remove objects that were just read
         session.store.shadow.objects.refresh()
         turn = turn_of(session, target, path)
         if turn is None and path is not None:
@@ -174,7 +174,7 @@ def _versions(forgotten: Forgotten) -> str:
 
 
 def _elsewhere(session: Session, forgotten: Forgotten) -> list[str]:
-    """Where it may be that is not ours to change."""
+    """List where the forgotten content may still be, out of snapstore's reach."""
     store = session.store
     found = [
         f"the conversation that {known.agent} keeps itself, {known.transcript}"

@@ -1,4 +1,4 @@
-"""`snapstore fork`: the agent's conversation, gone on with from an earlier turn."""
+"""`snapstore fork`: continue the agent's conversation from an earlier turn."""
 
 from __future__ import annotations
 

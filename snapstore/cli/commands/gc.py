@@ -1,4 +1,4 @@
-"""`snapstore gc`: makes the store as small as it can be."""
+"""`snapstore gc`: make the store as small as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore git`: ordinary git on the shadow repository."""
+"""`snapstore git`: run ordinary git on the shadow repository."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def git(context: Context, *, arguments: tuple[str, ...]) -> int:
         git_dir = store.shadow.git_dir
     refuse_planted(git_dir)
     sys.stdout.flush()
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # ignored by Python; git must end quietly when its reader does
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; git must end quietly when its reader does
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe("git", ["git", *arguments], environment(git_dir))

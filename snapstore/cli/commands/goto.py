@@ -1,4 +1,4 @@
-"""`snapstore goto` (also `rewind`): any turn, of any branch."""
+"""`snapstore goto` (also `rewind`): go to any turn of any branch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def goto(context: Context, *, target: str, new_session: bool, **options: Any) ->
     Its own changes stay, those after it are undone. TARGET is a turn's number (0 is before the first), `#12` by
     sequence, a branch, `branch:5`, a checkpoint, or a commit hash. Also called `rewind`.
     """
-    if new_session:  # C7: at once, and not with the next prompt
+    if new_session:  # C7: fork at once, not with the next prompt
         return fork_conversation(context, target=target, **options)
     move = Move(
         ["goto", target],

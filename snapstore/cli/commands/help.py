@@ -1,4 +1,4 @@
-"""`snapstore help`: the help of the program or of one command."""
+"""`snapstore help`: show the help of the program or of one command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from snapstore.cli.options import common_options
 
 
 class _CommandWord(click.ParamType[str]):
-    """The name of a command, or of one below it."""
+    """The name of a command or subcommand."""
 
     name = "command"
 
@@ -45,7 +45,7 @@ def help(context: Context, *, words: tuple[str, ...]) -> int:
 
 
 def _below(ctx: click.Context, word: str) -> click.Context:
-    """Return the context of a command below another, as if it had been called."""
+    """Return the click context of a subcommand, as if it had been called."""
     if not isinstance(ctx.command, click.Group):
         raise click.UsageError(f"`{ctx.command_path}` has no commands below it.", ctx)
     _, command, _ = ctx.command.resolve_command(ctx, [word])

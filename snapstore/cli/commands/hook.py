@@ -1,7 +1,7 @@
-"""`snapstore hook`: what an agent runs at every step.
+"""`snapstore hook`: the command an agent runs at every step.
 
-An agent's own call does not come here: `snapstore.cli.main` goes to `cli.hook` directly. This is its help, and the way
-in with other options before its name.
+An agent's own call does not reach this module: `snapstore.cli.main` calls `cli.hook` directly. This module provides the
+command's help, and handles calls with other options before the word `hook`.
 """
 
 from __future__ import annotations

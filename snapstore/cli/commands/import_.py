@@ -1,4 +1,4 @@
-"""`snapstore import`: a timeline from a conversation that nobody recorded."""
+"""`snapstore import`: make a session from a conversation that was not recorded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from snapstore.store.state import check_name
 from snapstore.timeline.record.import_turns import refuse_known
 
 _PROMPT = 50  # columns
-_NAMED = 4  # unknown things of a turn before "… and N more"
+_NAMED = 4  # unknown items of a turn listed before "… and N more"
 
 
 @click.command("import")
@@ -79,7 +79,7 @@ def import_(context: Context, *, transcript: str | None, agent: str | None, dry_
 
 
 def _bundle(context: Context, file: str, *, dry_run: bool) -> int:
-    """What `export` wrote elsewhere: the same as a pull."""
+    """Import a file that `export` wrote elsewhere, like a pull."""
     if dry_run:
         raise Usage("--dry-run is for transcripts", f"`git bundle list-heads {file}` shows what is in a bundle.")
     with context.store() as store:
@@ -95,7 +95,10 @@ def _bundle(context: Context, file: str, *, dry_run: bool) -> int:
 
 
 def _list(context: Context) -> int:
-    """`6f1c2a34-…  2h ago  Add a login form`, and where it is recorded already."""
+    """List the conversations that can be imported, and which are already recorded.
+
+    A row looks like `6f1c2a34-…  2h ago  Add a login form`.
+    """
     root = locations.find(locations.home_folder(), ".")
     if root is None:
         found = importable(None, os.getcwd())
@@ -119,7 +122,10 @@ def _list(context: Context) -> int:
 
 
 def _store(context: Context) -> Store:
-    """The store, made when there is none: its own baseline is the shell's, as with `snapstore init`."""
+    """Open the store, creating it if there is none.
+
+    A new store's own baseline belongs to the session `shell`, as with `snapstore init`.
+    """
     with context.progress("Taking the first snapshot") as progress:
         store = Store.open(".", create=True, say=context.say, progress=progress)
     store.progress = None
@@ -127,7 +133,7 @@ def _store(context: Context) -> Store:
 
 
 def _row(out: Output, number: int, turn: TurnToImport) -> None:
-    """`   3  Add a login function  2 files, 1 thing not known`"""
+    """Print a turn, like `   3  Add a login function  2 files, 1 thing not known`."""
     prompt = shorten(first_line(turn.prompt) or "(no prompt)", _PROMPT)
     known = files_text(len(turn.changes)) if turn.changes else "no file"
     things = "1 thing" if len(turn.unknown) == 1 else f"{len(turn.unknown)} things"

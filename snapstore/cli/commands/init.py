@@ -1,4 +1,4 @@
-"""`snapstore init`: watch over a folder."""
+"""`snapstore init`: create the store of a folder."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def init(
 
 
 def _attach(context: Context, home: str, root: bytes, url: str, *, anyway: bool, **settings: Any) -> int:
-    """Joins a project that is shared already."""
+    """Join a project that is already shared."""
     with Transfer(context) as progress:
         done = clone.attach(
             home, root, url, anyway=anyway, say=context.say, progress=progress, ask=asking(context), **settings

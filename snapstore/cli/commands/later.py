@@ -1,4 +1,4 @@
-"""`snapstore later`: forward in time, across branches."""
+"""`snapstore later`: go forward in time, across branches."""
 
 from __future__ import annotations
 

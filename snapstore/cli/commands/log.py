@@ -1,4 +1,4 @@
-"""`snapstore log`: the session's line."""
+"""`snapstore log`: list the turns of the session's current branch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def log(context: Context, *, number: int | None, stat: bool) -> int:
         out = context.out
         limit = number or None
         if number is None and out.terminal and not context.json:
-            limit = max(10, out.size()[1] - 4)  # newest first: what does not fit would push the newest out of sight
+            limit = max(10, out.size()[1] - 4)  # newest first: more rows would scroll the newest out of sight
         if context.json:
             _document(context, history, limit, counts=stat)
             return 0
@@ -45,7 +45,7 @@ def log(context: Context, *, number: int | None, stat: bool) -> int:
                 for row in file_rows(out, node.files, " " * 8):
                     out.line(row)
             shown += 1
-            if shown <= _AT_ONCE:  # whoever reads the first lines need not wait for a buffer to fill
+            if shown <= _AT_ONCE:  # a reader of the first lines need not wait until the buffer is full
                 out.flush()
         if node.parent is not None:
             out.line("… more with `snapstore log -n 0`", DIM)
@@ -55,8 +55,11 @@ def log(context: Context, *, number: int | None, stat: bool) -> int:
 
 
 def _document(context: Context, history: History, limit: int | None, *, counts: bool) -> None:
-    """Print the document of a LogRecord. Node by node, by way of a file: a long history does not fit
-    into memory, the oldest comes first, and what cannot be read must be known before anything is printed."""
+    """Print the JSON document of a LogRecord, node by node.
+
+    The nodes go through a temporary file: a long history does not fit into memory, the document lists the oldest node
+    first, and an unreadable node must raise before anything is printed.
+    """
     from snapstore.surface.records.base import document
     from snapstore.surface.records.nodes import LogRecord, NodeRecord
 
@@ -80,7 +83,7 @@ def _document(context: Context, history: History, limit: int | None, *, counts: 
 
 
 def _row(out: Output, node: Node, now: float, width: int, *, here: bool) -> str:
-    """`@  3  7492f9db  2m ago    2 files  Add a login function`"""
+    """Return a row like `@  3  7492f9db  2m ago    2 files  Add a login function`."""
     changed = files_text(len(node.files)) if node.files else ""
     when = ago(node.ended_at or node.started_at, now)
     marks = []

@@ -1,4 +1,7 @@
-"""`snapstore mcp`: status, list, diff, preview, undo, redo and restore, for agents."""
+"""`snapstore mcp`: serve turns to agents over MCP.
+
+The tools are status, list, diff, preview, undo, redo and restore.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,11 @@ def mcp(context: Context) -> int:
         raise Usage("the mcp package, version 2 or later, is missing", hint) from None
     folders = [os.getcwd()]
     project = os.environ.get("CLAUDE_PROJECT_DIR")
-    if project and context.out.program == "snapstore":  # without -C: who names a folder means that one
+    if project and context.out.program == "snapstore":  # only without -C, which names the folder explicitly
         folders.append(project)
     if sys.stdin.isatty():
         context.say("serving MCP on standard input and output; Ctrl-D ends it")
-    # Python would wait for the thread that reads the input. A move cut short is finished by the next command.
+    # Python's handler would wait for the thread that reads the input. The next command finishes an interrupted move.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     serve(folders, context.session, below)
     return 0

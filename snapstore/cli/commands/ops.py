@@ -1,4 +1,4 @@
-"""`snapstore ops`: every move and branch change, and back to before any of them."""
+"""`snapstore ops`: list every move and branch change, and undo any of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def listed(context: Context, *, number: int | None) -> int:
 
 
 def _row(out: Output, one: Operation, now: float, undone_by: int | None, *, several: bool) -> str:
-    """`   7  2m ago      undo of 2 turns`"""
+    """Return a row like `   7  2m ago      undo of 2 turns`."""
     when = f"{ago(one.at, now):<10}"
     whose = f"  {safe(one.session)}" if several else ""
     note = f"  [taken back by {undone_by}]" if undone_by is not None else ""

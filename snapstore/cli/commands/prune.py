@@ -1,4 +1,4 @@
-"""`snapstore prune`: lets go of branches that nobody listed for long."""
+"""`snapstore prune`: remove branches that were archived or deleted long ago."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore pull`: others' turns from a remote."""
+"""`snapstore pull`: fetch others' turns from a remote."""
 
 from __future__ import annotations
 

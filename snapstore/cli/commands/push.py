@@ -1,4 +1,4 @@
-"""`snapstore push`: our turns to a remote."""
+"""`snapstore push`: send this store's turns to a remote."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`snapstore recover`: what an interrupted change wanted, and which way it shall end.
+"""`snapstore recover`: show an interrupted change, and finish or undo it.
 
-Every other command finishes such a change by itself; this one looks first.
+Every other command finishes an interrupted change automatically; this command shows the change first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def recover(context: Context, *, finish: bool, back: bool) -> int:
         raise Usage("--finish and --back exclude each other", "Choose one of them.")
 
     def say(text: str) -> None:
-        if text.startswith("waiting"):  # the rest is told below
+        if text.startswith("waiting"):  # everything else is reported below
             context.say(text)
 
     with Store.open(".", say=say, recover=False) as store:
@@ -57,7 +57,7 @@ def recover(context: Context, *, finish: bool, back: bool) -> int:
 
 
 def _obstacles(store: Store, pending: dict[str, Any]) -> list[str]:
-    """Why the change could not be finished: an object that is gone, a ref that somebody moved."""
+    """List why the change cannot be finished: missing objects and moved refs."""
     found = []
     for name, old, new in pending["refs"]:
         if store.shadow.refs.value(name) not in (unspell(old), unspell(new)):

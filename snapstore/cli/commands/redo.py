@@ -1,4 +1,4 @@
-"""`snapstore redo`: what was undone, back again."""
+"""`snapstore redo`: redo undone turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore remote add|list|remove`: where turns are shared."""
+"""`snapstore remote add|list|remove`: manage the remotes that share turns."""
 
 from __future__ import annotations
 

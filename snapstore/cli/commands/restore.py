@@ -1,4 +1,4 @@
-"""`snapstore restore`: single files, as they were."""
+"""`snapstore restore`: restore single files as they were after a turn."""
 
 from __future__ import annotations
 

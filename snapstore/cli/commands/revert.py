@@ -1,4 +1,4 @@
-"""`snapstore revert`: one turn out of the middle."""
+"""`snapstore revert`: revert one turn and keep the turns after it."""
 
 from __future__ import annotations
 

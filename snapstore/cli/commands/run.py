@@ -1,4 +1,4 @@
-"""`snapstore run`: a turn around any command."""
+"""`snapstore run`: record a turn around any command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from snapstore.cli.reports.summary import summary
 from snapstore.errors import Failed, NoStore, SnapstoreError
 from snapstore.timeline.history.history import History
 
-# Sent to us alone, these are meant for the command.
+# Signals that are meant for the command when they are sent to this process alone.
 PASSED_ON = {
     signal.SIGHUP,
     signal.SIGINT,
@@ -64,15 +64,15 @@ def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent
             hold=True,
         )
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {*PASSED_ON, signal.SIGCHLD})
-        # Ignored (a daemon's children inherit that), a signal is thrown away though we wait for it, and the command's
-        # end with it: before the command starts.
+        # An ignored signal is discarded even while this process waits for it, and children of a daemon inherit ignored
+        # signals. The command's end would then go unnoticed, so the handlers are set before the command starts.
         for number in (signal.SIGCHLD, signal.SIGCONT):
             signal.signal(number, lambda *_: None)
         child = _start(context, session, command, before)
-        # From here on signals stay blocked: what the command did is recorded, however it ended.
+        # From here on signals stay blocked, so that the turn is recorded however the command ended.
         ended = _wait(child)
         status = os.waitstatus_to_exitcode(ended)
-        shown = status if status >= 0 else 128 - status  # as a shell shows a signal
+        shown = status if status >= 0 else 128 - status  # the status a shell shows for a signal
         try:
             _record(context, session, shown, died=status < 0)
         except (SnapstoreError, OSError) as error:
@@ -105,7 +105,7 @@ def _as_typed(command: tuple[str, ...]) -> str:
 
 def _start(context: Context, session: Session, command: tuple[str, ...], mask: set[Any]) -> int:
     sys.stdout.flush()
-    actions = [(os.POSIX_SPAWN_DUP2, 2, 1)] if context.json else []  # standard output is for the document alone
+    actions = [(os.POSIX_SPAWN_DUP2, 2, 1)] if context.json else []  # standard output holds only the document
     try:
         return os.posix_spawnp(
             command[0],
@@ -113,7 +113,7 @@ def _start(context: Context, session: Session, command: tuple[str, ...], mask: s
             {**os.environ, "SNAPSTORE_SESSION": session.name},
             file_actions=actions,
             setsigmask=mask,
-            setsigdef={signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD},  # ignored by us, not by those we start
+            setsigdef={signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD},  # ignored here, not in the command
         )
     except (OSError, ValueError) as error:
         session.cancel()
@@ -123,10 +123,11 @@ def _start(context: Context, session: Session, command: tuple[str, ...], mask: s
 
 
 def _wait(child: int) -> int:
-    """Waits for the command as a shell would; gives its wait status.
+    """Wait for the command as a shell would, and return its wait status.
 
-    A signal typed at the terminal reaches the command by itself, being in the same process group; one sent to us alone
-    is passed on. When the command stops (Ctrl-Z) so do we, or the shell would never get the terminal back.
+    A signal typed at the terminal reaches the command directly, because the command is in the same process group. A
+    signal sent to this process alone is passed on. When the command stops (Ctrl-Z), this process stops too, or the
+    shell would never get the terminal back.
     """
     waited = {*PASSED_ON, signal.SIGCHLD}
     while True:
@@ -146,11 +147,11 @@ def _wait(child: int) -> int:
 
 
 def _next_signal(waited: set[signal.Signals]) -> tuple[int, bool]:
-    """The next signal, and whether the terminal sent it to the whole group."""
+    """Return the next signal, and whether the terminal sent it to the whole group."""
     if sys.platform == "linux":
         info = signal.sigwaitinfo(waited)
         return info.si_signo, info.si_code > 0
-    taken = signal.sigwait(waited)  # cannot tell who sent it: at a terminal it was most likely typed
+    taken = signal.sigwait(waited)  # sigwait does not tell the sender: at a terminal the signal was most likely typed
     return taken, _in_foreground() and taken in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 
 
@@ -185,7 +186,10 @@ def _record(context: Context, session: Session, exit_status: int, *, died: bool)
 
 
 def _die_by(number: int) -> None:
-    """Ends as the command did, so that whoever waits for us sees the same. The core was the command's to leave."""
+    """End this process by the signal that killed the command.
+
+    The waiting process then sees the command's own end. No core is dumped here: the command has left its own.
+    """
     sys.stdout.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if number not in (signal.SIGKILL, signal.SIGSTOP):

@@ -1,4 +1,4 @@
-"""`snapstore sessions`: whose turns are here, and which conversations they came from."""
+"""`snapstore sessions`: list the sessions and their agent sessions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sessions(context: Context) -> int:
 
 
 def _session(out: Output, line: SessionLine, active: bool, now: float) -> None:
-    """The session, and below it the agent's own sessions as a tree of forks."""
+    """Print a session, and below it its agent sessions as a tree of forks."""
     turns = "1 turn" if line.turns == 1 else f"{line.turns:,} turns"
     mark = out.paint("@", CYAN) if active else " "
     about = "cannot be read: `snapstore check`"
@@ -45,7 +45,7 @@ def _session(out: Output, line: SessionLine, active: bool, now: float) -> None:
 
 
 def whose(owner: dict[str, str] | None) -> str:
-    """` · laptop, Ada`: the machine and person of what is not ours."""
+    """Return the owning machine and person as ` · laptop, Ada`, "" if owned here."""
     if owner is None:
         return ""
     return " · " + ", ".join(safe(text) for text in (owner["name"], owner.get("person", "")) if text)

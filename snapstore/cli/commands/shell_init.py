@@ -1,4 +1,4 @@
-"""`snapstore shell-init`: what makes each command of an interactive shell a turn."""
+"""`snapstore shell-init`: print the script that records each shell command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore show`: one turn, whole."""
+"""`snapstore show`: show everything about one turn."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _files(out: Output, node: Node) -> None:
 
 
 def _remarks(out: Output, node: Node) -> None:
-    """What a reader must know beyond the files: what was not taken in, and what moved in their own repository."""
+    """Print what was left out or is unknown, and moves in the user's repository."""
     if node.left_out:
         out.line()
         out.line("Left out:", YELLOW)
@@ -97,7 +97,7 @@ def _remarks(out: Output, node: Node) -> None:
         out.line()
         out.line("Not known from the conversation:", YELLOW)
         for item in unknown:
-            about = f"{path_text(str(item['path']))}  " if item.get("path") else ""  # a program has none
+            about = f"{path_text(str(item['path']))}  " if item.get("path") else ""  # a program has no path
             out.line(f"  {about}{out.paint(safe(str(item.get('why'))), DIM)}")
     first_seen = listed(node, "first_seen") if node.kind != "baseline" else []
     if first_seen:

@@ -1,4 +1,4 @@
-"""`snapstore stats`: how the store is used, in numbers."""
+"""`snapstore stats`: show how the store is used, in numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore status`: where you are."""
+"""`snapstore status`: show where the session stands."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def status(context: Context) -> int:
 
 
 def _with_reason(error: NoStore) -> NoStore:
-    """An agent's hook may have tried to make the store: then its log says what stood in the way."""
+    """Add the reason why an agent's hook could not create the store, if it tried.
+
+    The reason is in the log of the home folder.
+    """
     noted = [line for line in log.last(f"{home_folder()}/log") if f" in {os.getcwd()}: " in line]
     if noted:
         error.hint = f"A hook could not make one: {noted[-1]}\n`snapstore init` says what can be done about it."
@@ -121,7 +124,10 @@ def _print(context: Context, found: Status, now: float) -> None:
 
 
 def _conversation(out: Output, talk: ConversationStatus) -> str:
-    """`claude 3f2a9c1d, to be forked: `snapstore fork``"""
+    """Describe a conversation's state and the next command for it.
+
+    For example `claude 3f2a9c1d, holds undone turns: `snapstore fork``.
+    """
     state, known = talk.state, talk.known
     text = f"{safe(state.agent)} {safe(state.id[:8])}"
     if talk.running:

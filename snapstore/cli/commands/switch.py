@@ -1,4 +1,4 @@
-"""`snapstore switch`: another branch."""
+"""`snapstore switch`: switch to another branch."""
 
 from __future__ import annotations
 

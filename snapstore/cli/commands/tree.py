@@ -1,4 +1,4 @@
-"""`snapstore tree`: every branch of the session, drawn."""
+"""`snapstore tree`: draw every branch of the session."""
 
 from __future__ import annotations
 
@@ -62,13 +62,16 @@ def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
 
 
 def _fitting(out: Output, graph: Graph, drawn: list[Row]) -> int:
-    """How many rows fit on the terminal, as in `log`: more would push the newest out of sight. The cursor is shown."""
+    """Return how many rows fit on the terminal, as in `log`.
+
+    More rows would scroll the newest out of sight. The row of the cursor is always included.
+    """
     here = next(at for at, row in enumerate(drawn) if row.node is not None and row.node.oid == graph.cursor)
     return max(10, out.size()[1] - 4, here + 4)
 
 
 def _footer(out: Output, graph: Graph, drawn: list[Row], more: int) -> None:
-    """What is not in the picture, and how to see it."""
+    """Print what the drawing leaves out, and how to see it."""
     hidden = []
     if more:
         hidden.append("1 more row" if more == 1 else f"{more:,} more rows")

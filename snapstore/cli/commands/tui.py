@@ -1,4 +1,4 @@
-"""`snapstore tui`: the tree to walk through, in the terminal."""
+"""`snapstore tui`: browse the tree in the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from snapstore.cli.param_types import SuggestingChoice
 from snapstore.errors import Usage
 from snapstore.surface.tree_layout import can_draw
 
-_PATIENCE = "5"  # seconds: a person at a screen is told soon that the store is in use
+_PATIENCE = "5"  # seconds to wait for a locked store: a person at a screen should hear of it soon
 LOOKS = ("auto", "dark", "light")
 
 
@@ -35,7 +35,7 @@ def tui(context: Context, *, look: str, ascii: bool) -> int:
 
 
 def show_tree(context: Context, *, look: str = "auto", ascii: bool = False) -> int:
-    """Show the tree on the terminal until its user leaves it."""
+    """Show the tree on the terminal until the user quits."""
     if context.json:
         raise Usage("the terminal tree is for people", "`snapstore tree --json` is the tree for programs.")
     if not (context.out.terminal and sys.stdin.isatty()) or os.environ.get("TERM") in ("dumb", ""):
@@ -48,7 +48,7 @@ def show_tree(context: Context, *, look: str = "auto", ascii: bool = False) -> i
         hint = "Install it with `pip install 'snapstore[tui]'`."
         raise Usage("the package of the terminal tree is missing", hint) from None
     os.environ.setdefault("SNAPSTORE_LOCK_TIMEOUT", _PATIENCE)
-    gc.freeze()  # what was imported stays: looking it over again with each large tree would take longer than the tree
+    gc.freeze()  # rescanning all imported objects with each large tree would take longer than the tree itself
     drawn = can_draw(sys.stdout.encoding)
     app = SnapstoreApp(
         session=context.session,
@@ -64,7 +64,10 @@ def show_tree(context: Context, *, look: str = "auto", ascii: bool = False) -> i
 
 
 def _let_go_of_a_lost_terminal() -> None:
-    """What is still to be written to one that was closed goes nowhere: else Python ends with a status of its own."""
+    """Discard unwritten output if the terminal was closed.
+
+    Otherwise the flush at exit would fail, and Python would exit with its own status.
+    """
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -73,8 +76,10 @@ def _let_go_of_a_lost_terminal() -> None:
 
 
 def _background() -> str:
-    """As terminals tell it that tell it: the last number of `15;0` is the background's colour.
+    """Return `light` or `dark`, as the variable COLORFGBG says.
 
-    Asking the terminal is no way: an answer that comes late would be taken for keys, and keys undo."""
+    The last number of `15;0` is the background's colour. Terminals are not queried: a late answer would be taken for
+    key presses, and keys undo turns.
+    """
     last = os.environ.get("COLORFGBG", "").rpartition(";")[2]
     return "light" if last in ("7", "15") else "dark"

@@ -1,6 +1,6 @@
-"""`snapstore turn begin|touch|end|cancel`: a turn in pieces, for an agent's hooks.
+"""`snapstore turn begin|touch|end|cancel`: record a turn step by step, for hooks.
 
-Hooks run this at every step of an agent, so nothing is imported here that a turn does not need.
+Hooks run these commands at every step of an agent, so this module imports only what a turn needs.
 """
 
 from __future__ import annotations
@@ -128,7 +128,10 @@ def _record(session: Session, turn: OpenTurn, status: Literal["open", "cancelled
 
 
 def _number(session: Session, turn: OpenTurn) -> int:
-    """The number the turn will have: one more than the last on its line, past a few edits at most."""
+    """Return the number that the open turn will have.
+
+    The number is one more than the last turn's on the same branch. At most a few edits lie between the two.
+    """
     shadow = session.store.shadow
     commit = shadow.commit(bytes.fromhex(turn.before))
     while (number := commit.number("Turn")) is None and commit.parents:

@@ -1,4 +1,4 @@
-"""`snapstore ui`: the page, in a browser on this machine."""
+"""`snapstore ui`: open the page in a browser on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from snapstore.cli.output import BOLD, DIM
 from snapstore.cli.param_types import PORT
 from snapstore.errors import Usage
 
-_PATIENCE = "5"  # seconds: a person at a page is told soon that the store is in use
+_PATIENCE = "5"  # seconds to wait for a locked store: a person at a page should hear of it soon
 
 
 @click.command()
@@ -49,8 +49,8 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
     context.out.flush()
     opened = None if no_open else _open(server.url)
     gc.collect()
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # who knocks too often is no news to the person
-    gc.freeze()  # what was imported stays: looking it over again with each large tree took half of a request's time
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a flood of connections is no news to the user
+    gc.freeze()  # rescanning all imported objects with each large tree took half of a request's time
     try:
         server.run()
     finally:
@@ -60,11 +60,13 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
 
 
 def _open(url: str) -> str:
-    """Opens the browser with a file that leads there: everyone on the machine can read the words of a command, and who
-    reads the address first could use it."""
+    """Open the browser with a file that redirects to the URL, and return its path.
+
+    Every user of the machine can read the arguments of a process, and the first to open the URL could use it.
+    """
     fd, path = tempfile.mkstemp(prefix="snapstore-", suffix=".html")
     with open(fd, "w", encoding="ascii") as file:
         file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={url}"><title>snapstore</title>')
-    # On the side: a browser for terminals comes back when it is left, and must find the server at work before.
+    # In a thread: a text-mode browser returns only when the user quits it, and needs the server running before that.
     Thread(target=webbrowser.open, args=(f"file://{path}",), daemon=True).start()
     return path

@@ -1,4 +1,4 @@
-"""`snapstore undo`: the last turns, gone."""
+"""`snapstore undo`: undo the last turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`snapstore undolist`: every end of the tree, as Vim's `:undolist` has it."""
+"""`snapstore undolist`: list every leaf of the tree, like Vim's `:undolist`."""
 
 from __future__ import annotations
 

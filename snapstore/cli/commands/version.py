@@ -1,4 +1,4 @@
-"""`snapstore version`: the version of the program."""
+"""`snapstore version`: show the version of the program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What commands print about what they did.
+"""What commands print about their results.
 
-`move` speaks of moves and their conflicts, `change` of branches and checkpoints, `transfer` of pushes and pulls,
-`summary` of one turn, and `patch` prints patches.
+`move` reports moves and their conflicts, `change` branches and checkpoints, `transfer` pushes and pulls, `summary` one
+turn, and `patch` prints patches.
 
-The modules print and decide nothing: what happened comes from the timeline's objects.
+The modules only print. They take the facts from the timeline's objects and decide nothing.
 """

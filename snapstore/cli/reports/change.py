@@ -1,4 +1,7 @@
-"""What a change of branches or checkpoints did: what happened, where you are, how to go back."""
+"""Report a change of branches or checkpoints.
+
+The report says what happened, where the user is, and how to undo the change.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from snapstore.timeline.history.operations import Operation
 
 
 def tell(context: Context, session: Session, operation: Operation | None, text: str, *notes: str) -> int:
-    """Without an operation nothing had to be done, and `text` says so."""
+    """Print the report of a change and return the exit status.
+
+    Without an operation nothing had to be done, and `text` says so.
+    """
     if context.json:
         from snapstore.surface.records.branches import ChangeRecord
 

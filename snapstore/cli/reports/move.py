@@ -1,4 +1,7 @@
-"""What a move did, would do, or could not do, in words. Nothing is claimed that did not happen (G-23)."""
+"""Report what a move did, would do, or could not do.
+
+The report claims nothing that did not happen (G-23).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
-    """After the move."""
+    """Print the report of a finished move."""
     plan = done.plan
     if plan.nothing_to_do:
         if move.nothing:
@@ -56,7 +59,7 @@ def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
 
 
 def _way_on(out: Output, session: Session, done: Moved) -> None:
-    """What the move means for the agent's conversation, which remembers what was undone."""
+    """Print how to go on with the agent, whose conversation still holds undone turns."""
     other = "" if session.store.active_session() == session.name else f" --session {session.name}"
     notices, forks, resume = way_on(session)
     for notice in notices:
@@ -67,7 +70,7 @@ def _way_on(out: Output, session: Session, done: Moved) -> None:
 
 
 def place(out: Output, session: Session, plan: Plan) -> str:
-    """`at turn 3 on main: Add a login function`"""
+    """Return where a plan ends, like `at turn 3 on main: Add a login function`."""
     number, rest = wording.place(plan)
     text = f"at {out.paint(number, BOLD)}{rest}"
     if not number or plan.new_node is not None:
@@ -77,9 +80,9 @@ def place(out: Output, session: Session, plan: Plan) -> str:
 
 
 def _ways_back(out: Output, session: Session, done: Moved) -> None:
-    """How to go back, as commands that can be typed as they stand."""
+    """Print how to undo the move, as commands ready to type."""
     plan, store = done.plan, session.store
-    # Without it these commands would speak to the session last active.
+    # Without --session these commands would act on the session last active.
     other = "" if store.active_session() == session.name else f" --session {session.name}"
     if done.safety is not None:
         settled = [path.path for path in plan.paths if path.settled and path.action in (WRITE, REMOVE)]
@@ -87,7 +90,7 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
         names = " ".join(from_here(store.root, path) for path in saved[:LISTED])
         more = f" … and {len(saved) - LISTED:,} more" if len(saved) > LISTED else ""
         command = f"{out.program} restore{other} {done.safety.hex()[:12]} -- {names}"
-        if saved:  # where everything was skipped there is nothing to get back
+        if saved:  # if every file was skipped, there is nothing to get back
             out.line(f"What was on disk is saved. Get it back: `{command}`{more}", YELLOW)
     ways = []
     if plan.undone and not plan.redone and plan.scope != FILES and plan.target != plan.start:
@@ -99,7 +102,7 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
 
 
 def would(out: Output, session: Session, move: Move, plan: Plan) -> None:
-    """Instead of the move."""
+    """Print the preview of a move."""
     if plan.nothing_to_do:
         out.line(move.nothing)
     else:
@@ -116,7 +119,10 @@ def would(out: Output, session: Session, move: Move, plan: Plan) -> None:
 
 
 def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[PathMove]) -> None:
-    """What stood in the way: each file with what was expected, what was found and whose it is."""
+    """Print the conflicts that made a move fail.
+
+    Each file is listed with the expected and the found state and who changed it.
+    """
     out.line(f"{out.paint('snapstore:', RED)} {safe(error.message)}")
     for item in conflicts[:LISTED]:
         by = f"  {out.paint(safe('changed by ' + item.changed_by), DIM)}" if item.changed_by else ""
@@ -133,7 +139,10 @@ def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[PathM
 
 
 def _choices(out: Output, move: Move, conflicts: list[PathMove]) -> None:
-    """The commands that would settle it. What cannot be merged is left alone by the one that merges the rest."""
+    """Print the commands that would settle the conflicts.
+
+    The command that merges leaves alone the files that cannot be merged.
+    """
     names = {item.path: from_here(move.root, item.path) for item in conflicts}
     hopeless = [item.path for item in conflicts if not mergeable(item)]
     ways = []
@@ -156,7 +165,7 @@ def _choices(out: Output, move: Move, conflicts: list[PathMove]) -> None:
 
 
 def rows(out: Output, paths: Iterable[PathMove], limit: int | None) -> list[str]:
-    """`  remove    new.txt`, what deserves a look first."""
+    """Return rows like `  remove    new.txt`, the most important first."""
     ordered = by_weight(paths)
     shown = ordered if limit is None else ordered[:limit]
     found = [f"  {_action(out, path)}{path_text(path.path)}" for path in shown]

@@ -1,4 +1,4 @@
-"""Patches for people: safe coloured lines, or into a pipe the exact bytes."""
+"""Print patches: safe coloured lines on a terminal, the exact bytes elsewhere."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ _STYLES: dict[Kind, tuple[str, ...]] = {"head": (BOLD,), "hunk": (CYAN,), "old":
 
 
 def print_patch(out: Output, lines: list[bytes]) -> None:
-    """Into a pipe the exact bytes, so that `snapstore diff | git apply` works. On a terminal no byte of a file may act
-    on it."""
+    """Print a patch.
+
+    A pipe gets the exact bytes, so that `snapstore diff | git apply` works. On a terminal no byte of a file may act as
+    a control sequence.
+    """
     if not out.terminal:
         out.raw(b"".join(lines))
         return

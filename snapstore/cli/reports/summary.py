@@ -1,4 +1,4 @@
-"""What a turn did, in a line, and what its reader must know besides."""
+"""Summarize a turn in one line, followed by warnings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ LISTED = 20
 
 
 def summary(out: Output, node: Node, lead: str = "") -> None:
-    """Success is claimed only for what changed (G-23), and every file left out is named (G-30)."""
+    """Print what a turn changed, with warnings.
+
+    Success is claimed only for what changed (G-23), and every file left out is named (G-30).
+    """
     changed = "no file changed"
     if node.files:
         names = [change_text(change) for change in node.files[:NAMED]]

@@ -1,4 +1,4 @@
-"""What the commands that talk to a server have in common: progress, a person to ask, and words for what came of it."""
+"""What commands that talk to a server share: progress, prompts and reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = {"sending": "Sending", "receiving": "Receiving", "checking": "Checking"
 
 
 class Transfer:
-    """A line that tells how far it is, for people who have waited a second already."""
+    """A progress line for transfers, shown on a terminal after one second."""
 
     def __init__(self, context: Context) -> None:
         self._out = context.err
@@ -46,7 +46,10 @@ class Transfer:
 
 
 def asking(context: Context) -> Callable[[str, bool], str | None] | None:
-    """Somebody at the terminal, for a user name or a password; nobody where there is no terminal, or with --json."""
+    """Return a function that asks at the terminal for a user name or a password.
+
+    Returns None without a terminal or with --json.
+    """
     if context.json or not (sys.stdin.isatty() and context.err.terminal):
         return None
 
@@ -66,7 +69,10 @@ def asking(context: Context) -> Callable[[str, bool], str | None] | None:
 
 @contextmanager
 def _unseen() -> Iterator[None]:
-    """Let nothing be shown that is typed. (getpass would ask on the warm process's terminal, not on the caller's.)"""
+    """Turn off the terminal's echo.
+
+    getpass would ask on the warm process's terminal, not on the caller's.
+    """
     before = termios.tcgetattr(0)
     silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
     try:
@@ -77,7 +83,7 @@ def _unseen() -> Iterator[None]:
 
 
 def named(ref: str) -> str:
-    """`session/branch`, as addresses have it."""
+    """Return a ref's name as `session/branch`, like addresses."""
     parts = split(ref)
     if parts is None:
         return safe(ref)
@@ -90,7 +96,10 @@ def turns_text(number: int) -> str:
 
 
 def tell_remarks(out: Output, remarks: Sequence[str]) -> None:
-    """What the look for secrets could not do: nobody is to think that it was done."""
+    """Print which checks for secrets could not be done.
+
+    Otherwise a user would think that everything was checked.
+    """
     for remark in remarks:
         out.line(safe(remark), YELLOW)
 

@@ -1,7 +1,7 @@
-"""Prepare the warm process, so that its children start with everything loaded and used once.
+"""Preparation of the warm process: load everything, and run it once.
 
-`preload` imports every command and agent, and says whether a store allows a warm process. `rehearsal` plays a small
-turn in a folder of its own, because an interpreter's first time is slow and each child would have it again.
+`preload` imports every command and agent, and tells whether a store allows a warm process. `rehearsal` records a small
+turn in a temporary folder, because the first run of any code is slow and each forked child would repeat that cost.
 
-The package hands functions to `daemon`, which knows nothing of the command line.
+The package passes functions to `daemon`, which does not import the command line.
 """

@@ -1,4 +1,4 @@
-"""What the warm process loads before it serves: every command, and what the commands need."""
+"""What the warm process imports before it serves requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from snapstore.api import Store
 from snapstore.base import own_command
 from snapstore.errors import SnapstoreError
 
-_NEEDED_LATER = (  # what commands and hooks import inside functions
+_NEEDED_LATER = (  # modules that commands and hooks import inside functions
     "agents.hooks.turns",
     "cli.hook",
     "share.secrets.scanner",
@@ -17,11 +17,11 @@ _NEEDED_LATER = (  # what commands and hooks import inside functions
     "timeline.record.transaction",
     "worktree.ignore.other_programs",
 )
-_WITH_A_SCREEN = ("tui", "ui", "mcp")  # they run in a process of their own, on large libraries
+_WITH_A_SCREEN = ("tui", "ui", "mcp")  # these run in their own process and need large libraries
 
 
 def is_wanted() -> bool:
-    """Tell whether the store of the current folder allows a warm process to be left behind."""
+    """Return whether the current folder's store allows leaving a warm process."""
     try:
         with Store.open(".", recover=False) as store:
             return store.header.daemon
@@ -30,13 +30,16 @@ def is_wanted() -> bool:
 
 
 def start_command() -> list[str]:
-    """Return the words that start a warm process in an interpreter that this one's environment does not disturb."""
+    """Return the command that starts a warm process in a clean interpreter.
+
+    A clean interpreter is not affected by this process's environment.
+    """
     return [*(own_command.checked_command() or own_command.own_command()), "daemon", "run"]
 
 
 def load() -> None:
-    """Import every command, every agent and what they need, and use them once."""
-    # Only here: a hook that asks `is_wanted` loads neither click nor pydantic.
+    """Import every command and agent with what they need, and use them once."""
+    # Imported here because a hook that calls `is_wanted` must load neither click nor pydantic.
     from snapstore.cli.app import command_modules
     from snapstore.cli.warm.rehearsal import rehearse
     from snapstore.surface.records import load_all

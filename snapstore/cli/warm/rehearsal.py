@@ -1,8 +1,8 @@
-"""Play a small turn before the warm process serves anybody.
+"""Record a small turn before the warm process serves requests.
 
-What an interpreter does when it comes by for the first time (compile patterns, look classes up, adapt its own code),
-each forked child would do anew, and copy every page of memory it writes to. So the server does it, once, on a folder of
-its own beside its socket. Where it fails the commands are as right as without, only slower.
+On the first run of any code the interpreter compiles patterns, looks up classes and specializes its bytecode. Each
+forked child would repeat that work and copy every memory page it writes to. So the server does the work once, in a
+temporary folder beside its socket. If the rehearsal fails, commands still work correctly, only more slowly.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _FILE = "file.txt"
 
 
 def rehearse() -> None:
-    """Run the commands and hooks of every day on a folder made for them, and remove it."""
+    """Run the everyday commands and hooks in a temporary folder, then remove it."""
     place = client.socket_path()
     if place is None:
         return
-    folder = f"{place}.rehearsal"  # one name: the next server removes what a killed one left
+    folder = f"{place}.rehearsal"  # a fixed name, so that the next server removes what a killed one left
     try:
         shutil.rmtree(folder, ignore_errors=True)
         os.mkdir(folder, 0o700)
@@ -42,7 +42,10 @@ def rehearse() -> None:
 
 @contextmanager
 def _aside(folder: str) -> Iterator[None]:
-    """Stand in a root of its own, with streams, variables and a home of its own."""
+    """Switch to a temporary root, home and environment, and restore all afterwards.
+
+    The standard streams are restored too.
+    """
     root, home = f"{folder}/root", f"{folder}/home"
     for path in (root, home):
         os.mkdir(path)
