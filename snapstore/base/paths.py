@@ -13,7 +13,7 @@ GIT_BEGINNINGS = frozenset(b".gG\xe2\xef")
 def is_git(name: bytes) -> bool:
     """Return whether a name means `.git` on any file system.
 
-    This covers other case, trailing dots and spaces, a short name, an NTFS stream, and code points that HFS+ ignores.
+    Variants are other case, trailing dots and spaces, a short name, an NTFS stream, and code points that HFS+ ignores.
     """
     if len(name) < 4 or name[0] not in GIT_BEGINNINGS:
         return False

@@ -4,5 +4,5 @@
 translates git's patterns into regular expressions. `never_capture` holds the patterns of the setting of that name.
 `other_programs` lists files below a root that belong to agents and to git.
 
-The package knows only patterns and names. It must not import `worktree.scan` or `worktree.write`.
+The package knows only patterns and names, and must not import `worktree.scan` or `worktree.write`.
 """

@@ -149,7 +149,7 @@ class _Sheet:
 def _trim(line: bytes) -> bytes:
     """Trim a line as git does.
 
-    This removes one CR at the end, then everything after a NUL, then trailing spaces without a backslash before them.
+    Remove one CR at the end, then everything after a NUL, then trailing spaces without a backslash before them.
     """
     line = line.removesuffix(b"\r").partition(b"\0")[0]
     if not line.endswith(b" "):

@@ -5,5 +5,5 @@
 blobs and trees of the user's own git repository. `rule_reader` loads the ignore rules. `case_folding` handles file
 systems that do not distinguish README from readme.
 
-The package only reads the user's folder. It must not import `worktree.write`.
+The package only reads the user's folder, and must not import `worktree.write`.
 """

@@ -208,7 +208,7 @@ class Scan:
         self._lose(path)
 
     def _lose(self, path: bytes) -> None:
-        """Report a file that is gone and whose content was left out, so nobody has it."""
+        """Report a file that is gone and whose content was left out, so it is lost."""
         why = self._was_left.get(path, (reasons.SPECIAL,))[0]
         if why != reasons.SPECIAL:  # sockets come and go
             self._found.lost[path] = reasons.REMOVED + why

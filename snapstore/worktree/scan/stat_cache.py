@@ -42,7 +42,8 @@ FOLD_LOG_AT = 1 << 18
 YOUNG = -1
 # The range of a signed 64-bit column.
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-# The row of a folder that is not listed for new names. Its key ends in a slash, unlike the key of a listed folder.
+# The row of a folder that is not listed for new names. The key of this row ends in a slash, so that the row can exist
+# beside the row of the same folder when listed.
 UNLISTED: FolderStat = (-2, 0, 0)
 _UNKNOWN: FolderStat = (-1, 0, 0)  # no folder has inode 0: it is listed at the next scan
 # A kernel normally writes changed bytes to disk within a minute; this leaves ten.

@@ -25,7 +25,7 @@ IGNORE_FILES = (b".gitignore", b".snapstoreignore")
 
 
 class Listing:
-    """What a walk found.
+    """The result of a walk.
 
     A listing holds files that are not known yet, listed folders, and folders that have rules or attributes.
     """

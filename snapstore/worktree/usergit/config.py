@@ -16,8 +16,8 @@ MANY_FILES = 100
 LARGE = 1 << 28  # limit for packed-refs and configuration files
 
 SYSTEM_CONFIG = b"/etc/gitconfig"
-# The system configuration of other builds of git (Homebrew, Apple's). It is not known here which git the user runs, so
-# these files are doubtful: see _Settings.
+# The system configuration of other builds of git (Homebrew, Apple's). This module does not know which git the user
+# runs, so these files are doubtful: see _Settings.
 OTHER_SYSTEM_CONFIGS = (
     b"/usr/local/etc/gitconfig",
     b"/opt/homebrew/etc/gitconfig",

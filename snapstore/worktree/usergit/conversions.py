@@ -1,4 +1,4 @@
-"""Whether git could have changed a file's bytes between the disk and its blob.
+"""Detection of files whose bytes git could have changed on the way to the blob.
 
 Line endings, `$Id$`, filters and encodings make the blob in the user's index differ from the file on disk. A store that
 borrowed such a blob would restore other bytes than it recorded. So every path that a conversion could affect is

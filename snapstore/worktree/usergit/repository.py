@@ -1,7 +1,7 @@
 """The location and state of the user's own git repository.
 
-This module only reads. It runs no program and follows no GIT_* variable: an agent's shell may have set such a variable
-for another repository. Nothing here raises on a broken repository: unreadable parts are None or absent.
+This module only reads, runs no program and follows no GIT_* variable: an agent's shell may have set such a variable for
+another repository. Nothing here raises on a broken repository: unreadable parts are None or absent.
 """
 
 from __future__ import annotations

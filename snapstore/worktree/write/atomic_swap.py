@@ -33,8 +33,8 @@ def replace(
 ) -> bool:
     """Replace a file by a temporary file (`ours`); return False if it had changed.
 
-    A changed file goes back to its place, unless an even later save is there. The temporary file then belongs to
-    nobody.
+    A changed file goes back to its place, unless an even later save is there. The caller must then remove the
+    temporary file.
     """
     if not swap(source, temporary, target, name):
         os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)

@@ -25,7 +25,7 @@ from snapstore.worktree.write.safe_dirs import Descent, InTheWay
 
 # One file to change: path, present state, wanted state.
 Step = tuple[bytes, Entry | None, Entry | None]
-# Its new content: path, present state, and the temporary file's folder, name and stat.
+# The new content of one file: path, present state, and the temporary file's folder, name and stat.
 Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
 
 # The file is missing and will be restored; or a link or a socket is in its place.

@@ -220,7 +220,7 @@ class Restore:
             if self._beside.sweep(self._folders, staged=self._staged):
                 # Files that went back to their place must be on disk before the mark is cleared: without the mark every
                 # temporary file counts as ours. Removed files must not come back after the mark is set again: such a
-                # file may be torn and would count as somebody else's (test_reordering.py, a second power cut).
+                # file may be torn and would count as another program's (test_reordering.py, a second power cut).
                 self._sync_folders(set(self._folders), astray)
             self._mark_staged(False)
             self._bring(steps, keep, astray)
