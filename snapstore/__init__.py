@@ -3,7 +3,7 @@
     from snapstore import Store
     store = Store.open(".", create=True)
     with store.session("s1").turn("Add a login function") as turn:
-        ...            # edit files; turn.touch(path) if you know them, else it scans
+        ...            # edit files; call turn.touch(path) for known paths, otherwise the turn scans
 
 Names are loaded on first use: `import snapstore` alone costs nothing.
 """

@@ -1,4 +1,7 @@
-"""The entry point of every `snapstore` process: the warm process first, else the command in this process."""
+"""The entry point of every `snapstore` process.
+
+A command runs in the warm process if that is possible, otherwise in this process.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ def main() -> int:
     arguments = sys.argv[1:]
     try:
         status = client.ask(arguments)
-    except KeyboardInterrupt:  # nothing has been handed over yet
+    except KeyboardInterrupt:  # the warm process has not received the command yet
         os._exit(130)
     if status is not None:
-        os._exit(status)  # this process has nothing to flush, and nothing to clean up
+        os._exit(status)  # skip the interpreter's shutdown: this process has nothing to flush or clean up
     from snapstore.cli.main import main as run
 
     status = run()

@@ -1,8 +1,8 @@
-"""What an embedding program imports: a store, its sessions, and the moves through them.
+"""The public API for embedding programs: stores, sessions, and moves through them.
 
-`Store.open` is the entry point. The packages below know a store as `StoreHandle` and a session as `RecordingSession`;
-here both get what stands on top of recording: making a store, planning and carrying out moves, and what follows a
-commit. Import these names from `snapstore`, which loads them when they are used.
+`Store.open` is the entry point. The packages below know a store as `StoreHandle` and a session as `RecordingSession`.
+The subclasses here add what is built on top of recording: creating a store, planning and executing moves, and the work
+that follows a commit. Import these names from `snapstore`, which loads each on first use.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Moved", "Plan", "Policy", "Session", "Store", "Turn", "TurnSnapshot"
 
 
 class Store(StoreHandle):
-    """One root's shadow repository and state. Get one with `Store.open`."""
+    """The shadow repository and state of one root. Open a store with `Store.open`."""
 
     @classmethod
     def open(
@@ -43,9 +43,12 @@ class Store(StoreHandle):
         create: bool = False,
         session: str = DEFAULT_SESSION,
     ) -> Self:
-        """Open the store that watches over a folder, found by walking up from it. With `create`, one is made when there
-        is none: at the top of the git checkout, or for the folder itself, with its baseline in `session`. An
-        interrupted change is finished first, unless the caller wants to see it (`recover`)."""
+        """Open the store of a folder, searching upwards from `path`.
+
+        With `create`, a missing store is created at the top of the git checkout, or for the folder itself outside a
+        checkout. The baseline of a new store goes into `session`. An interrupted change is finished first, unless
+        `recover` is false: then the caller can inspect the change.
+        """
         try:
             home = home or locations.home_folder()
             if create and locations.find(home, os.fspath(path)) is None:
@@ -56,7 +59,7 @@ class Store(StoreHandle):
         return super().open(path, recover=recover, home=home, say=say, progress=progress, clock=clock)
 
     def session(self, name: str | None = None) -> Session:
-        """Return a session by name; without one, the session last active here."""
+        """Return the named session, or the session that was last active here."""
         return Session(self, check_name(name) if name is not None else self.active_session())
 
     def follow_up(self, what: str) -> None:
@@ -67,59 +70,65 @@ class Store(StoreHandle):
 
 
 class Session(RecordingSession):
-    """One conversation, or one person at a shell. It owns one tree of turns."""
+    """One conversation, or one person at a shell; owns one tree of turns."""
 
     store: Store
 
     def __init__(self, store: Store, name: str) -> None:
         super().__init__(store, name)
 
-    # States to go back to.
+    # Snapshots: states that the session can go back to.
 
     def snapshots(self) -> list[TurnSnapshot]:
-        """The state before the first turn, then the one after each, up to where the session stands."""
+        """Return the state before the first turn and after each turn, up to the cursor."""
         return read_snapshots(self)
 
     def snapshot_back(self, turns: int = 1) -> TurnSnapshot | None:
-        """The one so many turns back; None where there are not that many."""
+        """Return the snapshot `turns` turns back, or None if there are fewer turns."""
         found = self.snapshots()
         return found[-(turns + 1)] if 0 <= turns < len(found) else None
 
-    # Moves: a plan first, then its carrying out. Every surface uses these two.
+    # Moves: make a plan, then execute the plan. Every surface uses these two steps.
 
     def plan_undo(self, count: int = 1, **how: Any) -> Plan:
-        """The plan that undoes the last turns. All plans take `policy` (what to do about conflicts, as a `Policy` or in
-        one of its words), `scope` (both, files, conversation) and `exact` (the whole tree, edits too)."""
+        """Plan to undo the last `count` turns.
+
+        All plans take three options: `policy` (how to handle conflicts, as a `Policy` or the name of one), `scope`
+        (both, files, conversation) and `exact` (restore the whole tree, including edits between turns).
+        """
         return self._planned("undo", how, count)
 
     def plan_redo(self, count: int | None = 1, **how: Any) -> Plan:
-        """Redoes turns, or with None all of them."""
+        """Plan to redo `count` undone turns, or all of them with None."""
         return self._planned("redo", how, count)
 
     def plan_goto(self, address: str, **how: Any) -> Plan:
         return self._planned("goto", how, address)
 
     def plan_switch(self, address: str, **how: Any) -> Plan:
-        """To the tip of a branch, or with `name:5` to a turn of it."""
+        """Plan to switch to the tip of a branch, or with `name:5` to one of its turns."""
         return self._planned("switch", how, address)
 
     def plan_earlier(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
-        """Back in time, across all branches."""
+        """Plan to go back in time, across all branches."""
         return self._planned("earlier", how, count, seconds)
 
     def plan_later(self, count: int | None = None, seconds: float | None = None, **how: Any) -> Plan:
         return self._planned("later", how, count, seconds)
 
     def plan_revert(self, address: str, **how: Any) -> Plan:
-        """Takes one turn out, whatever came after it; a new node."""
+        """Plan to revert one turn and keep the turns after it; adds a new node."""
         return self._planned("revert", how, address)
 
     def plan_apply(self, address: str, **how: Any) -> Plan:
-        """Does again what one turn did, of any branch or session; a new node."""
+        """Plan to apply one turn of any branch or session again; adds a new node."""
         return self._planned("apply", how, address)
 
     def plan_restore(self, address: str, paths: Iterable[str | bytes | os.PathLike[str]], **how: Any) -> Plan:
-        """Brings single files (or folders of them) back to a node's state; a new node. Paths are from the root."""
+        """Plan to restore files or folders to a node's state; adds a new node.
+
+        Relative paths start at the root.
+        """
         if isinstance(paths, str | bytes | os.PathLike):
             paths = [paths]
         found = [os.fsencode(path) for path in paths]
@@ -128,15 +137,21 @@ class Session(RecordingSession):
         )
 
     def plan_ops_undo(self, number: int | None = None, **how: Any) -> Plan:
-        """Puts store and files back to before an operation: the last one, or one given by its number."""
+        """Plan to undo operations: the last one, or back to before operation `number`.
+
+        The plan covers the store and the files.
+        """
         return self._planned("ops_undo", how, number)
 
     def preview(self, plan: Plan) -> Moved:
-        """What the plan would do. Whatever would refuse it refuses here too, but for conflicts: those are in it."""
+        """Return what the plan would do, without writing anything.
+
+        Whatever would refuse the move raises here too, except conflicts: the result lists conflicts.
+        """
         return Mover(self, plan).preview()
 
     def move(self, plan: Plan) -> Moved:
-        """Carries a plan out, all or nothing. One gone stale is refused."""
+        """Execute a plan, all or nothing; refuse a stale plan."""
         return Mover(self, plan).run()
 
     def _planned(self, verb: str, how: dict[str, Any], *arguments: Any) -> Plan:

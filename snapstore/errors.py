@@ -1,19 +1,19 @@
-"""Every refusal, as a class with a name, an exit status and what to do next.
+"""Every refusal: a class with a name, an exit status and a hint on the next step.
 
 SnapstoreError
 ├── Usage        2   the request itself makes no sense
 ├── Conflict    10   files changed since; nothing was written
 ├── Busy        11   a turn is open, or another process holds the store
-├── Interrupted 12   an unfinished move that could not be finished by itself
+├── Interrupted 12   an unfinished move that could not be finished automatically
 ├── NoStore     13   this folder has no store
 ├── Corrupt     14   integrity or format mismatch; nothing was written
 ├── Unsafe      15   a path or name that must not be followed
 ├── Unknown     16   no such turn, branch, session, checkpoint or remote
-├── Remote      17   the other side refused or is out of reach
+├── Remote      17   the server refused or cannot be reached
 └── Secret      18   a push that would publish a secret-looking file
 
 A capture that cannot be completed (a full disk, an unreadable root) raises
-Failed, status 1: nothing was recorded, and the files are as they were.
+Failed, status 1: nothing was recorded, and the files are unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class SnapstoreError(Exception):
-    """`message` says what is wrong, `hint` what to do next; `details` go into the JSON form."""
+    """The base of all refusals.
+
+    `message` says what is wrong and `hint` what to do next. `details` go into the JSON form.
+    """
 
     name = "failed"
     status = 1
@@ -102,16 +105,19 @@ class Secret(SnapstoreError):
 
 
 def similar(name: str, known: Iterable[str]) -> list[str]:
-    """Return up to three known names that look like `name`, the most similar first."""
-    from difflib import get_close_matches  # only an error needs it
+    """Return up to three known names that look like `name`, most similar first."""
+    from difflib import get_close_matches  # only errors need this import
 
     names = list(known)
-    if len(name) > 60 or len(names) > 2000:  # not a name at all, or too many to compare
+    if len(name) > 60 or len(names) > 2000:  # not a name at all, or too many names to compare
         return []
     return get_close_matches(name, names)
 
 
 def did_you_mean(names: Iterable[str], otherwise: str) -> str:
-    """Return a hint that asks whether one of these names was meant; `otherwise` follows."""
+    """Return a hint that asks whether one of `names` was meant.
+
+    The hint ends with `otherwise`. Without names the hint is `otherwise` alone.
+    """
     question = " or ".join(f"`{name}`" for name in names)
     return f"Did you mean {question}? {otherwise}" if question else otherwise

@@ -1,8 +1,8 @@
-"""What every other package needs and what needs nothing of ours.
+"""Foundations that every other package uses and that depend on no other package.
 
-Durable writes, syncs and removals of small files (`files`), the kernel's locks (`locks`), what differs between Linux
-and macOS (`platform`), names that are never captured (`paths`), text that is safe on a terminal (`text`), caches that
-can be thrown away (`cache_file`), and the command line that starts snapstore again (`own_command`).
+`files` writes, syncs and removes small files durably. `locks` wraps kernel locks. `platform` hides the differences
+between Linux and macOS. `paths` recognizes names that are never captured. `text` makes text safe for a terminal.
+`cache_file` holds caches that can be thrown away. `own_command` builds the command line that starts snapstore again.
 
-The package imports only `snapstore.errors`. Nothing here knows git, a store or a turn.
+The package imports only `snapstore.errors`. Nothing here knows about git, stores or turns.
 """

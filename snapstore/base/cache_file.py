@@ -1,7 +1,7 @@
-"""What can be worked out again, in a file that saves the work.
+"""Cache files for data that can be computed again and never becomes stale.
 
-It is for data that never goes out of date. One that does not match its checksum, or was written by another Python, is
-as good as none; losing it costs time only, so it is not synced.
+A file whose checksum does not match, or that another Python version wrote, counts as missing. Losing a cache file costs
+only time, so cache files are not synced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PYTHON = sys.implementation.cache_tag
 
 
 def read(path: str, what: str) -> Any:
-    """What was written, None for nothing that can be used."""
+    """Return the cached data, or None if the file is missing or unusable."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -34,14 +34,17 @@ def read(path: str, what: str) -> Any:
 
 
 def write(path: str, what: str, found: Any) -> None:
-    """Where it cannot be written, a full or read-only disk, it is worked out again next time."""
+    """Write a cache file, ignoring failures.
+
+    After a failure (a full or read-only disk) the data is computed again next time.
+    """
     body = marshal.dumps(found)
     replace(path, _mark(what) + xxh3_64_digest(body) + body)
 
 
 def replace(path: str, data: bytes) -> bool:
-    """Puts a file in the place of another, if that can be done."""
-    temporary = f"{path}.{os.getpid()}.{get_ident()}"  # a server reads on several threads
+    """Replace a file atomically and return whether that worked."""
+    temporary = f"{path}.{os.getpid()}.{get_ident()}"  # unique per thread: a server reads on several threads
     try:
         with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(data)

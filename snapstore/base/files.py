@@ -1,7 +1,8 @@
-"""Durable writes of our own small files.
+"""Durable writes of snapstore's own small files.
 
-`write` promises: after it returns the file holds all of `data`, also after a power cut, and whatever interrupts it the
-file holds either all of the old or all of the new. It does not promise that two writers are kept apart: the lock does.
+After `write` returns, the file holds all of `data`, even after a power cut. If `write` is interrupted, the file holds
+either all of the old or all of the new data. `write` does not protect against two concurrent writers: the store's lock
+does.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # what a sync of a folder may answer
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # possible results of syncing a folder
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 
@@ -35,7 +36,7 @@ def write(path: str, data: bytes, *, make_folder: bool = False) -> None:
 
 
 def remove(path: str) -> None:
-    """Removes a file for good: after a power cut it does not come back."""
+    """Remove a file durably: the file does not come back after a power cut."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -44,9 +45,10 @@ def remove(path: str) -> None:
 
 
 def close_quietly(fd: int) -> None:
-    """Close a descriptor of which nothing is left to be written: what it holds is synced, or it was only a lock.
+    """Close a descriptor and ignore errors.
 
-    Linux frees the descriptor even where `close` reports an error, so the error says nothing about what was done.
+    Use this only for a descriptor whose data is already synced, or that was only a lock. Linux frees the descriptor
+    even if `close` reports an error, so the error says nothing about the data.
     """
     try:
         os.close(fd)
@@ -55,7 +57,10 @@ def close_quietly(fd: int) -> None:
 
 
 def sync_data(fd: int) -> None:
-    """Syncs what was written over existing bytes of a file. Its times may be lost, its size must not have changed."""
+    """Sync bytes that were written over existing bytes of a file.
+
+    The file's times may be lost. The file's size must not have changed.
+    """
     if hasattr(os, "fdatasync"):
         os.fdatasync(fd)
     else:  # macOS
@@ -63,21 +68,24 @@ def sync_data(fd: int) -> None:
 
 
 def make_folders(path: str, mode: int = 0o700) -> None:
-    """Makes a folder and those above it that are missing, each with its name on disk before anything is put into it."""
+    """Make a folder and its missing parents durably.
+
+    The name of each folder is on disk before anything is put into the folder.
+    """
     if os.path.isdir(path):
         return
     parent = os.path.dirname(os.path.abspath(path))
     make_folders(parent, mode)
     try:
         os.mkdir(path, mode)
-    except FileExistsError:  # another process was quicker
+    except FileExistsError:  # another process made the folder first
         if not os.path.isdir(path):
             raise
     sync_folder(parent)
 
 
 def sync_folder(path: str) -> None:
-    """Makes the names in a folder durable."""
+    """Make the names in a folder durable."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         sync_open_folder(fd)
@@ -86,7 +94,10 @@ def sync_folder(path: str) -> None:
 
 
 def sync_open_folder(fd: int) -> None:
-    """Some network file systems cannot sync a folder. There everything is synced, which takes longer."""
+    """Sync an open folder, or everything if the file system cannot sync folders.
+
+    Some network file systems cannot sync a folder. Syncing everything takes longer.
+    """
     try:
         os.fsync(fd)
     except OSError as error:
@@ -96,7 +107,7 @@ def sync_open_folder(fd: int) -> None:
 
 
 def write_all(fd: int, data: bytes | bytearray) -> None:
-    """Write all of the data: `os.write` may take a part of it only."""
+    """Write all of `data`; a single `os.write` may write only part of it."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

@@ -1,4 +1,8 @@
-"""Who is at work: the kernel's locks, given back when their holder dies, and whether a process is still the same."""
+"""Kernel locks, and checks whether a process is still running.
+
+The kernel releases a lock when its holder dies. A process is identified by its number and its start time, because
+numbers are reused.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,10 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 
 
 def try_lock(fd: int) -> bool:
-    """An exclusive lock, if nobody else has it. Without locks no two programs are kept apart: where the file system has
-    none, that is raised."""
+    """Take an exclusive lock and return whether that worked.
+
+    Raise `Failed` if the file system does not support locks: without locks nothing keeps two programs apart.
+    """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -29,14 +35,17 @@ def try_lock(fd: int) -> bool:
 
 
 def process_started(pid: int) -> str | None:
-    """A mark that tells this process from a later one with the same number; None when there is no such process."""
+    """Return the start time of a process, or None if there is no such process.
+
+    The start time distinguishes the process from a later process with the same number.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
         return None if fields[0] == b"Z" else fields[19].decode()
     except OSError:
         pass
-    try:  # no /proc: know at least whether it lives
+    try:  # no /proc: check at least whether the process is alive
         os.kill(pid, 0)
     except ProcessLookupError:
         return None
@@ -46,7 +55,10 @@ def process_started(pid: int) -> str | None:
 
 
 def lives(process: str) -> bool:
-    """Whether a process is there: by its number as a file says it, and where it says that too, by when it began."""
+    """Return whether a process written as "number" or "number start-time" is alive.
+
+    Without a start time only the number is checked.
+    """
     number, _, began = process.partition(" ")
     if not (number.isascii() and number.isdecimal() and len(number) < 10):
         return False

@@ -1,8 +1,8 @@
-"""The words that start snapstore again, in an interpreter that the caller's environment cannot disturb.
+"""The command line that starts snapstore again, isolated from the environment.
 
 `-I` ignores PYTHONPATH and every other PYTHON variable, the current folder and the user's site-packages: a `json.py` in
-the project is not imported. `-c` with one line starts a third of an interpreter's start sooner than `-m`, which imports
-`runpy` and `pkgutil` first.
+the project is not imported. `-c` with one line saves a third of the interpreter's start time compared with `-m`, which
+imports `runpy` and `pkgutil` first.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import sys
 
 ENTRY = ("-c", "from snapstore.__main__ import main; raise SystemExit(main())")
 ISOLATED = ("-I",)
-WITH_USER_SITE = ("-E", "-P")  # like -I, and finds what `pip install --user` installed
-FORMER_ENTRY = ("-m", "snapstore")  # what former versions wrote
+WITH_USER_SITE = ("-E", "-P")  # like -I, but finds packages that `pip install --user` installed
+FORMER_ENTRY = ("-m", "snapstore")  # written by earlier versions
 ENTRIES = (ENTRY, FORMER_ENTRY)
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def own_command() -> list[str]:
-    """Return the words that start this program again from inside it, without trying them."""
+    """Return the arguments that start this program again, without testing them."""
     return [sys.executable, *_own_flags(), *ENTRY]
 
 
 def _own_flags() -> tuple[str, ...]:
-    """Return the strictest flags that surely find this package."""
+    """Return the strictest flags that are certain to find this package."""
     flags = sys.flags
     if flags.isolated or _is_in_prefix():
         return ISOLATED
@@ -32,13 +32,19 @@ def _own_flags() -> tuple[str, ...]:
 
 
 def _is_in_prefix() -> bool:
-    """Whether the package was installed into this interpreter's own folder, which `-I` searches."""
+    """Return whether the package is installed in the interpreter's own prefix.
+
+    `-I` searches that prefix.
+    """
     parent = os.path.dirname(PACKAGE)
     return parent.startswith(os.path.join(sys.prefix, "")) and parent not in os.environ.get("PYTHONPATH", "").split(":")
 
 
 def checked_command() -> list[str] | None:
-    """Return the words that start this program in the strictest way that was tried and works; None if there is none."""
+    """Return the strictest arguments that start this program, after testing them.
+
+    Return None if no arguments work.
+    """
     for flags in (ISOLATED, WITH_USER_SITE):
         if sys.executable and _finds_us(flags):
             return [sys.executable, *flags, *ENTRY]
@@ -46,7 +52,7 @@ def checked_command() -> list[str] | None:
 
 
 def _finds_us(flags: tuple[str, ...]) -> bool:
-    """Whether an interpreter started with these flags imports this very package."""
+    """Return whether an interpreter with these flags imports this same package."""
     import subprocess
 
     code = "import os, snapstore; os.write(1, os.fsencode(os.path.dirname(os.path.abspath(snapstore.__file__))))"
@@ -60,13 +66,19 @@ def _finds_us(flags: tuple[str, ...]) -> bool:
 
 
 def is_start(arguments: list[str]) -> bool:
-    """Whether an interpreter with these arguments starts snapstore, as this version or a former one writes them."""
+    """Return whether these interpreter arguments start snapstore.
+
+    The forms that this version and earlier versions write are recognized.
+    """
     entry = tuple(arguments[-2:])
     return entry in ENTRIES and all(flag in ("-I", "-E", "-P") for flag in arguments[:-2])
 
 
 def compile_bytecode() -> None:
-    """Write the package's bytecode, so that no hook has to. Best effort: without it everything works, more slowly."""
+    """Write the package's bytecode, so that no hook has to.
+
+    Failures are ignored: without bytecode everything still works, but more slowly.
+    """
     import compileall
 
     if not os.access(PACKAGE, os.W_OK):

@@ -1,18 +1,20 @@
-"""Names that must not be captured or written: whatever some file system would fold to `.git`."""
+"""Names that must not be captured or written: all that may mean `.git`."""
 
 from __future__ import annotations
 
-# Code points that HFS+ leaves out when it compares names (U+200C and its like).
+# Code points that HFS+ ignores when it compares names (U+200C and similar).
 _HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF], None)
 
 
-# First bytes of every such name: most names are told apart by one look.
+# Possible first bytes of such a name: one lookup rules out most names.
 GIT_BEGINNINGS = frozenset(b".gG\xe2\xef")
 
 
 def is_git(name: bytes) -> bool:
-    """Whether a name means `.git` on any file system: other case, trailing dots and spaces, a short name, an NTFS
-    stream, or code points that are not compared."""
+    """Return whether a name means `.git` on any file system.
+
+    Variants are other case, trailing dots and spaces, a short name, an NTFS stream, and code points that HFS+ ignores.
+    """
     if len(name) < 4 or name[0] not in GIT_BEGINNINGS:
         return False
     plain = name.split(b":", 1)[0].rstrip(b" .").lower()
@@ -26,7 +28,7 @@ def is_git(name: bytes) -> bool:
 
 
 def unsafe_parts(path: bytes) -> bool:
-    """Whether a path has a part that must not be followed or written."""
+    """Return whether a path has a part that must not be followed or written."""
     return any(
         not part or part in (b".", b"..") or b"\0" in part or len(part) > 255 or is_git(part)
         for part in path.split(b"/")

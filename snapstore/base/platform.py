@@ -1,4 +1,7 @@
-"""What is particular to a platform: locks, open flags, modes, clocks, processes. Linux and macOS for now."""
+"""Platform-specific functions: open flags, clocks, syncs, attributes, processes.
+
+Linux and macOS are supported.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,17 @@ from contextlib import contextmanager
 from snapstore.base.locks import process_started as process_started
 from snapstore.base.locks import try_lock as try_lock
 
-# Never through a link, never waiting for a fifo's other end.
+# Never follow a link, and never wait for the other end of a fifo.
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
-# Two writes closer together than this may leave the same time stamp: the kernel stamps files with the time of its last
-# tick (10 ms at the slowest), some file systems keep whole seconds only, and FAT every second one.
+# Two writes closer together than this may leave the same time stamp. The kernel stamps files with the time of its last
+# tick (10 ms at the slowest). Some file systems keep only whole seconds, and FAT only even seconds.
 TICK_NS = 20_000_000
 COARSE_NS = 2_000_000_000
 
-# From so many files on, one sync of the whole file system instead of one for each file. Measured on ext4: 13 ms against
-# 1 ms for 64 files (and 2 ms to load ctypes), 400 ms against 25 ms for 2,000. For fewer it is not worth waiting for
-# what other programs have yet to write.
+# Above this many files, sync the whole file system once instead of each file. Measured on ext4: 13 ms against 1 ms for
+# 64 files (plus 2 ms to load ctypes), 400 ms against 25 ms for 2,000 files. For fewer files it is not worth waiting for
+# the pending writes of other programs.
 SYNC_AT_ONCE = 64
 
 _NO_SYNCFS = (errno.ENOSYS, errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -30,12 +33,12 @@ _ACL = "system.posix_acl_access"
 _NOT_OURS_TO_SET = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENODATA, errno.EINVAL)
 
 
-# Linux gives each start of the machine an id of its own.
+# Linux gives each boot its own id.
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def boot_id() -> str:
-    """Tells one start of the machine from another; empty where the system does not say."""
+    """Return the id of the current boot, or an empty string if there is none."""
     try:
         with open(BOOT_ID, encoding="ascii") as file:
             return file.read().strip()
@@ -47,7 +50,7 @@ _callers_parent = 0
 
 
 def serve_caller(parent: int) -> None:
-    """Note that this process works for another one, which was started by `parent`."""
+    """Note that this process runs a command for a caller that `parent` started."""
     global _callers_parent
     _callers_parent = parent
 
@@ -57,26 +60,31 @@ def is_served() -> bool:
 
 
 def parent_pid() -> int:
-    """Return the process that started this command: an agent, or the shell in front of it. Where the warm process runs
-    the command, that is the parent of the caller."""
+    """Return the process that started this command: an agent, or the shell before it.
+
+    If the warm process runs the command, return the parent of the caller.
+    """
     return _callers_parent or os.getppid()
 
 
 def is_young(st: os.stat_result, now_ns: int) -> bool:
-    """Whether a later write could still leave this very stat behind."""
+    """Return whether a later write could still leave this same stat."""
     newest = max(st.st_mtime_ns, st.st_ctime_ns)
     grain = COARSE_NS if st.st_mtime_ns % 1_000_000_000 == 0 and st.st_ctime_ns % 1_000_000_000 == 0 else TICK_NS
     return newest > now_ns - grain
 
 
 def was_written_lately(st: os.stat_result, now_ns: int) -> bool:
-    """The same, of a file whose ctime tells nothing, since it was renamed just now."""
+    """Return whether a later write could still leave this same mtime.
+
+    Use this instead of `is_young` for a file that was just renamed: the rename has changed the ctime.
+    """
     return st.st_mtime_ns > now_ns - (TICK_NS if st.st_mtime_ns % 1_000_000_000 else COARSE_NS)
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without the garbage collector, for work that makes very many objects and no cycles."""
+    """Pause the garbage collector, for work that makes many objects and no cycles."""
     if not gc.isenabled():
         yield
         return
@@ -84,15 +92,17 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        # To the oldest generation at once: else the first collection looks at every one of them.
+        # Move the objects to the oldest generation now: otherwise the first collection visits every one of them.
         gc.freeze()
         gc.unfreeze()
         gc.enable()
 
 
 def file_system_sync(number: int) -> Callable[[int], None] | None:
-    """`syncfs`, where so many files make it worth it and the system has it: everything written to the file system of a
-    descriptor is on disk after it."""
+    """Return `syncfs` if it is available and pays off for `number` files, else None.
+
+    `syncfs` writes everything on the file system of a descriptor to disk.
+    """
     if number <= SYNC_AT_ONCE:
         return None
     call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
@@ -104,14 +114,17 @@ def file_system_sync(number: int) -> Callable[[int], None] | None:
             number = ctypes.get_errno()
             if number not in _NO_SYNCFS:
                 raise OSError(number, os.strerror(number))
-            os.sync()  # a kernel without the call, or one that is not let through: more is synced than we need
+            os.sync()  # the kernel lacks the call or forbids it: sync more than necessary
 
     return sync
 
 
 def copy_attributes(source: int, target: int) -> None:
-    """Access control lists, labels and notes of one open file for another, as far as the system lets us."""
-    if not hasattr(os, "listxattr"):  # Linux has it
+    """Copy ACLs, security labels and other extended attributes between open files.
+
+    Attributes that the system does not allow to set are skipped.
+    """
+    if not hasattr(os, "listxattr"):  # only Linux has it
         return
     names, inherited = _attributes(source), _attributes(target)
     for name in names:

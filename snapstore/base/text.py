@@ -1,7 +1,7 @@
-"""Text for one line of a terminal, whoever wrote it.
+"""Text for one line of a terminal, regardless of who wrote it.
 
-Prompts, paths and names come from anywhere. None of their control characters, escape sequences or direction marks may
-reach a terminal: every surface shows them through `safe`.
+Prompts, paths and names come from untrusted sources. None of their control characters, escape sequences or direction
+marks may reach a terminal: every surface shows such text through `safe`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 
 
 def safe(text: str) -> str:
-    """Text for one line of a terminal; what could act on it is shown as a visible mark instead."""
+    """Return text for one terminal line, with control characters as visible marks."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _mark(c) for c in text)
 
 
@@ -20,7 +20,7 @@ def safe_lines(text: str) -> list[str]:
 
 
 def first_line(text: str) -> str:
-    """A prompt on one line."""
+    """Return the first non-empty line of a prompt, safe for a terminal."""
     return next((safe(line.strip()) for line in text.split("\n") if line.strip()), "")
 
 
@@ -37,20 +37,20 @@ def _mark(character: str) -> str:
     return " " if character.isspace() else "\ufffd"
 
 
-# Text of a certain width.
+# Text width.
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return how many terminal columns a text takes."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len  # the terminal tree draws with it: what fits must be measured as it is drawn
+    from rich.cells import cell_len  # the terminal tree draws with rich: measure text the way it is drawn
 
     return cell_len(text)
 
 
 def clip(text: str, width: int, more: str = "…") -> str:
-    """A text in at most so many columns; what is cut off leaves a mark."""
+    """Return the text in at most `width` columns, with `more` where it was cut."""
     if len(text) * 2 <= width or cells(text) <= width:
         return text
     room = width - len(more)
@@ -95,7 +95,10 @@ def duration_text(seconds: float) -> str:
 
 
 def age(seconds: float, now: float) -> str:
-    """How long ago something was; a day, when that is more than a month ago or still to come."""
+    """Return how long ago something happened.
+
+    Return a date for moments in the future or more than 30 days ago.
+    """
     passed = now - seconds
     if abs(passed) < 2:
         return "just now"
@@ -115,7 +118,10 @@ def date_text(stamp: str) -> str:
 
 
 def seconds_of(stamp: str) -> float | None:
-    """The moment of a record's time stamp, which someone else may have written."""
+    """Return the time of a record's time stamp, or None if it is malformed.
+
+    Another program may have written the record.
+    """
     from calendar import timegm
 
     try:
@@ -127,7 +133,7 @@ def seconds_of(stamp: str) -> float | None:
 
 
 def quote(path: bytes) -> str:
-    """A path on one line, safe for a terminal: as it is where that is harmless, else C-quoted as git does."""
+    """Return a path on one terminal line, C-quoted as git does where necessary."""
     try:
         text = path.decode("utf-8")
     except UnicodeDecodeError:
@@ -147,6 +153,9 @@ def quote(path: bytes) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text without control characters, escape sequences or direction marks: safe in a terminal and in a header."""
+    """Return text without control characters, escape sequences or direction marks.
+
+    The result is safe in a terminal and in a header.
+    """
     kept = "".join(c if c.isprintable() else " " for c in text)
     return kept.encode("utf-8", "replace").decode("utf-8").strip()

@@ -1,8 +1,8 @@
-"""Which paths are left out, and why.
+"""Decides which paths are left out, and why.
 
-`rules` answers as git would answer for nested `.gitignore` files, `info/exclude` and the user's global excludes; `glob`
-turns git's patterns into regular expressions. `never_capture` holds the patterns of the setting of that name, and
-`other_programs` the files that agents and git keep below a root.
+`rules` answers as git does for nested `.gitignore` files, `info/exclude` and the user's global excludes. `glob`
+translates git's patterns into regular expressions. `never_capture` holds the patterns of the setting of that name.
+`other_programs` lists files below a root that belong to agents and to git.
 
-The package knows patterns and names only. It must not import `worktree.scan` or `worktree.write`.
+The package knows only patterns and names, and must not import `worktree.scan` or `worktree.write`.
 """

@@ -1,6 +1,6 @@
-"""git's globs as regular expressions.
+"""Translation of git's globs into regular expressions.
 
-Only what follows the first wildcard of a rule comes here; text is Latin-1, one character a byte.
+Only the part of a rule from its first wildcard on is translated here. Text is Latin-1, one character per byte.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 _CLASS = re.compile(r"\[:([^\]]*):\]").match
 
-# The classes as git has them, whatever the locale: nothing beyond ASCII, and no \v or \f among the spaces.
+# Git's character classes, independent of the locale: ASCII only, and neither \v nor \f is a space.
 _DIGIT, _UPPER, _LOWER, _GRAPH = (set(range(*ends)) for ends in ((48, 58), (65, 91), (97, 123), (33, 127)))
 _POSIX = {
     "alnum": _DIGIT | _UPPER | _LOWER,
@@ -28,12 +28,15 @@ _POSIX = {
 
 
 def _bracket(glob: str, at: int, fold: bool) -> tuple[str, int]:
-    """The class whose `[` stands just before `at`, as a regular expression, and where the glob goes on."""
+    """Translate the bracket expression whose `[` is just before `at`.
+
+    Return the regular expression and the position after the bracket expression.
+    """
     negated = glob[at] in "!^"
     at += negated
     start = at
     members: set[int] = set()
-    low = -1  # what a following `-` counts from; a range and a [:class:] leave nothing to count from
+    low = -1  # the start of a range if `-` follows; none after a range or a [:class:]
     while (char := glob[at]) != "]" or at == start:
         if char == "-" and low >= 0 and glob[at + 1] != "]":
             at += 2 if glob[at + 1] == "\\" else 1
@@ -60,21 +63,24 @@ _EARLY = {"[^/]*": "(?>[^/]*?", "(?:.*/)?": "(?>(?:.*?/)??", ".*": "(?>.*?"}
 
 
 def translate(glob: str, fold: bool = False) -> tuple[str, int]:
-    """The glob as a regular expression, and how many slashes it spans (-1: any number, there is a `**`).
+    """Return the glob as a regular expression, and how many slashes it spans.
 
-    With `fold` it is to be matched with text in lower case, as git does under `core.ignorecase`. Like git's, it then
-    folds letters and ranges, but neither a letter behind a backslash nor a single one in brackets: those match nothing.
+    The number of slashes is -1 (any number) if the glob contains `**`.
 
-    A glob with many stars must not make a scan hang. Of several stars between two slashes only the last needs
-    to try again, and so it is with several `**/`: what stands before the next one may as well match as early
-    as it can. So all but the last become atomic groups, which never try again.
+    With `fold` the expression is meant for text in lower case, as git does under `core.ignorecase`. As in git, letters
+    and ranges are then folded, but a letter after a backslash or a single letter in brackets is not: such a letter
+    matches nothing.
 
-    A glob that git takes but that matches nothing (an unclosed bracket, an unknown class, a backslash at the
-    end) reads past its end or looks up what is not there, and so raises a LookupError.
+    A glob with many stars must not make a scan hang. Of several stars between two slashes only the last one needs to
+    backtrack, because the text before it may as well match as early as possible. The same holds for several `**/`. All
+    but the last therefore become atomic groups, which never backtrack.
+
+    A glob that git accepts but that matches nothing (an unclosed bracket, an unknown class, a trailing backslash)
+    raises LookupError, because the code reads past the end of the glob or looks up an unknown class.
     """
     out: list[str] = []
     slashes, leaps = 0, False
-    star = leap = -1  # where in `out` the last star of this component and the last `**/` stand
+    star = leap = -1  # positions in `out` of the last star of this component and the last `**/`
     at, end = 0, len(glob)
     while at < end:
         char = glob[at]
@@ -89,7 +95,7 @@ def translate(glob: str, fold: bool = False) -> tuple[str, int]:
                 if leap >= 0:
                     out[leap] = _EARLY[out[leap]]
                     out.append(")")
-                # Before a bare slash `**` may stand for no folder at all, before an escaped one it may not.
+                # Before a bare slash `**` can match no folder at all, before an escaped slash it cannot.
                 bare = glob.startswith("/", at)
                 leap = len(out)
                 out.append("(?:.*/)?" if bare else ".*")

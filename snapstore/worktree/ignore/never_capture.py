@@ -1,7 +1,8 @@
-"""The files that are never to be taken: `never_capture`, patterns as in `.gitignore`.
+"""The setting `never_capture`: files never captured, in `.gitignore` syntax.
 
-Stronger than an ignore rule: an ignored file is taken when it is named or tracked, and one of these is not. It stays in
-the trees as it was last taken, if it ever was, so that nothing that happens to it looks like somebody's change.
+This setting is stronger than an ignore rule. An ignored file is captured if it is named or tracked, but a file that
+matches `never_capture` is not. Such a file stays in the trees as it was last captured, if ever, so that nothing that
+happens to the file looks like someone's change.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from snapstore.worktree.ignore.rules import RuleBook
 
 
 class Never:
-    """The patterns of one store. False where there are none."""
+    """The `never_capture` patterns of one store; false if there are none."""
 
     __slots__ = ("_book", "text")
 
@@ -25,17 +26,17 @@ class Never:
         return self._book is not None
 
     def matches(self, path: bytes, is_dir: bool = False) -> bool:
-        """Whether a path below the root, or a folder above it, is one."""
+        """Return whether a path below the root, or a folder above the path, matches."""
         return self._book is not None and self._book.ignored(path, is_dir)
 
 
 def never_in(coverage: Mapping[str, object] | None) -> Never:
-    """What the last scan was not to take."""
+    """Return the patterns that the last scan did not capture."""
     text = coverage.get("never") if coverage else None
     return Never(text=text) if isinstance(text, bytes) else Never()
 
 
 def pattern_of(path: bytes) -> str:
-    """The pattern that means one path, from the root, and what lies below it."""
+    """Return the pattern that matches one path from the root and everything below it."""
     text = "".join(f"\\{c}" if c in "\\*?[" else c for c in os.fsdecode(path))
     return f"/{text[:-1]}\\ " if text.endswith(" ") else f"/{text}"

@@ -1,8 +1,9 @@
-"""What other programs keep below a root, and only they write: agents' conversations, and git's own folders.
+"""Files below a root that only other programs write: agents' conversations, git.
 
-A conversation is never written by a move (C1, S1-09, S4-01). In `~/.claude`, in a folder of settings that it is a link
-into, or in a watched home, a scan would find it changed by every turn, and an undo would cut it. Nor is the user's
-repository (P-04), which may have another name than `.git`. Both are never captured, as if `never_capture` said so.
+A move never writes a conversation (C1, S1-09, S4-01). If the root is `~/.claude`, a settings folder that `~/.claude`
+links to, or the home folder, a scan would find the conversation changed by every turn, and an undo would truncate it. A
+move never writes to the user's repository either (P-04), whose folder may have another name than `.git`. Both are never
+captured, as if `never_capture` listed them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The variable that moves an agent's folder, where it is otherwise, the folder in it, and what there is a conversation.
+# Per agent: the variable that moves its folder, the default folder, the subfolder, and the names of conversations in
+# it.
 _CONVERSATIONS = (
     ("CLAUDE_CONFIG_DIR", ".claude", "projects", ("*.jsonl", "sessions-index.json")),
     ("CODEX_HOME", ".codex", "sessions", ("*",)),
@@ -30,7 +32,7 @@ _CONVERSATIONS = (
 
 
 def kept_below(root: bytes) -> list[str]:
-    """Patterns for what is kept below a root; most roots have none."""
+    """Return patterns for other programs' files below a root; most roots have none."""
     top = root.rstrip(b"/") + b"/"
     return [*_conversations(top), *_repository(top)]
 
@@ -42,11 +44,11 @@ def _conversations(top: bytes) -> Iterator[str]:
         place = os.fsencode(os.path.realpath(os.path.join(base, folder))) + b"/"
         if place.startswith(top):
             yield from (f"{pattern_of(place[len(top) : -1])}/**/{name}" for name in names)
-        elif top.startswith(place):  # the root itself lies among them
+        elif top.startswith(place):  # the root itself lies inside the agent's folder
             yield from names
 
 
 def _repository(top: bytes) -> Iterator[str]:
     for folder in folders_elsewhere(top.rstrip(b"/") or b"/"):
-        if folder.startswith(top) and not unsafe_parts(folder[len(top) :]):  # what is called `.git` is safe already
+        if folder.startswith(top) and not unsafe_parts(folder[len(top) :]):  # `.git` itself is never captured anyway
             yield pattern_of(folder[len(top) :])

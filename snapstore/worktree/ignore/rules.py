@@ -1,18 +1,18 @@
-"""Which paths the rules leave out, answered exactly as git would answer.
+"""Ignore rules: which paths are left out, answered exactly as git would answer.
 
-Nothing here reads a file: the texts of `.gitignore`, `info/exclude`, the global excludes file and
-`.snapstoreignore` are passed in. Paths are bytes, parted by `/`, without a leading one.
+Nothing here reads a file. The caller passes the texts of `.gitignore`, `info/exclude`, the global excludes file and
+`.snapstoreignore`. Paths are bytes with `/` between parts, without a leading slash.
 
     Rule        one line of a text
-    Sheet       one text; it does not know yet in which folder it lies, so equal texts share one
+    Sheet       one text; a sheet does not know its folder, so equal texts share one sheet
     Chain       the sheets in force in a folder, weakest first; folders without a text share their parent's
-    FolderRules what a walk asks for each name in a folder
-    RuleBook    all of it for one root
+    FolderRules answers for each name in a folder during a walk
+    RuleBook    all rules of one root
 
-Most names match no rule, and a walk asks tens of thousands of times. So a folder first asks "could any rule
-match?" (a set, a tuple of suffixes, one regular expression per sheet), and only on a hit looks for the last
-rule that does, which is the one that counts. Rules that name a place (`docs/_build`) are taken into a
-folder's question only where they can match one of its children.
+Most names match no rule, and a walk asks tens of thousands of times. So a folder first checks whether any rule could
+match (a set, a tuple of suffixes, one regular expression per sheet). Only on a hit does the folder look for the last
+matching rule, which decides. Rules that contain a path (`docs/_build`) take part in a folder's first check only where
+they can match one of its children.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Search = Callable[[bytes], object]
 Placed = tuple[bytes, "_Sheet"]
 Live = tuple[bytes, "_Sheet", tuple["_Rule", ...]]
 
-# For roots without rules of their own: folders that a tool makes again by itself and nobody writes in by
-# hand. What is left out here cannot be undone, so a name is in only where it can mean nothing else. `build`,
-# `dist`, `out`, `bin`, `env` and `target` are words that people also give to folders of their own work
-# (compiler targets, deploy targets); capturing a cargo `target` costs disk, leaving out a hand-written one
-# costs the work. `venv` is in because it is by far the most usual name for the largest such folder.
+# For roots without rules of their own: folders that a tool regenerates and that nobody edits by hand. Files that are
+# left out here cannot be undone, so a name is listed only if it can mean nothing else. `build`, `dist`, `out`, `bin`,
+# `env` and `target` are also names that people give to folders of their own work (compiler targets, deploy targets).
+# Capturing a cargo `target` costs disk space, leaving out a hand-written one costs the work. `venv` is listed because
+# it is by far the most common name for the largest such folder.
 MACHINE_MADE = b"""\
 node_modules/
 .venv/
@@ -54,11 +54,12 @@ _WILD = re.compile(rb"[*?\[\\]").search
 
 
 class _Rule:
-    """One line. `placed` rules are matched against the path below their folder, the others against a name.
+    """One line of an ignore file.
 
-    Exactly one of `literal`, `suffix` and `regex` is there. `head` is the folders that are named without a
-    wildcard (`a/b/`), `slashes` how many the match has (-1: any number). A folded rule is matched with text in lower
-    case (ASCII letters only, as in git).
+    A `placed` rule is matched against the path relative to its folder, any other rule against a name. Exactly one of
+    `literal`, `suffix` and `regex` is set. `head` is the leading folders without a wildcard (`a/b/`). `slashes` is the
+    number of slashes in a match (-1: any number). A folded rule is matched against text in lower case (ASCII letters
+    only, as in git).
     """
 
     __slots__ = ("_search", "dir_only", "head", "literal", "negated", "placed", "regex", "slashes", "suffix")
@@ -75,7 +76,7 @@ class _Rule:
         self.placed = b"/" in glob
         glob = glob.removeprefix(b"/")
         if glob.startswith(b"**/") and b"/" not in glob[3:]:
-            glob = glob[3:]  # `**/name` is in no place after all
+            glob = glob[3:]  # `**/name` matches in every folder, so it is not placed
             self.placed = False
         if not glob:
             raise LookupError(line)
@@ -90,14 +91,14 @@ class _Rule:
         elif not self.placed and glob.startswith(b"*") and not _WILD(glob, 1):
             self.suffix = glob[1:].lower() if fold else glob[1:]
         else:
-            # git compares what stands before the first wildcard by itself and takes the rest for a glob of
-            # its own: the `**` of `a**/b` is at the beginning of one, so it does cross folders.
+            # Git compares the text before the first wildcard by itself and treats the rest as a separate glob. The `**`
+            # of `a**/b` is at the beginning of that glob, so it does match across folders.
             regex, slashes = translate(rest.decode("latin-1"), fold)
             self.regex = re.escape(plain) + regex.encode("latin-1")
             self.slashes = -1 if slashes < 0 else self.slashes + slashes
 
     def reaches(self, below: bytes, depth: int) -> bool:
-        """Whether this placed rule can match a child of the folder `below` (as `a/b/`) its own."""
+        """Return whether this placed rule can match a child of folder `below` (as `a/b/`)."""
         return (self.slashes < 0 or self.slashes == depth) and below.startswith(self.head)
 
     def matches(self, text: bytes) -> bool:
@@ -115,7 +116,7 @@ def _join(rules: Iterable[_Rule]) -> Search:
 
 
 class _Sheet:
-    """The rules of one text, in its order, and the quick questions that cover them."""
+    """The rules of one text in their order, and quick checks that cover all of them."""
 
     __slots__ = ("_joined", "literals", "named", "placed", "rules", "suffixes")
 
@@ -135,7 +136,10 @@ class _Sheet:
         self._joined: dict[tuple[_Rule, ...], Search] = {}
 
     def joined(self, rules: tuple[_Rule, ...]) -> Search:
-        """One search for several rules. Neighbouring folders ask for the same ones, so it is kept."""
+        """Return one search for several rules.
+
+        Searches are cached, because neighbouring folders ask for the same rules.
+        """
         search = self._joined.get(rules)
         if search is None:
             search = self._joined[rules] = _join(rules)
@@ -143,7 +147,10 @@ class _Sheet:
 
 
 def _trim(line: bytes) -> bytes:
-    """One CR at the end goes, what follows a NUL goes, then spaces that no backslash protects."""
+    """Trim a line as git does.
+
+    Remove one CR at the end, then everything after a NUL, then trailing spaces without a backslash before them.
+    """
     line = line.removesuffix(b"\r").partition(b"\0")[0]
     if not line.endswith(b" "):
         return line
@@ -153,7 +160,10 @@ def _trim(line: bytes) -> bytes:
 
 
 class _Chain:
-    """The sheets in force, each with the folder it lies in (as `a/b/`, from the top of the checkout)."""
+    """The sheets in force, each with its folder.
+
+    A folder is written as `a/b/`, from the top of the checkout.
+    """
 
     __slots__ = ("everywhere", "fold", "git", "literals", "own", "searches", "suffixes")
 
@@ -168,7 +178,7 @@ class _Chain:
         self.everywhere = FolderRules(self, [(b"", sheet, ()) for sheet in sheets])
 
     def at(self, where: bytes) -> FolderRules:
-        """The rules for the children of `where` (as `a/b/`)."""
+        """Return the rules for the children of `where` (as `a/b/`)."""
         live: list[Live] = []
         for base, sheet in self.git + self.own:
             below = where[len(base) :].lower() if self.fold else where[len(base) :]
@@ -178,9 +188,9 @@ class _Chain:
 
 
 class FolderRules:
-    """The rules for the children of one folder, which itself is not ignored.
+    """The rules for the children of one folder that is not itself ignored.
 
-    `live` has for each sheet the path from its folder to this one, and its placed rules that matter here.
+    `live` holds per sheet the path from the sheet's folder to this one, and the placed rules that matter here.
     """
 
     __slots__ = ("_literals", "_live", "_order", "_searches", "_suffixes", "chain")
@@ -198,7 +208,7 @@ class FolderRules:
         ]
 
     def ignored(self, name: bytes, is_dir: bool) -> bool:
-        """Whether the child of that name is ignored."""
+        """Return whether the child `name` is ignored."""
         name = name.lower() if self.chain.fold else name
         if name in self._literals or name.endswith(self._suffixes):
             return self._decide(name, is_dir)
@@ -228,11 +238,11 @@ def _below(folder: bytes, path: bytes) -> bytes:
 class RuleBook:
     """All ignore rules in force for one root.
 
-    `prefix` is where the root lies below the top of its git checkout, because `.gitignore` files above the
-    root count too; the keys of `git` and `own` are folders as seen from that top. From weakest to strongest:
-    `excludes` in their order, then `git` (`.gitignore`), then `own` (`.snapstoreignore`), deeper folders over
-    higher ones in each. Paths asked about are relative to the root, and the root itself is never ignored.
-    With `fold` the case of letters does not count (`core.ignorecase`).
+    `prefix` is the path of the root below the top of its git checkout, because `.gitignore` files above the root count
+    too. The keys of `git` and `own` are folders relative to that top. From weakest to strongest: `excludes` in their
+    order, then `git` (`.gitignore`), then `own` (`.snapstoreignore`), in each of them deeper folders over higher ones.
+    Callers pass paths relative to the root. The root itself is never ignored. With `fold`, matching ignores case
+    (`core.ignorecase`).
     """
 
     __slots__ = ("_excludes", "_folders", "_git", "_own", "_prefix", "_sheets", "fold")
@@ -251,10 +261,13 @@ class RuleBook:
         self._git = dict(git)
         self._own = dict(own)
         self._sheets: dict[bytes, _Sheet] = {}
-        self._folders: dict[bytes, FolderRules] = {}  # never holds a folder without holding its parents
+        self._folders: dict[bytes, FolderRules] = {}  # a folder is present only if all its parents are
 
     def add(self, folder: bytes, git_text: bytes | None, own_text: bytes | None) -> None:
-        """What a walk found in a folder it enters; None says that there is no such file there (any more)."""
+        """Set the rule texts that a walk found in a folder.
+
+        None means that the folder has no such file (any more).
+        """
         top = _below(self._prefix, folder)
         if self._git.get(top) == git_text and self._own.get(top) == own_text:
             return
@@ -269,12 +282,15 @@ class RuleBook:
                 del self._folders[path]
 
     def folder(self, path: bytes) -> FolderRules:
-        """The rules for the children of a folder, which itself is taken as not ignored."""
+        """Return the rules for the children of a folder, assuming it is not ignored."""
         rules = self._folders.get(path)
         return rules if rules is not None else self._enter(path)
 
     def ignored(self, path: bytes, is_dir: bool) -> bool:
-        """Whether the path or any folder above it is ignored: nothing below an ignored folder comes back."""
+        """Return whether the path or a folder above it is ignored.
+
+        As in git, no rule can bring back a path below an ignored folder.
+        """
         folder = b""
         *parents, name = path.split(b"/")
         for parent in parents:
@@ -284,7 +300,7 @@ class RuleBook:
         return self.folder(folder).ignored(name, is_dir)
 
     def sources(self) -> tuple[bytes, list[bytes], dict[bytes, bytes], dict[bytes, bytes], bool]:
-        """What the constructor needs to make an equal book again."""
+        """Return the constructor arguments that make an equal book."""
         return self._prefix, list(self._excludes), dict(self._git), dict(self._own), self.fold
 
     def _enter(self, path: bytes) -> FolderRules:

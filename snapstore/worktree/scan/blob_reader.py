@@ -1,4 +1,4 @@
-"""From a file on disk to a blob in the store: exact bytes, bounded memory, never torn."""
+"""Reader from files on disk to blobs: exact bytes, bounded memory, no torn reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Held(Protocol):
 TRIES = 3
 _FILE_ERRORS = (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL)
 
-_OTHER_KIND = (errno.ELOOP, errno.EINVAL, errno.ENXIO)  # of a link opened, a file read as a link, a socket opened
+_OTHER_KIND = (errno.ELOOP, errno.EINVAL, errno.ENXIO)  # opened a link, read a file as a link, opened a socket
 
 SPECIAL = "not a file, link or folder"
 UNREADABLE = "cannot be read"
@@ -36,20 +36,25 @@ TOO_LARGE = "larger than max_file_size"
 BAD_NAME = "a name that git cannot hold safely"
 NEVER = "never captured, as never_capture says"
 OTHERS = "another program's own, which only that writes"
-REMOVED = "removed; "  # what had been left out: then comes why
+REMOVED = "removed; "  # prefix for a file that had been left out; the reason follows
 
 
 class Streamed(bytes):
-    """The id of a blob that went into the store while it was read."""
+    """The id of a blob that was written to the store while it was read."""
 
 
 class LeftOut(Exception):
-    """This file cannot be taken in: why, and for one that may change a mark of its state."""
+    """The file cannot be captured.
+
+    The arguments are the reason and, for a file that may change, a mark of its state.
+    """
 
 
 class Blobs:
-    """Stores files of one root. Nothing is visible in the store before the writer is finished. Without `held` every
-    file is stored."""
+    """Stores the files of one root.
+
+    Nothing is visible in the store until the writer is finished. Without `held` every file is stored.
+    """
 
     def __init__(self, root: bytes, writer: PackWriter, held: Held | None = None) -> None:
         self._prefix = root.rstrip(b"/") + b"/"
@@ -57,10 +62,10 @@ class Blobs:
         self._writer = writer
 
     def take(self, path: bytes, known: bytes | None = None, limit: int = 0) -> tuple[Entry, os.stat_result] | None:
-        """The file's entry and the stat it was read under; None when there is no file at that path. A file larger
-        than `limit` (if any) is not read.
+        """Return a file's entry and the stat it was read under.
 
-        `known` is a blob the caller expects to find and knows to be held by a ref: it is then not looked up again.
+        Return None if there is no file at the path. A file larger than `limit` (if set) is not read. `known` is the
+        blob that the caller expects and knows to be reachable from a ref, so it is not looked up again.
         """
         for _ in range(TRIES):
             try:
@@ -78,13 +83,17 @@ class Blobs:
             if read is None:
                 return None
             mode, content, st = read
-            # Outside the try: an error of the store is not one of the file, which would merely be passed over.
+            # Outside the try: an error of the store must not count as an error of the file, which would only leave the
+            # file out.
             oid = content if isinstance(content, Streamed) else self._store(path, content, known)
             return (mode, bytes(oid)), st
         raise LeftOut(CHANGING)
 
     def _read(self, path: bytes, known: bytes | None, limit: int) -> tuple[bytes, bytes, os.stat_result] | None:
-        """Mode, content (or for a large file the blob it was streamed into) and stat; None for a folder."""
+        """Return mode, content and stat; None for a folder.
+
+        For a large file the content is the id of the blob that the file was streamed into.
+        """
         full = self._prefix + path
         st = os.lstat(full)
         if stat.S_ISLNK(st.st_mode):
@@ -122,7 +131,7 @@ class Blobs:
         return oid
 
     def _stream(self, path: bytes, fd: int, size: int, known: bytes | None) -> bytes:
-        if known is not None:  # perhaps only its stat changed: reading it costs less than deflating it
+        if known is not None:  # perhaps only the stat changed: reading costs less than deflating
             digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
             while piece := os.read(fd, CHUNK):
                 digest.update(piece)
@@ -139,7 +148,10 @@ class Blobs:
 
 
 def _if_same_kind(work: Callable[[bytes], T], full: bytes, st: os.stat_result) -> T:
-    """What fails because a file became a link since its stat, or the other way around, is to be tried again."""
+    """Call `work`; raise SourceChanged if it fails because the file's kind changed.
+
+    A file may become a link, or a link a file, after its stat was taken. The caller then tries again.
+    """
     try:
         return work(full)
     except OSError as error:
@@ -154,7 +166,7 @@ def _read_all(fd: int, size: int) -> bytes:
         return data
     pieces = [data]
     seen = len(data)
-    while data and seen <= size:  # a short read, or a file that grew
+    while data and seen <= size:  # a short read, or the file grew
         data = os.read(fd, size + 1 - seen)
         pieces.append(data)
         seen += len(data)

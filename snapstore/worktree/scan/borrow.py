@@ -1,19 +1,19 @@
-"""The first snapshot of a git checkout: blobs and trees that the user's own repository already holds are taken over.
+"""Reuse of blobs and trees of the user's own repository for the first snapshot.
 
-The user's index says which blob every clean file is. It is believed only where the file's stat matches, the entry is
-not racy, no conversion could apply (conversions.py), the blob is there and undamaged, and it has exactly the file's
-size. Everything else is read and hashed.
+The user's index names the blob of every clean file. An index entry is trusted only if the file's stat matches, the
+entry is not racy, no conversion could apply (usergit/conversions.py), the blob exists and is undamaged, and the blob
+has exactly the file's size. Every other file is read and hashed.
 
-The size matters because a file that was checked out under attributes that are gone by now looks clean and differs from
-its blob: line endings and `$Id$` then change the size. Filters need not, but leave their name in the configuration, and
-then everything is hashed. One thing is left that cannot be seen without reading the file: a working-tree encoding that
-is no longer in force and happens to take as many bytes as UTF-8.
+The size matters because a file that was checked out under attributes that no longer exist looks clean and differs from
+its blob. Line endings and `$Id$` then change the size. Filters may keep the size, but leave their name in the
+configuration, and then everything is hashed. One case cannot be detected without reading the file: a working-tree
+encoding that is no longer in force and happens to take as many bytes as UTF-8.
 
-The objects come in by hard links, so that the user's own gc cannot take them away. An alternates entry would: after
-`reset --hard`, reflog expiry and `gc --prune=now` a shadow on alternates lacked a tree.
+The objects are hard-linked into the store, so that the user's own gc cannot remove them. With an alternates entry gc
+could: after `reset --hard`, reflog expiry and `gc --prune=now`, a shadow repository on alternates lacked a tree.
 
-What is linked is synced, each file by itself or many at once: git does not sync its loose objects, nor every pack, and
-a store that rests on them would be unusable after a power cut (test_powercut.py).
+Linked files are synced, one by one or many at once. Git syncs neither its loose objects nor every pack, and a store
+that depends on unsynced files would be unusable after a power cut (test_powercut.py).
 """
 
 from __future__ import annotations
@@ -40,16 +40,19 @@ from snapstore.worktree.usergit.index import IndexUnreadable, read_index
 from snapstore.worktree.usergit.user_repo import UserRepo
 
 _STAT = Struct(">10I")
-_CHECK_WHOLE = 1 << 29  # bytes of a pack that are checked in one go
-_MANY = 8  # a pack with this many objects for each file is searched, not read into memory
+_CHECK_WHOLE = 1 << 29  # packs up to this many bytes are checked as a whole
+_MANY = 8  # a pack with more than this many objects per file is searched, not read into memory
 
 
 class NotBorrowable(Exception):
-    """The files are to be hashed instead."""
+    """The checkout cannot be borrowed from; the files are hashed instead."""
 
 
 class Borrow:
-    """What one checkout can lend. Offered to the scan as a hint; `link` brings in what was used."""
+    """The objects that one checkout can lend, offered to the scan as a hint.
+
+    `link` brings the objects that were used into the store.
+    """
 
     def __init__(self, repo: UserRepo, root: bytes, home: bytes | None) -> None:
         if repo.object_format != b"sha1":
@@ -57,7 +60,7 @@ class Borrow:
         self._repo = repo
         self._home = home
         self._sources = [_Source(folder) for folder in _object_folders(os.path.join(repo.common_dir, b"objects"))]
-        # Hashing lets other Python code run: the packs are checked while the index is read.
+        # Hashing releases the GIL: check the packs while the index is read.
         checking = Thread(target=self._check)
         checking.start()
         try:
@@ -88,7 +91,7 @@ class Borrow:
 
     @property
     def tracked(self) -> Iterable[bytes]:
-        """Paths that the user's git tracks, below the root."""
+        """Return the paths below the root that the user's git tracks."""
         if not self._prefix:
             return self._index.entries
         return [path[len(self._prefix) :] for path in self._index.entries if path.startswith(self._prefix)]
@@ -96,13 +99,16 @@ class Borrow:
     def rows(
         self, files: list[tuple[bytes, os.stat_result]], folders_with_attributes: list[bytes], limit: int
     ) -> dict[bytes, FileStat]:
-        """Cache rows for those files that need not be read. A tight loop: it sees every file of the checkout."""
+        """Return cache rows for the files that need not be read.
+
+        The loop is tight because it visits every file of the checkout.
+        """
         conversions = self._read_conversions(folders_with_attributes)
         suspect = None if conversions.nothing else conversions.suspect
         smallest = conversions.smallest
         entries, prefix, newest, unpack = self._index.entries, self._prefix, self._newest, _STAT.unpack_from
         now = time.time_ns()
-        settled = now - COARSE_NS  # older than any clock's grain
+        settled = now - COARSE_NS  # older than the coarsest clock tick
         rows: dict[bytes, FileStat] = {}
         for path, st in files:
             head = entries.get(prefix + path)
@@ -116,7 +122,7 @@ class Borrow:
                 or mtime_s * 1_000_000_000 + mtime_ns != mtime
                 or ctime_s * 1_000_000_000 + ctime_ns != ctime
                 or inode != st.st_ino & 0xFFFFFFFF
-                or mtime >= newest  # racy: it may have changed after git looked, within the same tick
+                or mtime >= newest  # racy: the file may have changed in the same tick after git looked
                 or mode >> 12 != 8  # a regular file
                 or st_mode >> 12 != 8
                 or (limit and size > limit)
@@ -137,7 +143,7 @@ class Borrow:
         return rows
 
     def _intact(self, oid: bytes) -> bool:
-        """Whether the copy we would take over is undamaged."""
+        """Return whether the copy that would be linked is undamaged."""
         return any(source.intact(oid) for source in self._sources)
 
     def _read_conversions(self, folders_with_attributes: list[bytes]) -> Conversions:
@@ -157,7 +163,10 @@ class Borrow:
     def base(
         self, changes: Mapping[bytes, Entry | None], hinted: Mapping[bytes, FileStat]
     ) -> tuple[bytes, dict[bytes, Entry | None]] | None:
-        """A whole tree of the user's to start from, and what on disk differs from it. None: there is none."""
+        """Return one of the user's trees to start from, and how the disk differs from it.
+
+        Return None if no tree can be used.
+        """
         top, at = self._prefix.rstrip(b"/"), len(self._prefix)
         found = self._index.trees.get(top)
         if found is None or self._index.unmerged:
@@ -171,13 +180,15 @@ class Borrow:
         if not all(self._intact(oid) for oid in trees):
             return None
         self._trees = set(trees)
-        # A file known by its hint is in that tree as it is: id and mode were the index's.
+        # A hinted file is in that tree unchanged: its id and mode came from the index.
         gone: dict[bytes, Entry | None] = dict.fromkeys(staged - hinted.keys())
         return found[1], {**gone, **changes}
 
     def link(self, objects: Objects, hinted: Mapping[bytes, FileStat]) -> None:
-        """Hard-links the packs and loose objects that hold the hinted blobs and the trees of `base`. All or nothing:
-        NotBorrowable if one is missing or cannot be linked."""
+        """Hard-link the packs and loose objects of the hinted blobs and of `base`'s trees.
+
+        All or nothing: raise NotBorrowable if an object is missing or cannot be linked.
+        """
         made: list[str] = []
         try:
             if len(self._sources) == 1 and self._sources[0].is_one_pack():
@@ -197,7 +208,10 @@ class Borrow:
             self.close()
 
     def linked_loose(self) -> set[bytes]:
-        """The linked objects that no `.keep` protects: until a ref leads to them, a `git prune` may remove them."""
+        """Return the linked objects that no `.keep` protects.
+
+        Until a ref leads to these objects, `git prune` may remove them.
+        """
         return {oid for source in self._sources for oid in source.linked}
 
     def close(self) -> None:
@@ -206,7 +220,7 @@ class Borrow:
 
 
 class _Table:
-    """One pack and the way to look into it."""
+    """One pack and its lookup function."""
 
     def __init__(self, pack: Pack, small: bool) -> None:
         self.pack = pack
@@ -216,7 +230,7 @@ class _Table:
     def intact(self, oid: bytes, offset: int) -> bool:
         if self.checked:
             return True
-        try:  # a long history: reading the objects that are wanted costs less than all of it
+        try:  # a long history: reading the wanted objects costs less than reading the whole pack
             return object_id(*self.pack.read(offset)) == oid
         except SnapstoreError:
             return False
@@ -231,18 +245,21 @@ class _Source:
         self._packs: list[Pack] = []
         self._tables: list[_Table] = []
         self.loose = any(self._objects.loose_ids())
-        self.linked: set[bytes] = set()  # loose objects that are in the store as links
-        self.checked = False  # every byte of it
+        self.linked: set[bytes] = set()  # loose objects that are hard-linked into the store
+        self.checked = False  # whether every byte was checked
 
     def check(self) -> None:
-        """Finds the packs that can be used. What a damaged one holds is read from disk instead."""
+        """Find the usable packs.
+
+        Files whose blobs are in a damaged pack are read from disk instead.
+        """
         try:
             packs = self._objects.packs() if os.path.isdir(self._objects.pack_folder) else []
         except (SnapstoreError, OSError):
             packs = []
         for pack in packs:
             try:
-                # One of a partial clone has trees that name blobs which are nowhere.
+                # A pack of a partial clone has trees that name blobs which are not there.
                 promised = os.path.exists(f"{pack.base}.promisor")
                 if not promised and (pack.size() > _CHECK_WHOLE or pack.is_whole()):
                     self._packs.append(pack)
@@ -250,7 +267,10 @@ class _Source:
                 continue
 
     def prepare(self, wanted: int) -> None:
-        """Reads the pack indexes, those of moderate size as a table: one look-up instead of a search in each."""
+        """Read the pack indexes.
+
+        An index of moderate size becomes a table: one lookup instead of a search.
+        """
         for pack in self._packs:
             try:
                 self._tables.append(_Table(pack, small=pack.count() <= _MANY * wanted + 1000))
@@ -259,7 +279,7 @@ class _Source:
         self.checked = not self.loose and all(table.checked for table in self._tables)
 
     def lends(self, oid: bytes, size: int) -> bool:
-        """Whether a blob of this size is here."""
+        """Return whether a blob of this size is here."""
         for table in self._tables:
             offset = table.find(oid)
             if offset is not None:
@@ -267,7 +287,7 @@ class _Source:
         return self._loose(oid) == (BLOB, size)
 
     def intact(self, oid: bytes) -> bool:
-        """Whether the object is here, and its stored bytes are what they were when it was stored."""
+        """Return whether the object is here and undamaged."""
         for table in self._tables:
             offset = table.find(oid)
             if offset is not None:
@@ -285,7 +305,7 @@ class _Source:
             self._link_pack(table.pack.base, objects, made)
 
     def link(self, wanted: set[bytes], objects: Objects, made: list[str]) -> set[bytes]:
-        """Links whatever holds some of the wanted objects; gives those that are not here."""
+        """Link the files that hold wanted objects; return the objects that are not here."""
         for table in self._tables:
             missing = {oid for oid in wanted if table.find(oid) is None}
             if len(missing) < len(wanted):
@@ -308,9 +328,9 @@ class _Source:
                 if what_it_says(f"{pack.base}.keep") == BORROWED.encode():
                     return
                 raise FileExistsError(f"{pack.base}.pack is linked, and not kept")
-        # A name of its own: a pack of that name may be here already, and a `.keep` must not come to a pack later.
+        # Use a new name: a pack with the old name may exist here, and an existing pack must not get a `.keep` later.
         target = new_name(objects.pack_folder)
-        # The index last: only with it does a pack count. `.keep` spares it any repacking.
+        # Link the index last: git ignores a pack without one. `.keep` protects the pack from repacking.
         made.append(f"{target}.keep")
         write_keep(target, BORROWED.encode())
         for suffix in (".pack", ".idx"):
@@ -328,9 +348,12 @@ class _Source:
 
 
 def _let_go(made: list[str]) -> None:
-    """Takes back what was linked, as far as nobody can count on it: loose objects, and a pack without its index. A pack
-    with its index was visible with `.keep`: a git may have deleted other copies of what is in it. It stays, without the
-    `.keep`, and takes no room while it is the user's too; a later gc collects it."""
+    """Remove the links that no other program can depend on yet.
+
+    Loose objects and packs without an index are removed. A pack with its index was visible with `.keep`, so a git
+    process may have deleted other copies of its objects. Such a pack stays, without the `.keep`. The pack takes no
+    space while the user's repository has it too; a later gc collects it.
+    """
     for path in made:
         stem, _, suffix = path.rpartition(".")
         if suffix not in ("pack", "idx") or f"{stem}.idx" not in made:
@@ -345,7 +368,7 @@ def _link(source: str, target: str) -> None:
 
 
 def _sync_linked(paths: list[str]) -> None:
-    """Makes linked files and their names durable. All of them lie in one object folder."""
+    """Make linked files and their names durable. All lie in one object folder."""
     sync = file_system_sync(len(paths))
     for path in paths if sync is None else paths[:1]:
         fd = os.open(path, READ_FLAGS)
@@ -359,7 +382,7 @@ def _sync_linked(paths: list[str]) -> None:
 
 
 def _object_folders(first: bytes) -> list[bytes]:
-    """The repository's objects and those it borrows itself."""
+    """Return the repository's object folder and those it borrows from."""
     folders: list[bytes] = []
     waiting = [first]
     while waiting and len(folders) < 10:

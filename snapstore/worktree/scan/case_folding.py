@@ -1,9 +1,9 @@
-"""File systems on which README and readme are one file, as macOS has them.
+"""Support for file systems on which README and readme are one file, as on macOS.
 
-There a name that no folder lists is found all the same, however the file is spelled. Taken at its word, the former name
-of a file that was renamed to another case only would still be there, and removing one of the two would remove both. So
-what is found is asked for once more with its cases swapped: only where that leads to the same file does it take a
-listing to know the spelling.
+On such a file system a name that no folder lists is found all the same, in any spelling. After a rename that changes
+only case, the old name would therefore seem to exist still, and removing one of the two names would remove both. So
+each name that is found is looked up again with swapped case. Only if both lookups reach the same file is the folder
+listed to learn the spelling.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from itertools import pairwise
 
 
 def twin_of(name: bytes, folder: int | bytes) -> os.stat_result | None:
-    """What the name leads to in other cases, if anything. The folder is a descriptor, or a path with its last slash."""
+    """Return the stat of the name with swapped case, or None.
+
+    The folder is a descriptor, or a path with a trailing slash.
+    """
     other = _swapped(name)
     if not other:
         return None
@@ -28,13 +31,16 @@ def twin_of(name: bytes, folder: int | bytes) -> os.stat_result | None:
 
 
 def has_twin(name: bytes, st: os.stat_result, folder: int | bytes) -> bool:
-    """Whether a file that was found by a name is found by the same name in other cases too."""
+    """Return whether a file found by a name is also found with swapped case."""
     twin = twin_of(name, folder)
     return twin is not None and os.path.samestat(twin, st)
 
 
 def as_spelled(top: bytes, path: bytes) -> bytes:
-    """A path below a folder in the spelling that its parts have on disk. What is not there stays as it was said."""
+    """Return a path below a folder in its spelling on disk.
+
+    Parts that do not exist keep the given spelling.
+    """
     at = top.rstrip(b"/") + b"/"
     spelled: list[bytes] = []
     for name in path.split(b"/"):
@@ -49,7 +55,10 @@ def as_spelled(top: bytes, path: bytes) -> bytes:
 
 
 def not_listed(paths: Iterable[bytes], folders: Mapping[bytes, Collection[bytes]]) -> set[bytes]:
-    """Those of the paths, and of the folders above them, whose own folder is among these and does not list them."""
+    """Return the paths, and folders above them, that their own folder does not list.
+
+    Only folders in `folders` are checked.
+    """
     listed = {folder: set(names) for folder, names in folders.items()}
     found: set[bytes] = set()
     looked_at: set[bytes] = set()
@@ -64,12 +73,12 @@ def not_listed(paths: Iterable[bytes], folders: Mapping[bytes, Collection[bytes]
 
 
 def folded(path: bytes) -> str:
-    """What two paths have in common that such a file system takes for one."""
+    """Return a key that is equal for paths that a case-folding file system merges."""
     return unicodedata.normalize("NFD", os.fsdecode(path).casefold())
 
 
 def clashing(paths: Iterable[bytes]) -> set[str]:
-    """What is common to two or more of the paths."""
+    """Return the keys that two or more of the paths share."""
     keys = sorted(map(folded, paths))
     return {key for key, after in pairwise(keys) if key == after}
 
@@ -82,7 +91,7 @@ def _listed_name(folder: bytes, name: bytes) -> bytes:
 
 
 def _swapped(name: bytes) -> bytes:
-    """The name with its cases swapped; nothing where it has none."""
+    """Return the name with swapped case, or nothing if that changes nothing."""
     text = os.fsdecode(name)
     swapped = text.swapcase()
     return os.fsencode(swapped) if swapped != text else b""

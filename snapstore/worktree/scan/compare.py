@@ -1,6 +1,6 @@
-"""What is known of files and folders: rows of the stat cache, made and held against the disk.
+"""Rows of the stat cache: made from files and folders, and compared with the disk.
 
-Nothing is read here, and nothing decided: a row that no longer matches only says where a scan has to look.
+This module reads no content and decides nothing: a row that no longer matches only tells the scan where to look.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from snapstore.worktree.scan import blob_reader as reasons
 from snapstore.worktree.scan.stat_cache import UNLISTED, YOUNG, FileStat, FolderStat
 from snapstore.worktree.scan.walk import FOLDER_ERRORS
 
-ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # what a umask leaves
+ORDINARY = (0o644, 0o755, 0o664, 0o775, 0o666, 0o777)  # the permission bits that a umask leaves
 
 
 def is_file(entry: Entry | None) -> bool:
-    """Whether it has permissions of its own: neither nothing nor a link."""
+    """Return whether the entry has permissions of its own: a file, not a link."""
     return entry is not None and entry[0] != LINK
 
 
 def must_be_readable(root: bytes) -> None:
-    """A root that is gone or cannot be listed is no empty root: nothing may be recorded of it."""
+    """Raise OSError if the root is missing or cannot be listed.
+
+    Such a root is not an empty root: nothing may be recorded.
+    """
     if not stat.S_ISDIR(os.lstat(root).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), root)
     with os.scandir(root) as names:
@@ -37,7 +40,7 @@ def must_be_readable(root: bytes) -> None:
 def compare_files(
     prefix: bytes, rows: Mapping[bytes, FileStat], paths: Sequence[bytes]
 ) -> tuple[list[bytes], list[bytes], list[tuple[bytes, str]]]:
-    """Which of the known files are gone, which are not as their row says, which cannot be looked at."""
+    """Return the known files that are gone, differ from their row, or are unreadable."""
     lstat = os.lstat
     gone: list[bytes] = []
     moved: list[bytes] = []
@@ -66,8 +69,10 @@ def compare_files(
 
 
 def compare_folders(prefix: bytes, rows: Mapping[bytes, FolderStat]) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """Which of the known folders are gone, which are something else now (given with a slash), and in which names may
-    have changed."""
+    """Return the known folders that are gone, replaced, or may have new names.
+
+    A replaced folder is something else now; its path is returned with a trailing slash.
+    """
     gone: list[bytes] = []
     replaced: list[bytes] = []
     moved: list[bytes] = []
@@ -91,7 +96,10 @@ def compare_folders(prefix: bytes, rows: Mapping[bytes, FolderStat]) -> tuple[li
 def private_folders(
     prefix: bytes, before: Mapping[bytes, int], rows: Mapping[bytes, FolderStat | None]
 ) -> dict[bytes, int]:
-    """Folders that not everybody may enter, with their permission bits: those known before, and those of these rows."""
+    """Return the folders that not everyone may enter, with their permission bits.
+
+    The result combines the folders known before with the folders of `rows`.
+    """
     found = {folder: mode for folder, mode in before.items() if rows.get(folder, UNLISTED) is not None}
     for folder, row in rows.items():
         if row is None or row == UNLISTED:
@@ -107,20 +115,26 @@ def private_folders(
 
 
 def row_of(taken: tuple[Entry, os.stat_result], now: int) -> FileStat:
-    """The cache row for a file just read."""
+    """Return the cache row for a file that was just read."""
     entry, st = taken
     size = YOUNG if is_young(st, now) else st.st_size
     return (size, st.st_mtime_ns, st.st_ctime_ns, st.st_ino, st.st_mode, entry[0], entry[1])
 
 
 def watch_parents(path: bytes) -> dict[bytes, FolderStat]:
-    """Rows for the folders above a file that no listing shows: only whether they are folders still is looked at."""
+    """Return rows for the folders above a file that no listing shows.
+
+    For these folders a scan only checks whether they are still folders.
+    """
     return {parent + b"/": UNLISTED for parent in with_parents(path)[1:]}
 
 
 def through_link(prefix: bytes, path: bytes) -> bool:
-    """Whether a folder of the path is a link (or no folder at all): then there is no such file of ours."""
-    # From the top: a link that leads to itself would make an error of all that lies below it.
+    """Return whether a folder above the path is a link or no folder at all.
+
+    A file reached through a link is not in the root.
+    """
+    # Check from the top: below a link that leads to itself, lstat raises an error.
     return any(not stat.S_ISDIR(os.lstat(prefix + parent).st_mode) for parent in reversed(with_parents(path)[1:]))
 
 

@@ -1,4 +1,4 @@
-"""Reads the ignore rules of a root from where they lie, and notices when they changed."""
+"""Reader for the ignore rules of a root; detects when they changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 1 << 24
 
 
 class RuleReader:
-    """The rules in force at the last scan (`book`), and the way to the present ones."""
+    """The rules in force at the last scan (`book`), and how to read the present ones."""
 
     def __init__(self, root: bytes, cache: StatCache, repo: UserRepo | None, home: bytes | None) -> None:
         self._root = root
@@ -29,8 +29,10 @@ class RuleReader:
         self.book = RuleBook(*coverage["rules"]) if coverage else RuleBook()  # type: ignore[misc]
 
     def changed(self) -> bool:
-        """Whether a rule file that the scan of captured files cannot notice changed: one outside the root, or one
-        that is itself ignored."""
+        """Return whether a rule file changed that comparing captured files cannot detect.
+
+        Such a file lies outside the root, or is itself ignored.
+        """
         prefix, excludes, git, own, fold = self.book.sources()
         if prefix != self._prefix or (list(excludes), fold) != self._outside():
             return True
@@ -47,19 +49,19 @@ class RuleReader:
         return False
 
     def reread(self) -> RuleBook:
-        """A book with everything from outside the root; the walk adds what it finds on its way."""
+        """Return a book of the rules from outside the root; the walk adds the others."""
         excludes, fold = self._outside()
         return RuleBook(self._prefix, excludes, self._above(), {}, fold)
 
     def enter(self, book: RuleBook, folder: bytes) -> tuple[bytes | None, bytes | None]:
-        """Reads the rule files of a folder into the book; gives their texts."""
+        """Read a folder's rule files into the book and return their texts."""
         git, own = self._read(_join(folder, GIT_NAME)), self._read(_join(folder, OWN_NAME))
         if git is not None or own is not None:
             book.add(folder, git, own)
         return git, own
 
     def unknown(self, path: bytes) -> bool:
-        """Whether the rule file at a path is not as the book has it."""
+        """Return whether the rule file at a path differs from the book."""
         folder, _, name = path.rpartition(b"/")
         _, _, git, own, _ = self.book.sources()
         texts = git if name == GIT_NAME else own
@@ -69,9 +71,9 @@ class RuleReader:
         return {"rules": book.sources()}
 
     def _outside(self) -> tuple[list[bytes], bool]:
-        """Texts from outside, weakest first, and whether the user's repository ignores case (`core.ignorecase`).
+        """Return rule texts from outside the root, weakest first, and `core.ignorecase`.
 
-        The machine-made list serves roots without rules of their own.
+        A root without rules of its own gets the list of machine-made folders.
         """
         texts: list[bytes] = []
         ruled = self._repo is not None or any(
@@ -87,7 +89,7 @@ class RuleReader:
         return texts, self._repo is not None and gitconfig.truthy(config.get("core.ignorecase", "false"))
 
     def _above(self) -> dict[bytes, bytes]:
-        """The .gitignore files between the top of the user's checkout and the root."""
+        """Return the .gitignore files between the top of the user's checkout and the root."""
         texts: dict[bytes, bytes] = {}
         if self._repo is None or not self._prefix:
             return texts
@@ -110,7 +112,10 @@ class RuleReader:
 
 
 def _read_text(path: bytes, follow: bool = False) -> bytes | None:
-    """git does not follow a .gitignore that is a link, but does follow a linked excludes file; so do we."""
+    """Read a rule file, or return None.
+
+    As in git, a .gitignore that is a link is not followed, but a linked excludes file is.
+    """
     try:
         fd = os.open(path, READ_FLAGS & ~os.O_NOFOLLOW if follow else READ_FLAGS)
     except OSError:

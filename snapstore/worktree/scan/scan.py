@@ -1,10 +1,10 @@
-"""The scan: what on disk differs from what the stat cache remembers.
+"""The scan: finds how the disk differs from the stat cache.
 
-Known files are stat-ed one by one; known folders too, and a folder whose stat moved is listed for new names. Only new
-and changed files are read. A change of the ignore rules lists every folder again.
+Every known file and folder is stat-ed. A folder whose stat changed is listed for new names. Only new and changed files
+are read. A change of the ignore rules lists every folder again.
 
-Coverage: absence from the last tree is knowledge only for a path that the last scan could see. `first_seen` holds the
-new paths for which that is not so (formerly ignored, left out, or nobody knows); their state before is unknown.
+Coverage: that a path is missing from the last tree means something only if the last scan could see the path.
+`first_seen` holds the other new paths (formerly ignored, left out, or unknown): their state before is unknown.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from snapstore.worktree.scan.walk import GONE_ERRORS, IGNORE_FILES, Listing, Wal
 
 
 class Hint(Protocol):
-    """Someone who may know a file's blob without reading it."""
+    """A source that may know a file's blob without reading the file."""
 
-    expected: int  # files, roughly
+    expected: int  # approximate number of files
 
     def rows(
         self, files: list[tuple[bytes, os.stat_result]], folders_with_attributes: list[bytes], limit: int
@@ -58,8 +58,8 @@ class Hint(Protocol):
 
 Progress = Callable[[int], None]
 
-# What a walk hands over: rows of files whose blobs are known, rows of folders, what was left out, folders with rules,
-# and the other files.
+# The result of a walk: rows of files with known blobs, rows of folders, what was left out, folders with rules, and the
+# other files.
 Sorted = tuple[
     dict[bytes, FileStat],
     dict[bytes, FolderStat],
@@ -67,26 +67,26 @@ Sorted = tuple[
     list[tuple[bytes, bytes | None, bytes | None]],
     list[bytes],
 ]
-SPREAD = 64  # folders to hand out before a walk is shared
+SPREAD = 64  # split a walk once there are this many folders
 
 
 class Found:
-    """What a scan found, as changes against the cache's tree and the cache's rows."""
+    """The result of a scan: changes to the cache's tree and to the cache's rows."""
 
     def __init__(self) -> None:
         self.changes: dict[bytes, Entry | None] = {}
         self.files: dict[bytes, FileStat | None] = {}
         self.folders: dict[bytes, FolderStat | None] = {}
-        self.hinted: dict[bytes, FileStat] = {}  # new files whose blobs were known; not among the changes
+        self.hinted: dict[bytes, FileStat] = {}  # new files with known blobs; not in `changes`
         self.first_seen: set[bytes] = set()
-        self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}  # path -> why, and a mark of its state
-        self.newly_left_out: dict[bytes, str] = {}  # those that came or changed since the last scan
-        self.lost: dict[bytes, str] = {}  # those that are gone since
+        self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}  # path -> reason, and a mark of its state
+        self.newly_left_out: dict[bytes, str] = {}  # left-out files that are new or changed since the last scan
+        self.lost: dict[bytes, str] = {}  # left-out files that are gone since the last scan
         self.coverage: dict[str, object] = {}
 
 
 class Scan:
-    """One scan of one root; `run` does it."""
+    """One scan of one root; `run` performs the scan."""
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class Scan:
         self._limit = max_file_size
         self._hint = hint
         self._tracked = tracked
-        self._own = own or {}  # tracked by us, though the cache does not know them
-        self._index_mark = index_mark  # the state of the user's index that `tracked` is of
+        self._own = own or {}  # tracked by snapstore, but missing from the cache
+        self._index_mark = index_mark  # the state of the user's index that `tracked` comes from
         self._progress = progress
         self._found = Found()
         coverage = cache.coverage
@@ -135,7 +135,7 @@ class Scan:
             self._old_book = None if self._blind else self._ways.book
             self._ways.book = self._rules.reread()
             self._walk([b""], whole=True)
-            for folder in self._cache.folders:  # ignored or gone by now: no longer listed
+            for folder in self._cache.folders:  # now ignored or gone: no longer listed
                 found.folders.setdefault(folder, None)
         else:
             self._walk(moved, whole=False)
@@ -156,8 +156,9 @@ class Scan:
         return found
 
     def _unknown_since(self) -> tuple[bytes, ...]:
-        """Files of which nobody knows since when they are there, from this scan and those before. One that went away
-        and comes again is known. Of a whole first scan nothing is said: there is no before."""
+        """Return the files of this and earlier scans whose age is unknown.
+
+        A file that disappears and comes back is known. A first scan returns nothing: there is no earlier state."""
         if self._blind and not self._cache.files:
             return ()
         files, found = self._cache.files, self._found.files
@@ -166,8 +167,8 @@ class Scan:
         return tuple(sorted(still | self._found.first_seen))
 
     def _look_at_files(self) -> None:
-        """Stats every known file; whatever does not match its row is read."""
-        hidden = {*self._found.files, *self._frozen()}  # below a folder that is gone, or not to be looked at
+        """Stat every known file, and read those that do not match their row."""
+        hidden = {*self._found.files, *self._frozen()}  # below a folder that is gone, or never captured
         paths = [path for path in self._cache.files if path not in hidden] if hidden else list(self._cache.files)
 
         def part(some: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[tuple[bytes, str]]]:
@@ -182,7 +183,7 @@ class Scan:
                 self._take(path, self._cache.files[path])
 
     def _frozen(self) -> list[bytes]:
-        """Known files that are never to be taken (any more): they stay as they are known, whatever becomes of them."""
+        """Leave out known files that `never_capture` matches: they keep their last state."""
         if not self._never:
             return []
         files = self._cache.files
@@ -207,14 +208,15 @@ class Scan:
         self._lose(path)
 
     def _lose(self, path: bytes) -> None:
-        """Of a file that is gone nobody has what was left out."""
+        """Report a file that is gone and whose content was left out, so it is lost."""
         why = self._was_left.get(path, (reasons.SPECIAL,))[0]
         if why != reasons.SPECIAL:  # sockets come and go
             self._found.lost[path] = reasons.REMOVED + why
 
     def _look_at_folders(self) -> list[bytes]:
-        """The known folders whose names may have changed. What lies below one that is no folder any more is gone,
-        even if a link in its place leads to files that look the same."""
+        """Return the known folders whose names may have changed.
+
+        Files below a path that is no folder any more are gone, even if a link there leads to equal files."""
         gone, replaced, moved = compare_folders(self._prefix, self._cache.folders)
         self._found.folders.update(dict.fromkeys(gone))
         if replaced:
@@ -229,7 +231,7 @@ class Scan:
         return moved
 
     def _ignore_file_moved(self, folders: list[bytes]) -> bool:
-        """Whether a rule file among the captured files or in a folder to be listed came, went or changed."""
+        """Return whether a rule file that was captured or is in `folders` changed."""
         if any(path.rpartition(b"/")[2] in IGNORE_FILES for path in self._found.changes):
             return True
         for folder in folders:
@@ -240,7 +242,7 @@ class Scan:
         return False
 
     def _walk(self, folders: list[bytes], *, whole: bool) -> None:
-        """Lists folders and those found below them; in a whole walk the known ones below as well. Takes what is new."""
+        """List folders and new folders below (`whole`: known ones too); capture new files."""
         if self._hint is not None and self._hint.expected >= WORTH_IT:
             top = Listing()
             while folders and len(folders) < SPREAD:
@@ -251,7 +253,7 @@ class Scan:
                 self._ways.list(list(some), listing, whole=whole, deep=True)
                 return self._sort_out(listing)
 
-            # Every other folder: neighbours are alike in size.
+            # Alternate: neighbouring folders have similar sizes.
             parts = [self._sort_out(top), *in_two(part, folders[::2] + folders[1::2])]
         else:
             listing = Listing()
@@ -270,7 +272,7 @@ class Scan:
                 self._take_new(path)
 
     def _look_at_spellings(self, listing: Listing) -> None:
-        """Known names that are found and not listed are former spellings of what is listed: they are gone."""
+        """Treat known names that are found but not listed as former spellings: gone."""
         known = [*self._cache.files, *(folder for folder in self._cache.folders if folder)]
         former = not_listed((path.rstrip(b"/") for path in known), listing.folding)
         for path in known if former else ():
@@ -282,12 +284,12 @@ class Scan:
         listing.leave(former)
 
     def _sort_out(self, listing: Listing) -> Sorted:
-        """A listing as plain data: rows of the files whose blobs are known already, then the rest of it."""
+        """Convert a listing to plain data: rows of files with known blobs, then the rest."""
         rows: dict[bytes, FileStat] = {}
         if self._hint is not None:
             rows = self._hint.rows(listing.fresh, listing.attributes, self._limit)
         others = [path for path, _ in listing.fresh if path not in rows]
-        texts = listing.texts if os.getpid() != self._process else []  # in this process the book has them already
+        texts = listing.texts if os.getpid() != self._process else []  # in this process the book already has them
         return rows, listing.folders, listing.left_out, texts, others
 
     def _take_new(self, path: bytes) -> None:
@@ -299,13 +301,13 @@ class Scan:
             self._found.first_seen.add(path)
 
     def _was_covered(self, path: bytes) -> bool:
-        """Whether the last scan would have seen a file at this path."""
+        """Return whether the last scan would have seen a file at this path."""
         if self._blind or (self._old_book or self._ways.book).ignored(path, False) or self._was_never.matches(path):
             return False
         return not self._was_left or not any(part in self._was_left for part in with_parents(path))
 
     def _look_at_left_out(self) -> None:
-        """Files left out before are looked at each time: nothing else would notice that one can be taken now."""
+        """Check the files left out before: nothing else notices that one is readable now."""
         for path in self._was_left:
             if path in self._found.left_out or path in self._found.files or path in self._cache.files:
                 continue
@@ -329,7 +331,7 @@ class Scan:
                 self._take_new(path)
 
     def _look_at_tracked(self) -> None:
-        """Files that the user's git tracks are taken whatever the rules say."""
+        """Capture the files that the user's git tracks, whatever the rules say."""
         for path in self._tracked:
             if path in self._found.files or path in self._found.left_out or path in self._cache.files:
                 continue
@@ -348,7 +350,7 @@ class Scan:
                 self._found.folders.update(watch_parents(path))
 
     def _look_at_own(self) -> None:
-        """Files that a tree of ours has and the cache does not know are compared with what they are there."""
+        """Compare the files that are in snapstore's tree but not in the cache."""
         found = self._found
         for path, entry in sorted(self._own.items()):
             if path in found.files or path in self._cache.files or unsafe_parts(path):
@@ -364,14 +366,14 @@ class Scan:
             else:
                 self._take(path, row)
             if path in found.changes and found.changes[path] is None:
-                del found.changes[path], found.files[path]  # not there: nobody had it
+                del found.changes[path], found.files[path]  # neither on disk nor in the cache's tree: no change
             else:
                 found.changes.setdefault(path, entry)
                 found.files.setdefault(path, row)
                 found.folders.update(watch_parents(path))
 
     def _take(self, path: bytes, row: FileStat | None) -> None:
-        """Reads a new or changed file into the store."""
+        """Read a new or changed file into the store."""
         now = time.time_ns()
         old: Entry | None = row[5:7] if row else None
         try:
@@ -380,7 +382,7 @@ class Scan:
             why = str(left.args[0])
             self._leave_out(path, why, left.args[1] if len(left.args) > 1 else ())
             if row is not None and why == reasons.SPECIAL:
-                self._gone(path)  # the file itself is no more
+                self._gone(path)  # the path is no longer a file
             return
         if taken is None:
             if row is not None:

@@ -1,18 +1,18 @@
-"""What was on disk when we last looked: for every known file its stat and blob, for every known folder its stat.
+"""The stat cache: stat and blob of every known file, stat of every known folder.
 
-A file of columns (loads in a third of the time of pickled rows) plus an appended log, so that a turn of three files
-writes three lines and not sixty thousand. Both carry checksums; whatever does not match is thrown away and the tree is
-read anew. The cache is only ever a shortcut: `tree` is the tree these entries add up to, and it moves with them, so a
-lost tail of the log is merely an older truth about an older tree.
+The cache is a file of columns (it loads in a third of the time of pickled rows) plus an appended log, so that a turn of
+three files writes three lines and not sixty thousand. Both carry checksums. Data that does not match its checksum is
+discarded, and the tree is read again. The cache is only a shortcut: `tree` is the tree of all its entries and is
+updated with them, so losing the tail of the log leaves an older, consistent state.
 
-An entry too young to trust (its file could be rewritten within the same clock tick and look the same) is kept with a
-size of -1: no stat matches it, so the next scan compares its content (git smudges its index entries likewise). So is
-one whose numbers the columns cannot hold: tmpfs and btrfs keep time stamps of any year, 64 bits of nanoseconds end in
-1677 and in 2262.
+An entry is young if its file could be rewritten within the same clock tick and keep its stat. A young entry is stored
+with a size of -1. No stat matches this size, so the next scan compares the content (git smudges its index entries in
+the same way). An entry with numbers that the columns cannot hold is stored likewise: tmpfs and btrfs keep time stamps
+of any year, but 64 bits of nanoseconds end in 1677 and in 2262.
 
-A power cut can change a file without changing its stat: the bytes of a file that nobody synced are lost on some file
-systems while its size and times are kept. So the cache notes in which boot it was written. After another boot every
-folder is listed once, and files that changed shortly before the cache's newest entry are compared by content.
+A power cut can change a file without changing its stat: on some file systems the bytes of an unsynced file are lost
+while its size and times are kept. So the cache notes the boot in which it was written. After another boot every folder
+is listed once, and files that changed shortly before the cache's newest entry are compared by content.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ FolderStat = tuple[int, int, int]
 _MAGIC = b"snapstore stat 1 " + f"{sys.implementation.cache_tag}\n".encode()
 FOLD_LOG_AT = 1 << 18
 YOUNG = -1
-# What a signed column of 64 bits holds.
+# The range of a signed 64-bit column.
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-# The row of a folder that is not listed for new names; its key ends in a slash, beside the row of a listed one.
+# The row of a folder that is not listed for new names. The key of this row ends in a slash, so that the row can exist
+# beside the row of the same folder when listed.
 UNLISTED: FolderStat = (-2, 0, 0)
 _UNKNOWN: FolderStat = (-1, 0, 0)  # no folder has inode 0: it is listed at the next scan
-# A kernel writes changed bytes to disk within a minute, if nothing holds it up.
+# A kernel normally writes changed bytes to disk within a minute; this leaves ten.
 _UNWRITTEN_NS = 600_000_000_000
-_BOOT = "boot"  # in the coverage: the boot in which the cache was written
+_BOOT = "boot"  # key in the coverage: the boot in which the cache was written
 
 
 class StatCache:
-    """The cache of one root. Read and changed only under the store's lock."""
+    """The stat cache of one root. Read and change it only under the store's lock."""
 
     def __init__(self, state: str) -> None:
         self._base_path = f"{state}/stat"
@@ -63,13 +64,13 @@ class StatCache:
         self.tree = EMPTY_TREE
         self.files: dict[bytes, FileStat] = {}
         self.folders: dict[bytes, FolderStat] = {}
-        # What the last scan could and could not see; None: there is nothing to go by (no cache, or a broken one).
+        # What the last scan could and could not see. None: unknown, because the cache is missing or damaged.
         self.coverage: dict[str, object] | None = None
         self._whole = False
         self._generation = b""
 
     def load(self) -> None:
-        """Brings everything into memory, unless what is there is still what is on disk."""
+        """Load everything into memory, unless memory still matches the disk."""
         if self._whole and self._signature() == self._seen:
             return
         self._forget()
@@ -90,9 +91,11 @@ class StatCache:
             self._distrust()
 
     def _distrust(self) -> None:
-        """Have the next scan look at what a power cut may have changed without a trace. The machine was started again
-        since the cache was written, and nobody knows whether it had been shut down in order. A folder may have new
-        names and its old stat: btrfs brings back a file that was synced, and leaves the times of its folder."""
+        """Mark everything stale that a power cut may have changed without a trace.
+
+        The machine was restarted since the cache was written, perhaps without an orderly shutdown. A folder may have
+        new names and its old stat: btrfs restores a file that was synced, but not the times of its folder.
+        """
         now = time.time_ns()
         newest = max((row[2] for row in self.files.values() if row[2] <= now), default=now)
         for path, row in self.files.items():
@@ -103,14 +106,17 @@ class StatCache:
         try:
             self._write_base()
             self._seen = self._signature()
-        except OSError:  # a full disk: it is done again at the next load
+        except OSError:  # a full disk: the next load repeats this
             self._generation = generation
 
     def load_tree(self) -> bytes | None:
-        """Only the tree: what a turn of named files needs. None when there is no valid cache."""
+        """Load only the tree, which is all a turn of named files needs.
+
+        Return None if there is no valid cache.
+        """
         if self._whole and self._signature() == self._seen:
             return self.tree if self.coverage is not None else None
-        self._forget()  # another process went on from here
+        self._forget()  # another process has changed the cache
         if self._read_base(header_only=True) is None:
             return None
         records = self._read_log()
@@ -125,8 +131,10 @@ class StatCache:
         folders: Mapping[bytes, FolderStat | None],
         coverage: dict[str, object] | None,
     ) -> None:
-        """Takes in what a scan or a turn found and writes it down. What is appended is not synced: without it the cache
-        is an older truth about an older tree, and costs time."""
+        """Record what a scan or a turn found, in memory and on disk.
+
+        The appended log is not synced: losing it leaves an older, consistent cache and costs time.
+        """
         whole = self._whole
         self.tree = tree
         if coverage is not None:
@@ -139,7 +147,7 @@ class StatCache:
         try:
             self._save(whole, files, folders, coverage)
         except BaseException:
-            self._forget()  # memory and disk may differ now; the disk is right, if older
+            self._forget()  # memory and disk may differ now; the disk is correct, if older
             raise
         if whole:
             self._seen = self._signature()
@@ -157,7 +165,7 @@ class StatCache:
             self._append(marshal.dumps((self.tree, dict(files), dict(folders), coverage)))
 
     def seed(self, tree: bytes, entries: Iterable[tuple[bytes, Entry]]) -> None:
-        """Starts from a tree whose files were not looked at yet: each will be compared by content."""
+        """Start from a tree whose files were not examined; each is compared by content."""
         self.tree = tree
         self.files = {path: (YOUNG, 0, 0, 0, 0, entry[0], entry[1]) for path, entry in entries}
 
@@ -168,7 +176,7 @@ class StatCache:
         folders: dict[bytes, FolderStat],
         coverage: dict[str, object] | None,
     ) -> None:
-        """Holds this from now on, and nothing of what it held."""
+        """Replace the whole content of the cache."""
         self._forget()
         self._whole = True
         self.tree, self.files, self.folders, self.coverage = tree, files, folders, coverage
@@ -176,7 +184,7 @@ class StatCache:
         self._seen = self._signature()
 
     def drop(self) -> None:
-        """Forgets everything, on disk too: the next scan reads the whole tree."""
+        """Delete the cache, on disk too: the next scan reads the whole tree."""
         for path in (self._base_path, self._log_path):
             try:
                 os.unlink(path)
@@ -238,8 +246,8 @@ class StatCache:
             file.write(head)
             file.write(xxh3_64_digest(head))
             file.write(body)
-            # A lost cache costs more than time: nobody would know any more that a file is new, and undo leaves a file
-            # alone that may have been there before.
+            # A lost cache costs more than time: without it, a scan cannot tell that a file is new, and undo does not
+            # touch a file that may have existed before.
             file.flush()
             os.fsync(file.fileno())
         os.rename(temporary, self._base_path)
@@ -256,7 +264,7 @@ class StatCache:
             numbers = (("q", size), ("q", mtime), ("q", ctime), ("Q", inode), ("I", st_mode))
             try:
                 columns = [array(kind, column).tobytes() for kind, column in numbers]
-            except OverflowError:  # a stamp or a number of some odd file system: looked for only when there is one
+            except OverflowError:  # a value from some unusual file system: search for it only when there is one
                 for path, row in self.files.items():
                     self.files[path] = _storable(row)
                 return self._pack()
@@ -265,7 +273,7 @@ class StatCache:
             columns += [bytes([places[value] for value in mode]), b"".join(oid)]
         else:
             modes = []
-        # The paths hold no NUL, so they need no lengths.
+        # Paths contain no NUL, so NUL can separate them.
         return marshal.dumps((b"\0".join(self.files), columns, modes, self.folders, self.coverage))
 
     def _unpack(self, body: bytes) -> None:
@@ -283,11 +291,11 @@ class StatCache:
         oid = [ids[at : at + 20] for at in range(0, len(ids), 20)]
         self.files = dict(zip(paths, zip(*arrays, mode, oid, strict=True), strict=True))
 
-    # The log: for each record its length, the base's generation, a checksum and the record.
+    # The log: per record its length, the base's generation, a checksum and the record.
 
     def _append(self, record: bytes) -> None:
         if not self._generation:
-            return  # nothing to append to: the next scan starts anew
+            return  # there is no base to append to: the next scan starts from scratch
         frame = len(record).to_bytes(4, "big") + self._generation + xxh3_64_digest(record) + record
         with open(self._log_path, "ab", opener=_private) as file:
             file.write(frame)
@@ -309,25 +317,25 @@ class StatCache:
                 break
             records.append(record)
             at += 20 + size
-        if at != len(data):  # a torn tail must not hide what will be appended after it
+        if at != len(data):  # a torn tail must not hide records that are appended after it
             os.truncate(self._log_path, at)
         return records
 
 
 def scans_in(coverage: dict[str, object] | None) -> int:
-    """How many scans the cache knows of."""
+    """Return how many scans the cache has seen."""
     count = coverage.get("scan", 0) if coverage else 0
     return count if isinstance(count, int) else 0
 
 
 def private_in(coverage: dict[str, object] | None) -> dict[bytes, int]:
-    """The folders that not everybody may enter, with their permission bits, as the cache's scans saw them."""
+    """Return the folders that not everyone may enter, with their permission bits."""
     found = coverage.get("private", {}) if coverage else {}
     return found if isinstance(found, dict) else {}
 
 
 def first_seen_in(coverage: dict[str, object] | None) -> set[bytes]:
-    """The files that the cache's scans saw first when it was not known whether they had been there before."""
+    """Return files that the scans found without knowing whether they existed before."""
     found = coverage.get("first_seen", ()) if coverage else ()
     return {path for path in found if isinstance(path, bytes)} if isinstance(found, tuple) else set()
 
@@ -341,7 +349,7 @@ def _merge(into: dict[bytes, T], changes: Mapping[bytes, T | None]) -> None:
 
 
 def _storable(row: FileStat) -> FileStat:
-    """The row as it is; or one that no stat matches, where the columns cannot hold its numbers."""
+    """Return the row, or one that no stat matches if the columns cannot hold it."""
     size, mtime, ctime, inode, st_mode = row[:5]
     fits = _LEAST <= mtime <= _MOST and _LEAST <= ctime <= _MOST and size <= _MOST
     if fits and 0 <= inode < 1 << 64 and 0 <= st_mode < 1 << 32:

@@ -1,7 +1,7 @@
-"""Two processes for one long look at the disk.
+"""Splits one long scan between two processes.
 
-Threads do not help: the time goes into Python itself, not into waiting. A forked copy shares everything read so far and
-hands back only what it found. It is used for large trees, and only where forking is harmless: no other threads.
+Threads do not help: the time is spent in Python itself, not in waiting. A forked child shares all data read so far and
+returns only its results. Forking is used only for large trees, and only where it is harmless: no other threads run.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-WORTH_IT = 20_000  # files; below that one process is as quick
+WORTH_IT = 20_000  # files; for fewer, one process is as fast
 
 
 def in_two(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> list[R]:
-    """`work` on each half of `items`, one half in a forked process. What it gives must be plain data (marshal)."""
+    """Run `work` on each half of `items`, one half in a forked child.
+
+    The results must be plain data (marshal).
+    """
     half = len(items) // 2
     if half == 0 or not _may_fork():
         return [work(items)]
@@ -41,7 +44,7 @@ def in_two(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> list[R]:
         with open(reader, "rb") as pipe:
             answer = pipe.read()
         _, ended = os.waitpid(pid, 0)
-    # A copy that was killed or failed has cost nothing but time: its half is done here, errors and all.
+    # A child that was killed or failed has cost only time: its half is done here, and errors are raised here.
     second: R = marshal.loads(answer) if ended == 0 else work(items[half:])
     return [first, second]
 

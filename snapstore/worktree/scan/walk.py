@@ -1,4 +1,4 @@
-"""The walk: lists folders, asks the rules, and gathers the files that nobody knows yet."""
+"""The walk: lists folders, applies the ignore rules, and collects unknown files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ from snapstore.worktree.scan.case_folding import has_twin
 from snapstore.worktree.scan.rule_reader import RuleReader
 from snapstore.worktree.scan.stat_cache import YOUNG, FileStat, FolderStat, StatCache
 
-# Errors that say something of a file or folder; any other (no descriptors, no memory) says that we cannot look.
+# Errors that tell something about a file or folder. Any other error (no descriptors, no memory) means that the scan
+# cannot look.
 GONE_ERRORS = (errno.ENOENT, errno.ENOTDIR)
 FOLDER_ERRORS = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENAMETOOLONG)
 IGNORE_FILES = (b".gitignore", b".snapstoreignore")
 
 
 class Listing:
-    """What a walk came across: files not known yet, the folders listed, and those that hold rules or attributes."""
+    """The result of a walk.
+
+    A listing holds files that are not known yet, listed folders, and folders that have rules or attributes.
+    """
 
     def __init__(self, attributes: Sequence[bytes] = ()) -> None:
         self.fresh: list[tuple[bytes, os.stat_result]] = []
@@ -32,10 +36,10 @@ class Listing:
         self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}
         self.texts: list[tuple[bytes, bytes | None, bytes | None]] = []
         self.attributes = list(attributes)
-        self.folding: dict[bytes, list[bytes]] = {}  # the names in folders where new ones may be known by another case
+        self.folding: dict[bytes, list[bytes]] = {}  # per folder, its names: a new one may be a known one in other case
 
     def leave(self, tops: set[bytes]) -> None:
-        """Takes out what was listed in these folders, or is one of these files."""
+        """Remove everything that lies in these folders or is one of these files."""
         if not tops:
             return
         below = tuple(top + b"/" for top in tops)
@@ -46,7 +50,10 @@ class Listing:
 
 
 class Walk:
-    """The way through one root. What the cache knows is passed over, unless this scan found it gone."""
+    """The walk through one root.
+
+    A walk skips what the cache knows, unless this scan found it gone.
+    """
 
     def __init__(
         self,
@@ -69,7 +76,7 @@ class Walk:
         self.book: RuleBook = rules.book
 
     def list(self, folders: list[bytes], listing: Listing, *, whole: bool, deep: bool) -> list[bytes]:
-        """Reads folders and (`deep`) those below them; gives the folders that were found and not read."""
+        """List folders, and with `deep` those below; return folders found but not listed."""
         known_files, known_folders, prefix = self._known_files, self._known_folders, self._prefix
         gone_files, gone_folders = self._files, self._folders
         never = self._never.matches if self._never else None
@@ -94,7 +101,7 @@ class Walk:
                     continue
                 listing.left_out[folder] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
                 continue
-            # No folder has a negative inode; a negative time stamp is an ordinary one, of 1969 and before.
+            # Mark the inode: no folder has a negative one. A negative time stamp would be valid, for 1969 and before.
             inode = YOUNG if is_young(st, now) else st.st_ino
             listing.folders[folder] = (st.st_mtime_ns, st.st_ctime_ns, inode)
             if whole or folder not in known_folders:
@@ -135,7 +142,7 @@ class Walk:
         return below_waiting
 
     def _is_folding(self, below: bytes, entries: Sequence[os.DirEntry[bytes]]) -> bool:
-        """Whether a folder has new names, any of which may be another spelling of a known one."""
+        """Return whether a folder has new names that may be known ones in other case."""
         for entry in entries:
             name = entry.name
             known = below + name in self._known_files or below + name in self._known_folders
@@ -148,5 +155,5 @@ class Walk:
 
 
 def state_mark(st: os.stat_result) -> tuple[int, ...]:
-    """What tells whether a file that is left out has changed."""
+    """Return a mark that changes when a file that is left out changes."""
     return st.st_size, st.st_mtime_ns, st.st_ino

@@ -1,7 +1,7 @@
-"""The user's git configuration, as far as it matters here: ignore files, conversions, the user's name.
+"""The user's git configuration: ignore files, conversions, the user's name.
 
-Read only, and no GIT_* variable is followed. What cannot be read or may not apply is doubt, and doubt makes every file
-be hashed.
+This module only reads, and follows no GIT_* variable. A file that cannot be read or may not apply causes doubt, and in
+doubt every file is hashed.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from snapstore.worktree.usergit.index import read_regular
 from snapstore.worktree.usergit.user_repo import UserRepo
 
 MANY_FILES = 100
-LARGE = 1 << 28  # packed-refs, configuration
+LARGE = 1 << 28  # limit for packed-refs and configuration files
 
 SYSTEM_CONFIG = b"/etc/gitconfig"
-# Where other builds of git (Homebrew, Apple's) keep theirs. Which git the user runs is not known here, so
-# these are doubtful: see _Settings.
+# The system configuration of other builds of git (Homebrew, Apple's). This module does not know which git the user
+# runs, so these files are doubtful: see _Settings.
 OTHER_SYSTEM_CONFIGS = (
     b"/usr/local/etc/gitconfig",
     b"/opt/homebrew/etc/gitconfig",
@@ -25,13 +25,16 @@ OTHER_SYSTEM_CONFIGS = (
     b"/Applications/Xcode.app/Contents/Developer/usr/share/git-core/gitconfig",
 )
 
-# Set in user_config's answer when something that could switch a conversion on may or may not apply.
+# Set in user_config's result if a setting that could switch on a conversion may or may not apply.
 DOUBT = "snapstore.doubt"
 FALSE = frozenset(("false", "no", "off", "0", ""))
 
 
 def user_config(repo: UserRepo | None, home: bytes | None) -> dict[str, str]:
-    """Git's configuration as it holds in `repo`; keys as `git config -l` spells them; the last one wins."""
+    """Return git's configuration for `repo`, the last value per key.
+
+    Keys are spelled as in `git config -l`.
+    """
     settings = _Settings(repo, home)
     for place in OTHER_SYSTEM_CONFIGS:
         settings.read(place, sure=False)
@@ -49,7 +52,7 @@ def user_config(repo: UserRepo | None, home: bytes | None) -> dict[str, str]:
 
 
 def ignore_sources(repo: UserRepo | None, config: dict[str, str], home: bytes | None) -> list[bytes]:
-    """The ignore files outside the tree, the stronger one last; they need not exist."""
+    """Return the ignore files outside the tree, strongest last; they may not exist."""
     sources = [user_file(repo, config.get("core.excludesfile"), home, b"ignore")]
     if repo:
         sources.append(os.path.join(repo.common_dir, b"info", b"exclude"))
@@ -62,7 +65,10 @@ def user_identity(config: dict[str, str]) -> tuple[str, str] | None:
 
 
 def user_file(repo: UserRepo | None, setting: str | None, home: bytes | None, default: bytes) -> bytes | None:
-    """The file that core.excludesFile or its like names; unset, it is `default` in the user's git folder."""
+    """Return the file that a setting such as core.excludesFile names.
+
+    If the setting is unset, return `default` in the user's git folder.
+    """
     if setting is None:
         folder = config_folder(home)
         return os.path.join(folder, default) if folder else None
@@ -75,7 +81,7 @@ def config_folder(home: bytes | None) -> bytes | None:
 
 
 def expand(value: str, home: bytes | None, base: bytes) -> bytes | None:
-    """A path of the configuration: ~ and ~user are known, the rest is relative to `base`."""
+    """Expand a path of the configuration: ~ and ~user, otherwise relative to `base`."""
     path = value.encode("utf-8", "surrogateescape")
     path = path.removeprefix(b":(optional)")
     if b"\0" in path or path.startswith(b"%(prefix)"):
@@ -90,7 +96,10 @@ def truthy(value: str) -> bool:
 
 
 def parse_config(text: bytes) -> tuple[list[tuple[str, str]], bool]:
-    """Git's configuration syntax: (key, value) pairs in order, and whether all of the text made sense."""
+    """Parse git's configuration syntax.
+
+    Return (key, value) pairs in their order, and whether the whole text was valid.
+    """
     pairs: list[tuple[str, str]] = []
     section = b""
     lines = iter(text.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n"))
@@ -116,7 +125,10 @@ def parse_config(text: bytes) -> tuple[list[tuple[str, str]], bool]:
 
 
 def _section(line: bytes) -> tuple[bytes, bytes]:
-    """`[core] rest`, `[remote "Origin"] rest`: the section as keys spell it, the rest; b"" if malformed."""
+    """Split `[core] rest` or `[remote "Origin"] rest` into section and rest.
+
+    The section is spelled as in keys, and is b"" if malformed.
+    """
     head, quote, tail = line.partition(b'"')
     if not quote or b"]" in head:
         name, closed, rest = line[1:].partition(b"]")
@@ -133,11 +145,11 @@ def _section(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _value(rest: bytes, lines: Iterator[bytes]) -> bytes | None:
-    """The value after the `=`, from further lines too when it goes on there; None when malformed."""
+    """Return the value after `=`, with continuation lines; None if malformed."""
     if not any(mark in rest for mark in (b"\\", b'"', b"#", b";")):
         return rest.strip()
     out = bytearray()
-    solid = 0  # spaces beyond here are at the end, so far
+    solid = 0  # spaces after this position are trailing, so far
     quoted = False
     at = 0
     while at < len(rest):
@@ -165,12 +177,12 @@ def _value(rest: bytes, lines: Iterator[bytes]) -> bytes | None:
 
 
 class _Settings:
-    """Configuration files, one laid over the other.
+    """Configuration files, each overriding those read before.
 
-    A file is doubtful when it may not apply: another build's system file, or an includeIf whose condition is
-    not plainly true (wildcards, branches and remotes are not evaluated). Of such a file only what could make
-    the bytes on disk differ from git's blobs is heeded, and only in that direction: too much is hashed then,
-    never too little.
+    A file is doubtful if it may not apply: the system file of another build, or an includeIf whose condition is not
+    plainly true (wildcards, branches and remotes are not evaluated). From a doubtful file only settings that could make
+    the bytes on disk differ from git's blobs are used, and only in that direction: too many files may be hashed, never
+    too few.
     """
 
     __slots__ = ("files", "home", "repo", "values")
@@ -179,7 +191,7 @@ class _Settings:
         self.repo = repo
         self.home = home
         self.values: dict[str, str] = {}
-        self.files = 0  # read so far: files may include each other for ever
+        self.files = 0  # number of files read: files may include each other endlessly
 
     def read(self, path: bytes, sure: bool = True) -> None:
         self.files += 1
@@ -234,7 +246,7 @@ class _Settings:
 
 
 def read_text(path: bytes) -> bytes | None:
-    """A file of settings or rules: b"" when there is none, None when there is one that cannot be read."""
+    """Read a settings or rules file: b"" if missing, None if unreadable."""
     try:
         return read_regular(path, LARGE)[0]
     except (FileNotFoundError, NotADirectoryError):

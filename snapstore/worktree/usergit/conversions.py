@@ -1,9 +1,9 @@
-"""Could git have changed a file's bytes on their way between the disk and its blob?
+"""Detection of files whose bytes git could have changed on the way to the blob.
 
-Line endings, `$Id$`, filters and encodings make the blob in the user's index differ from the file on disk. A
-store that borrowed such a blob would hand back other bytes than it was given. So every path for which a
-conversion is thinkable is `suspect`, and hashed. The answer errs in one direction only: which attribute wins
-is never worked out, patterns are read generously, and what is not understood makes all below it suspect.
+Line endings, `$Id$`, filters and encodings make the blob in the user's index differ from the file on disk. A store that
+borrowed such a blob would restore other bytes than it recorded. So every path that a conversion could affect is
+`suspect`, and is hashed. The answer errs in one direction only: which attribute wins is never computed, patterns are
+read generously, and a line that is not understood makes everything below its folder suspect.
 """
 
 from __future__ import annotations
@@ -26,16 +26,19 @@ SYSTEM_ATTRIBUTES = (
 )
 MACRO = b"[attr]"
 BLANK = b" \t\r\n"
-# Each further star multiplies the work of a match that fails; nobody's pattern needs more.
-POINTER = 1024  # git-lfs writes at most that many bytes for a file
-MANY_STARS = 4
+POINTER = 1024  # git-lfs writes at most this many bytes for a file
+MANY_STARS = 4  # each further star multiplies the work of a failing match; no real pattern needs more
 MANY_RULES = 5000
 MANY_MACROS = 100
 ANY_NAME = b"(?:.*/)?[^/]*"
 
 
 class Conversions:
-    """`file_mode`, `symlinks`: false where git's index does not follow the disk in them; the caller must."""
+    """The conversions that git could apply to the files of a checkout.
+
+    `file_mode` and `symlinks` are false if git's index does not follow the disk in this respect. The caller must then
+    do so.
+    """
 
     __slots__ = ("_matches", "everything", "file_mode", "smallest", "symlinks")
 
@@ -43,16 +46,19 @@ class Conversions:
         self.everything = everything
         self.file_mode = file_mode
         self.symlinks = symlinks
-        self.smallest = 0  # smaller files are suspect as well: with git-lfs a blob may be a pointer of that size
+        self.smallest = 0  # smaller files are suspect too: with git-lfs a blob may be a pointer of that size
         self._matches: Callable[[bytes], object] | None = None
 
     @property
     def nothing(self) -> bool:
-        """No path at all is suspect."""
+        """Return whether no path at all is suspect."""
         return self._matches is None and not self.everything
 
     def suspect(self, path: bytes) -> bool:
-        """True: hash this file (path from the top of the checkout), its blob in the index may be another."""
+        """Return whether a file must be hashed, because its blob may differ.
+
+        The path starts at the top of the checkout.
+        """
         if self._matches is None:
             return self.everything
         return self._matches(path) is not None
@@ -65,11 +71,11 @@ def read_conversions(
     home: bytes | None = None,
     staged: Mapping[bytes, bytes] | None = None,
 ) -> Conversions:
-    """What the configuration and all attribute files together could convert.
+    """Return what the configuration and all attribute files together could convert.
 
-    `attribute_files` maps a folder (from the top, b"" for the top) to the text of its .gitattributes on disk.
-    `staged` are the index's entries: git falls back to the staged .gitattributes where the disk has none, and
-    one edited since may have been in force when the files were checked out; both make their folder suspect.
+    `attribute_files` maps a folder (from the top, b"" for the top) to the text of its .gitattributes on disk. `staged`
+    holds the index's entries: git falls back to the staged .gitattributes if there is none on disk, and a
+    .gitattributes edited since may have been in force when the files were checked out. Both make their folder suspect.
     `home` defaults to $HOME.
     """
     found = Conversions(
@@ -97,7 +103,7 @@ def read_conversions(
     if b"" in patterns or len(patterns) > MANY_RULES:
         found.everything = True
     elif patterns:
-        # Without regard to case, since core.ignoreCase makes git's own matching so.
+        # Ignore case, because git does so under core.ignoreCase.
         found._matches = re.compile(b"|".join(patterns), re.DOTALL | re.IGNORECASE).fullmatch
     return found
 
@@ -106,9 +112,9 @@ def _converts_all(config: Mapping[str, str]) -> bool:
     return (
         DOUBT in config
         or "attr.tree" in config  # attributes come from some commit
-        or truthy(config.get("core.autocrlf", ""))  # true and input alike
+        or truthy(config.get("core.autocrlf", ""))  # both true and input
         or config.get("core.eol", "").lower() == "crlf"
-        # A filter may have been at work under attributes that are gone by now, and need not change a file's size.
+        # A filter may have run under attributes that no longer exist, and may have kept a file's size.
         or any(key.startswith("filter.") and not key.startswith("filter.lfs.") for key in config)
     )
 
@@ -126,7 +132,10 @@ def _unlike_staged(on_disk: Mapping[bytes, bytes], staged: Mapping[bytes, bytes]
 
 
 class _Rules:
-    """Lines of attribute files, until all macros are known and the lines that could convert can be told."""
+    """The lines of attribute files.
+
+    Only when all macros are known can the lines that could convert be selected.
+    """
 
     __slots__ = ("_lines", "_macros", "_whole")
 
@@ -156,21 +165,25 @@ class _Rules:
                 continue
             if pattern.startswith(MACRO) and len(pattern) > len(MACRO):
                 self._macros.append((pattern[len(MACRO) :].strip(BLANK), on))
-            elif not pattern.startswith(b"!"):  # git takes no negative pattern here
+            elif not pattern.startswith(b"!"):  # git accepts no negative pattern here
                 self._lines.append((folder, pattern, on))
 
     def patterns(self, two_spellings: bool) -> set[bytes]:
-        """A regular expression for each line that could convert, for whole paths; b"" for every path."""
+        """Return a regular expression per line that could convert, for whole paths.
+
+        The expression b"" stands for every path.
+        """
         converting = set(CONVERTING)
         if len(self._macros) > MANY_MACROS:
             return {b""}
-        for _ in self._macros:  # a macro may carry a macro
+        for _ in self._macros:  # a macro may contain a macro
             converting.update(name for name, on in self._macros if not converting.isdisjoint(on))
         found = {_inside(folder) + b".*" if folder else b"" for folder in self._whole}
         for folder, pattern, on in self._lines:
             if not converting.isdisjoint(on):
                 regex = _translate(pattern)
-                # macOS may spell an accented name in two ways: rather hash than ask which one git compared.
+                # macOS may spell an accented name in two ways: hash the file instead of finding out which one git
+                # compared.
                 if two_spellings and not (folder + pattern).isascii():
                     found.add(b"")
                 elif regex is not None:
@@ -183,7 +196,10 @@ def _inside(folder: bytes) -> bytes:
 
 
 def _translate(pattern: bytes) -> bytes | None:
-    """A regular expression that matches at least what git's pattern does; None for one for folders only."""
+    """Return a regular expression that matches at least what git's pattern matches.
+
+    Return None for a pattern that matches only folders.
+    """
     if pattern.endswith(b"/"):
         return None
     out = [b"" if b"/" in pattern else b"(?:.*/)?"]
@@ -209,7 +225,8 @@ def _translate(pattern: bytes) -> bytes | None:
         elif char == b"?":
             out.append(b"[^/]")
         elif char == b"[":
-            # Any one character will do for a plain set; where one with escapes or classes ends is not asked.
+            # For a plain set, any one character counts as a match. The end of a set with escapes or classes is not
+            # searched.
             plain = re.match(rb"[^][\\!^/:]+\]", pattern[at:])
             if plain is None:
                 return b"".join([*out, b".*"])
@@ -226,7 +243,7 @@ def _translate(pattern: bytes) -> bytes | None:
 
 
 def _unquote(line: bytes) -> tuple[bytes | None, bytes]:
-    """A name in C quotes and what follows it; (None, b"") when the quotes are not as git writes them."""
+    """Split a line into a C-quoted name and the rest; (None, b"") if malformed."""
     plain = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
     out = bytearray()
     at = 1

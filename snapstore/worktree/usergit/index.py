@@ -1,10 +1,10 @@
-"""Git's index file, read and never written: which blob git believes each clean file to be.
+"""Reader for git's index file: which blob git believes each clean file to be.
 
-Only what a first snapshot can borrow is kept: merged files and symlinks, with the stat data git saw when it
-last knew them to be clean, and the trees git has already written for whole folders. dulwich's reader costs
-ten times as much and fails on version 4 with long prefixes, on split and on sparse indexes.
+Only what a first snapshot can borrow is kept: merged files and symlinks, with the stat data from when git last knew
+them to be clean, and the trees that git has already written for whole folders. dulwich's reader takes ten times as long
+and fails on version 4 with long prefixes, on split indexes and on sparse indexes.
 
-What cannot be read with certainty raises IndexUnreadable; the caller then hashes the files instead.
+An index that cannot be read with certainty raises IndexUnreadable. The caller then hashes the files instead.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ from snapstore.worktree.usergit.user_repo import UserRepo
 
 TYPE_MASK = 0o170000
 GITLINK = 0o160000
-FOLDER = 0o040000  # a sparse index stands one such entry for a whole folder that is not checked out
+FOLDER = 0o040000  # in a sparse index, one such entry replaces a whole folder that is not checked out
 
 EXTENDED = 0x4000
 STAGE_SHIFT = 12
-# Of the extended flags, those that `git add` and `git sparse-checkout` set and a mere refresh never does.
+# The extended flags that `git add` and `git sparse-checkout` set and a mere refresh never sets.
 SKIP_WORKTREE = 0x4000
 INTENT_TO_ADD = 0x2000
 
 
 class IndexUnreadable(Exception):
-    """Damaged, cut short, or of a kind that this reader does not know."""
+    """The index is damaged, truncated, or of an unknown kind."""
 
 
 class GitIndex:
-    """`entries`: a path's 62 bytes as version 2 lays them out; `trees`: a folder's (entry count, tree id)."""
+    """The parsed content of an index.
+
+    `entries` maps a path to its 62 bytes in the layout of version 2. `trees` maps a folder to (entry count, tree id).
+    """
 
     __slots__ = ("entries", "gitlinks", "mtime_ns", "trees", "unmerged", "version")
 
@@ -48,7 +51,7 @@ class GitIndex:
 
 
 def read_index(path: bytes, hash_size: int = 20) -> GitIndex:
-    """What the index at `path` says, or IndexUnreadable."""
+    """Return the content of the index at `path`, or raise IndexUnreadable."""
     if hash_size != 20:
         raise IndexUnreadable("a sha256 repository: its ids are not ours")
     raw = _load(path, hash_size)
@@ -71,7 +74,7 @@ def read_index(path: bytes, hash_size: int = 20) -> GitIndex:
 
 
 def index_mark(repo: UserRepo) -> tuple[int, ...] | None:
-    """A mark of the index file's state, without reading it."""
+    """Return a mark of the index file's state, without reading the file."""
     try:
         st = os.stat(os.path.join(repo.git_dir, b"index"))
     except OSError:
@@ -80,7 +83,10 @@ def index_mark(repo: UserRepo) -> tuple[int, ...] | None:
 
 
 def entries_digest(path: bytes, hash_size: int = 20) -> bytes:
-    """Changes when what is staged changes, and not when `git status` merely refreshed the stat data."""
+    """Return a digest that changes when staged content changes.
+
+    A refresh of the stat data by `git status` does not change the digest.
+    """
     raw = _load(path, hash_size)
     digest = hashlib.sha1(b"%d\0" % len(raw.names), usedforsecurity=False)
     digest.update(b"\0".join(raw.names))
@@ -95,7 +101,10 @@ def entries_digest(path: bytes, hash_size: int = 20) -> bytes:
 
 
 def read_regular(path: bytes, limit: int) -> tuple[bytes, os.stat_result]:
-    """A regular file's bytes and stat, or OSError; a fifo planted in its place does not make us wait."""
+    """Return a regular file's bytes and stat, or raise OSError.
+
+    A fifo in the file's place does not block the caller.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(fd, "rb", buffering=0) as file:
         stat = os.fstat(fd)
@@ -107,7 +116,10 @@ def read_regular(path: bytes, limit: int) -> tuple[bytes, os.stat_result]:
 
 
 class _Raw:
-    """An index as it lies in its file: `odd` are the positions that are not plain merged files."""
+    """An index as stored in its file.
+
+    `odd` lists the positions of entries that are not plain merged files.
+    """
 
     __slots__ = ("extensions", "flags", "heads", "mtime_ns", "names", "odd", "trailer", "version")
 
@@ -125,7 +137,10 @@ class _Raw:
         return self.heads[at][-2] >> 4 & 3
 
     def check_order(self) -> None:
-        """Git refuses an index out of order; so do we, since nothing else guards one without a checksum."""
+        """Refuse an index out of order, as git does.
+
+        Nothing else protects an index without a checksum.
+        """
         names = self.names
         if names and not names[0]:
             raise IndexUnreadable("a path without a name")
@@ -154,7 +169,7 @@ def _parse(path: bytes, hash_size: int) -> _Raw:
     if end < 12 or data[:4] != b"DIRC":
         raise IndexUnreadable("not an index")
     trailer = data[end:]
-    # index.skipHash leaves zeros where the checksum would be.
+    # index.skipHash leaves zeros in place of the checksum.
     if any(trailer):
         algorithm = hashlib.sha1 if hash_size == 20 else hashlib.sha256
         if algorithm(memoryview(data)[:end], usedforsecurity=False).digest() != trailer:
@@ -182,7 +197,10 @@ def _parse(path: bytes, hash_size: int) -> _Raw:
 
 
 def _read_padded(data: bytes, count: int, end: int, head_size: int, raw: _Raw) -> int:
-    """Versions 2 and 3. A first snapshot waits for 60,000 rounds of this loop, hence its bareness."""
+    """Read the entries of versions 2 and 3.
+
+    The loop is bare because a first snapshot waits for 60,000 iterations.
+    """
     add_name, add_head, find = raw.names.append, raw.heads.append, data.find
     peek = Struct(f">26xB{head_size - 29}xH").unpack_from  # the mode's upper byte, and the flags
     pos = 12
@@ -201,13 +219,16 @@ def _read_padded(data: bytes, count: int, end: int, head_size: int, raw: _Raw) -
             raise IndexUnreadable("cut short")
         add_head(data[pos : pos + head_size])
         add_name(data[start:stop])
-        # An entry takes a multiple of 8 bytes, of which 1 to 8 are the zeros after its name.
+        # An entry takes a multiple of 8 bytes, including 1 to 8 zeros after its name.
         pos += (stop - pos + 8) & ~7
     return pos
 
 
 def _read_compressed(data: bytes, count: int, end: int, head_size: int, raw: _Raw) -> int:
-    """Version 4: each name says how many bytes of the one before to drop, then what to add."""
+    """Read the entries of version 4.
+
+    Each name gives the number of bytes to drop from the previous name, then the bytes to add.
+    """
     add_name, add_head, find = raw.names.append, raw.heads.append, data.find
     peek = Struct(f">26xB{head_size - 29}xH").unpack_from
     pos, name = 12, b""
@@ -239,9 +260,12 @@ def _read_compressed(data: bytes, count: int, end: int, head_size: int, raw: _Ra
 
 
 def _trees(data: bytes) -> dict[bytes, tuple[int, bytes]]:
-    """The TREE extension's valid nodes. It is a hint of git to itself: where it is damaged, we do without."""
+    """Return the valid nodes of the TREE extension.
+
+    The extension is only git's own cache: a damaged one is ignored.
+    """
     found: dict[bytes, tuple[int, bytes]] = {}
-    above: list[tuple[bytes, int]] = []  # folders whose children are still to come: (prefix, how many)
+    above: list[tuple[bytes, int]] = []  # folders whose children follow: (prefix, number of children left)
     pos = 0
     try:
         while pos < len(data):
@@ -271,7 +295,10 @@ def _trees(data: bytes) -> dict[bytes, tuple[int, bytes]]:
 
 
 def _join_shared(raw: _Raw, link: bytes, path: bytes, hash_size: int) -> _Raw:
-    """A split index lists what differs from a shared one: positions deleted, positions replaced, and more."""
+    """Merge a split index with its shared index.
+
+    A split index lists differences from the shared one: deleted positions, replaced positions, and new entries.
+    """
     shared_path = os.path.join(os.path.dirname(path), b"sharedindex." + link[:hash_size].hex().encode())
     shared = _parse(shared_path, hash_size)
     if shared.trailer != link[:hash_size] or b"link" in shared.extensions:
@@ -291,7 +318,7 @@ def _join_shared(raw: _Raw, link: bytes, path: bytes, hash_size: int) -> _Raw:
         if at not in gone
     ]
     for at, (name, head) in enumerate(zip(raw.names, raw.heads, strict=True)):
-        if at < len(replaced):  # comes without its name: that of the entry it replaces
+        if at < len(replaced):  # stored without a name: it has the name of the entry that it replaces
             if name:
                 raise IndexUnreadable("the link to the shared index is damaged")
             name = shared.names[replaced[at]]
@@ -302,7 +329,7 @@ def _join_shared(raw: _Raw, link: bytes, path: bytes, hash_size: int) -> _Raw:
     if len(raw.names) < len(replaced):
         raise IndexUnreadable("the link to the shared index is damaged")
     found.sort(key=lambda entry: entry[:2])
-    # The racy rule must hold for entries of either file: the older one's time errs towards hashing.
+    # The racy rule must hold for the entries of both files: the older time errs towards hashing.
     joined = _Raw(raw.version, min(raw.mtime_ns, shared.mtime_ns), raw.trailer)
     joined.extensions = raw.extensions
     for at, (name, stage, head, flags) in enumerate(found):
@@ -316,7 +343,7 @@ def _join_shared(raw: _Raw, link: bytes, path: bytes, hash_size: int) -> _Raw:
 
 
 def _bitmap(data: bytes, pos: int, limit: int) -> tuple[list[int], int]:
-    """The positions set in an EWAH bitmap (each below `limit`), and where it ends."""
+    """Return the positions set in an EWAH bitmap (each below `limit`), and its end."""
     _, words = unpack_from(">II", data, pos)
     pos += 8
     end = pos + 8 * words

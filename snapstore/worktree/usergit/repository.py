@@ -1,7 +1,7 @@
-"""The user's own git repository, seen from outside: where it is, where it stands.
+"""The location and state of the user's own git repository.
 
-Read only. No program is run and no GIT_* variable is followed: an agent's shell may have set them for another
-repository. Nothing here raises on a broken repository; what cannot be read is None or absent.
+This module only reads, runs no program and follows no GIT_* variable: an agent's shell may have set such a variable for
+another repository. Nothing here raises on a broken repository: unreadable parts are None or absent.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from snapstore.worktree.usergit.index import IndexUnreadable, entries_digest, re
 from snapstore.worktree.usergit.user_repo import UserRepo
 
 MANY_BRANCHES = 1000
-SMALL = 1 << 16  # HEAD, a loose ref, a .git file
+SMALL = 1 << 16  # limit for HEAD, a loose ref, a .git file
 
 
 def find_repo(folder: bytes) -> UserRepo | None:
-    """The checkout that git would work on in `folder`, symlinks resolved; like git, on one file system."""
+    """Return the checkout that git would use in `folder`, symlinks resolved.
+
+    Like git, the search stays on one file system.
+    """
     try:
         start = here = os.path.realpath(folder)
         device = os.stat(here).st_dev
@@ -27,7 +30,7 @@ def find_repo(folder: bytes) -> UserRepo | None:
             dot_git = os.path.join(here, b".git")
             kind = _kind(dot_git)
             if kind == stat.S_IFREG:
-                # Git refuses to go on past a broken .git file: the folder above is surely not what is meant.
+                # Git refuses to search past a broken .git file: the folder above is surely not the right one.
                 git_dir = _follow(dot_git, here)
                 common = _common_dir(git_dir) if git_dir else None
                 return _describe(start, here, git_dir, common) if git_dir and common else None
@@ -44,8 +47,11 @@ def find_repo(folder: bytes) -> UserRepo | None:
 
 
 def folders_elsewhere(root: bytes) -> list[bytes]:
-    """Git's own folders, where a `.git` in the root is a link or a file that leads to them: `git init
-    --separate-git-dir`, or a bare repository beside its worktrees. They may well lie below the root."""
+    """Return git's own folders if the root's `.git` is a link or a file.
+
+    `git init --separate-git-dir`, or a bare repository beside its worktrees, creates such a `.git`. The folders may lie
+    below the root.
+    """
     dot_git = os.path.join(root, b".git")
     kind = _kind(dot_git)
     git_dir = _follow(dot_git, root) if kind == stat.S_IFREG else os.path.realpath(dot_git)
@@ -54,8 +60,11 @@ def folders_elsewhere(root: bytes) -> list[bytes]:
 
 
 def observe(repo: UserRepo, memo: dict[str, object] | None = None) -> tuple[dict[str, object], dict[str, object]]:
-    """Where HEAD, the branches and what is staged stand now, as JSON; hand the memo back to the next call."""
-    # Loose refs before packed ones: git packs a ref first and removes the loose file after.
+    """Return the state of HEAD, branches and index as JSON, and a memo.
+
+    Pass the memo to the next call.
+    """
+    # Read loose refs before packed ones: git packs a ref first and removes the loose file afterwards.
     refs = _Refs(repo)
     head: bytes | None = None
     commit: bytes | None = None
@@ -81,7 +90,7 @@ def observe(repo: UserRepo, memo: dict[str, object] | None = None) -> tuple[dict
 
 
 def compare(before: dict[str, object], after: dict[str, object]) -> dict[str, object]:
-    """What moved between two observations; {} when nothing did."""
+    """Return what moved between two observations; {} if nothing moved."""
     moved: dict[str, object] = {}
     for name in ("head", "head_commit", "branches_digest"):
         if before.get(name) != after.get(name):
@@ -89,7 +98,7 @@ def compare(before: dict[str, object], after: dict[str, object]) -> dict[str, ob
     if before.get("index") != after.get("index"):
         moved["index"] = True
     old, new = before.get("branches"), after.get("branches")
-    # On either side of the limit the names are not given: the digest alone says that something moved.
+    # If either side exceeds the limit, there are no names: the digest alone shows that something moved.
     if isinstance(old, dict) and isinstance(new, dict) and "branches_digest" not in moved:
         names = sorted(set(old) | set(new))
         changed = {name: [old.get(name), new.get(name)] for name in names if old.get(name) != new.get(name)}
@@ -99,7 +108,7 @@ def compare(before: dict[str, object], after: dict[str, object]) -> dict[str, ob
 
 
 class _Refs:
-    """Branches as files of refs/heads and lines of packed-refs, read once."""
+    """Branches from the files of refs/heads and the lines of packed-refs, read once."""
 
     __slots__ = ("_loose", "_packed", "_repo")
 
@@ -124,7 +133,7 @@ class _Refs:
             pass
 
     def resolve(self, name: bytes) -> bytes | None:
-        """The commit that HEAD, a ref or an id stands for."""
+        """Return the commit that HEAD, a ref or an id stands for."""
         for _ in range(6):
             if len(name) == 2 * self._repo.hash_size and not name.strip(b"0123456789abcdefABCDEF"):
                 return name.lower()
@@ -177,14 +186,17 @@ def _index_digest(repo: UserRepo, memo: dict[str, object]) -> tuple[str | None, 
 
 
 def _describe(start: bytes, here: bytes, git_dir: bytes, common: bytes) -> UserRepo | None:
-    """The repository's own configuration, without includes: git too takes the format from nowhere else."""
+    """Return the repository as its own configuration describes it.
+
+    Includes are not followed: git too takes the format from nowhere else.
+    """
     values = dict(parse_config(read_text(os.path.join(common, b"config")) or b"")[0])
     own = git_dir == common
     if truthy(values.get("extensions.worktreeconfig", "")):
         values.update(parse_config(read_text(os.path.join(git_dir, b"config.worktree")) or b"")[0])
         own = True
     repo = UserRepo(here, git_dir, common)
-    # A linked worktree of a bare repository is not bare itself: git ignores the shared file's two keys there.
+    # A linked worktree of a bare repository is not bare itself: git ignores these two keys of the shared file there.
     if own:
         if truthy(values.get("core.bare", "")):
             return None
@@ -202,7 +214,7 @@ def _describe(start: bytes, here: bytes, git_dir: bytes, common: bytes) -> UserR
 
 
 def _common_dir(git_dir: bytes) -> bytes | None:
-    """The folder that holds `git_dir`'s objects and refs, or None when it is no git folder."""
+    """Return the folder of `git_dir`'s objects and refs, or None if not a git folder."""
     if not _head(git_dir):
         return None
     shared = _small(os.path.join(git_dir, b"commondir"))
@@ -212,10 +224,10 @@ def _common_dir(git_dir: bytes) -> bytes | None:
 
 
 def _head(git_dir: bytes) -> bytes | None:
-    """What HEAD says: a ref's name or an id."""
+    """Return the content of HEAD: a ref's name or an id."""
     path = os.path.join(git_dir, b"HEAD")
     try:
-        target = os.readlink(path)  # as git made it long ago
+        target = os.readlink(path)  # old versions of git made HEAD a link
     except OSError:
         target = b""
     if target:

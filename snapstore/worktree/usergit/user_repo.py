@@ -1,10 +1,13 @@
-"""Where one of the user's own git repositories is: what `usergit.find_repo` found out."""
+"""The location of one of the user's git repositories, as `find_repo` returns it."""
 
 from __future__ import annotations
 
 
 class UserRepo:
-    """`git_dir` is this checkout's own (HEAD, index); linked worktrees share `common_dir` (refs, objects)."""
+    """One checkout of the user's.
+
+    `git_dir` belongs to this checkout (HEAD, index). Linked worktrees share `common_dir` (refs, objects).
+    """
 
     __slots__ = ("common_dir", "git_dir", "object_format", "partial", "reftable", "top")
 

@@ -1,8 +1,8 @@
-"""Write to the user's folder: the only package that does.
+"""Writes to the user's folder; no other package does.
 
-`writer.Restore` is the entry point: it carries out the file moves of a plan (`file_moves`). New contents are written
-beside their targets (`temp_files`), synced, and swapped in one step (`atomic_swap`). Folders are opened by descriptor
-and links are never followed (`safe_dirs`), so nothing outside the root can be reached.
+`writer.Restore` is the entry point: it executes the file moves of a plan (`file_moves`). New contents are written to
+temporary files beside their targets (`temp_files`), synced, and swapped in atomically (`atomic_swap`). Folders are
+opened by descriptor and links are never followed (`safe_dirs`), so nothing outside the root can be reached.
 
-What each step promises across a kill or a power cut is written in docs/guarantees.md.
+docs/guarantees.md says what each step promises across a kill or a power cut.
 """

@@ -1,9 +1,11 @@
-"""Changing places: a new file and the one in its place are swapped in one step, and what came out is looked at before
-it goes. A rename alone would destroy whatever was saved since the last look, and so would an unlink.
+"""Atomic swaps of a new file with the file in its place.
 
-Linux and macOS have a call for it, which Python lacks; not every file system does. Where there is none, a new file is
-put in place by a hard link, which replaces nothing; for the replacement of a file a plain rename right after the last
-look is as near as one can get (test_poor_file_systems.py).
+The file that was swapped out is checked before it is deleted. A plain rename or unlink would destroy whatever another
+program saved since the last look.
+
+Linux and macOS have a system call for this that Python lacks, and not every file system supports it. Without the call,
+a new file is put in place by a hard link, which replaces nothing. To replace a file without the call, a plain rename
+right after the last look is the closest alternative (test_poor_file_systems.py).
 """
 
 from __future__ import annotations
@@ -13,15 +15,15 @@ import errno
 import os
 from collections.abc import Callable
 
-# Whether what has come out of its place, in a folder by a name, is what was looked at there.
+# Given a folder and a name: whether the file that was swapped out is the one that was looked at.
 Unchanged = Callable[[int, bytes], bool]
 _Call = Callable[[int, bytes, int, bytes, int], None]
 
-# By the name of the call: the flags for "swap" and for "only where nothing is".
+# Per system call: the flags for "swap" and for "only if the target does not exist".
 _CALLS = {"renameat2": (2, 1), "renameatx_np": (2, 4)}
 _NOT_HERE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV)
 _NO_LINKS = (*_NOT_HERE, errno.EPERM, errno.EMLINK)
-_TRIES = 100  # of somebody who saves again and again in the very moment
+_TRIES = 100  # limit for a program that saves again and again at the very moment of the swap
 
 _found: tuple[_Call, int, int] | bool | None = None
 
@@ -29,8 +31,11 @@ _found: tuple[_Call, int, int] | bool | None = None
 def replace(
     source: int, temporary: bytes, target: int, name: bytes, ours: os.stat_result, unchanged: Unchanged
 ) -> bool:
-    """Puts a temporary, `ours`, where a file is. False: that was no longer the file that was looked at. Then it has its
-    place again, or what was saved there even later has it, and the temporary is nobody's."""
+    """Replace a file by a temporary file (`ours`); return False if it had changed.
+
+    A changed file goes back to its place, unless an even later save is there. The caller must then remove the
+    temporary file.
+    """
     if not swap(source, temporary, target, name):
         os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
         return True
@@ -46,7 +51,7 @@ def replace(
 
 
 def place(source: int, temporary: bytes, target: int, name: bytes) -> bool:
-    """Puts a temporary where nothing is. False: something is there now."""
+    """Move a temporary file to a free name; return False if the name is taken."""
     call = _call()
     if call is not None:
         try:
@@ -61,7 +66,10 @@ def place(source: int, temporary: bytes, target: int, name: bytes) -> bool:
 
 
 def _place_by_link(source: int, temporary: bytes, target: int, name: bytes) -> bool:
-    """A link never replaces what is there, as a rename would. Where there are no links either, a last look must do."""
+    """Move a temporary file to a free name by hard link.
+
+    Unlike a rename, a link never replaces a file. Without hard links, a last check has to do.
+    """
     try:
         os.link(temporary, name, src_dir_fd=source, dst_dir_fd=target, follow_symlinks=False)
     except FileExistsError:
@@ -86,8 +94,10 @@ def _is_there(folder: int, name: bytes) -> bool:
 
 
 def remove(folder: int, name: bytes, aside: bytes, unchanged: Unchanged) -> bool:
-    """Removes a file by way of another name. False: it was no longer the one that was looked at, and has its place
-    again, unless something was saved there even later."""
+    """Remove a file by way of another name; return False if the file had changed.
+
+    A changed file goes back to its place, unless an even later save is there.
+    """
     os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
     same = False
     try:
@@ -101,7 +111,7 @@ def remove(folder: int, name: bytes, aside: bytes, unchanged: Unchanged) -> bool
 
 
 def swap(source: int, one: bytes, target: int, other: bytes) -> bool:
-    """The two change places. False where that cannot be done here."""
+    """Swap two files; return False if that is not possible here."""
     call = _call()
     if call is None:
         return False
@@ -115,8 +125,11 @@ def swap(source: int, one: bytes, target: int, other: bytes) -> bool:
 
 
 def give_back(source: int, temporary: bytes, target: int, name: bytes, there: os.stat_result) -> None:
-    """Somebody's file goes back to where it came out of. `there` is what is believed to have its place; where something
-    else comes out, that was saved even later, and belongs there."""
+    """Put another program's file back in its place.
+
+    `there` is the file expected at that place. If another file is swapped out instead, it was saved even later, and is
+    put back in turn.
+    """
     for _ in range(_TRIES):
         going = os.stat(temporary, dir_fd=source, follow_symlinks=False)
         try:
@@ -124,7 +137,7 @@ def give_back(source: int, temporary: bytes, target: int, name: bytes, there: os
                 os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=target)
                 return
             out = os.stat(temporary, dir_fd=source, follow_symlinks=False)
-        except FileNotFoundError:  # what had its place was removed meanwhile
+        except FileNotFoundError:  # the file in its place was removed meanwhile
             place(source, temporary, target, name)
             return
         if same_content(out, there):
@@ -133,12 +146,12 @@ def give_back(source: int, temporary: bytes, target: int, name: bytes, there: os
 
 
 def same_content(a: os.stat_result, b: os.stat_result) -> bool:
-    """By stat. A rename changes the ctime, and nothing else."""
+    """Return whether two stats show the same content; a rename changes only the ctime."""
     return (a.st_mtime_ns, a.st_size, a.st_ino) == (b.st_mtime_ns, b.st_size, b.st_ino)
 
 
 def _call() -> tuple[_Call, int, int] | None:
-    """The system's call with its flags, looked for once."""
+    """Return the system call with its flags, or None; searched only once."""
     global _found
     if _found is None:
         _found = _look_for_call() or False

@@ -1,4 +1,4 @@
-"""The moves of files that make up one move in time, and what can be known of them before the first write."""
+"""The file moves of one move, and the checks before the first write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from snapstore.worktree.write.safe_dirs import (
 
 
 class Stage(Protocol):
-    """Remembers, durably, whether all temporaries of a move and the files they replace were on disk."""
+    """Remembers durably whether a move is staged.
+
+    A move is staged when all of its temporary files and the files that they replace are on disk.
+    """
 
     def is_staged(self) -> bool | None: ...
 
@@ -30,8 +33,10 @@ class Stage(Protocol):
 
 
 class FileMove:
-    """One file's part in a move. None: no file there. `mode` is what a tree does not say: the permission bits of a file
-    that is not there, if they are known."""
+    """The change of one file in a move. None as a state: no file.
+
+    `mode` holds what a tree does not: the permission bits, if known, of a file that does not exist now.
+    """
 
     __slots__ = ("mode", "new", "old", "path")
 
@@ -46,14 +51,14 @@ class FileMove:
 
 
 class Contents:
-    """The bytes that files are to have, from the store."""
+    """Reads the contents that files will have from the store."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._sizes: dict[bytes, int] = {}
 
     def pieces(self, oid: bytes) -> Iterable[bytes]:
-        """A blob's bytes, a large one's in pieces. Bytes that are not the right ones end in an error."""
+        """Return the bytes of a blob, a large one in pieces; raise Corrupt if damaged."""
         if self.size(oid) > LARGE:
             return self._stream(oid)
         data = self._objects.read_kind(oid, BLOB)
@@ -79,7 +84,7 @@ class Contents:
         return size
 
     def check(self, path: bytes, entry: Entry) -> None:
-        """Refuses an entry that could not be written, or whose blob is not there."""
+        """Refuse an entry that cannot be written or whose blob is missing."""
         mode, oid = entry
         if mode not in (FILE, EXECUTABLE, LINK):
             raise Unsafe(f"{shown(path)} has the mode {os.fsdecode(mode)}, which is not written", path=shown(path))
@@ -98,7 +103,10 @@ class Contents:
 
 
 def check_moves(moves: Sequence[FileMove], contents: Contents, disk: Descent, unsaved: Collection[bytes] = ()) -> None:
-    """Refuses whatever can be known to go wrong. Reads only. The contents of `unsaved` are not in the store yet."""
+    """Refuse a move that is certain to fail; only reads.
+
+    The contents of `unsaved` are not in the store yet.
+    """
     if len({move.path for move in moves}) != len(moves):
         raise Unsafe("a move names the same path twice")
     for side in ("old", "new"):
@@ -135,7 +143,7 @@ def _check_place(move: FileMove, disk: Descent, removed: set[bytes], emptied: se
 
 
 def others_in(folder: bytes, disk: Descent, removed: set[bytes], emptied: set[bytes]) -> list[str]:
-    """What keeps a folder from being emptied by the files that are to be removed."""
+    """Return what would remain in a folder after the `removed` files are gone."""
     found: list[str] = []
     waiting = [folder]
     while waiting:
@@ -150,7 +158,7 @@ def others_in(folder: bytes, disk: Descent, removed: set[bytes], emptied: set[by
 
 
 def out_of_line(path: bytes, state: State) -> Conflict | Unsafe:
-    """The refusal of a path that is not in the state it should be in."""
+    """Return the refusal for a path that is not in the expected state."""
     name = shown(path)
     if state == LINK_IN_THE_WAY:
         return Unsafe(f"{name} is reached through a link", "Nothing was written. Remove the link first.", path=name)
@@ -159,7 +167,7 @@ def out_of_line(path: bytes, state: State) -> Conflict | Unsafe:
 
 
 def went_away(error: OSError) -> Conflict:
-    """The refusal of a move under which a folder or a file was taken away."""
+    """Return the refusal for a folder or file that disappeared during the move."""
     where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
     return Conflict(f"a file or folder went away during the move{where}", "Nothing was written. Run it again.")
 
@@ -173,13 +181,13 @@ def above(path: bytes) -> bytes:
 
 
 def way_up(path: bytes) -> Iterator[bytes]:
-    """The folders above a path, the root not among them."""
+    """Yield the folders above a path, without the root."""
     while path := above(path):
         yield path
 
 
 def folders_above(paths: Iterable[bytes]) -> set[bytes]:
-    """Every folder above any of the paths, the root (empty) among them."""
+    """Return all folders above any of the paths, including the root (empty)."""
     found = {b""}
     for path in paths:
         while (path := above(path)) not in found:

@@ -1,11 +1,11 @@
-"""The user's folders by descriptor, and what is at a path, without ever following a link.
+"""Access to folders by descriptor and to files below them, never following a link.
 
-Each folder is opened from the one above it, from the root down, and everything is done relative to such a descriptor:
-a link swapped into the way cannot lead a look, a write or a delete outside. Paths are asked for in sorted order, so the
-folders from the root to the last one stay open, and a thousand files of one folder cost one opening.
+Each folder is opened from its parent, from the root down, and every operation is relative to such a descriptor. A link
+that is swapped into a path can therefore not lead a read, a write or a delete outside the root. Paths are requested in
+sorted order, so the folders from the root to the last one stay open, and a thousand files of one folder cost one open.
 
-A descriptor stands for the folder that was opened, wherever it is moved to meanwhile. Who must know that the path still
-leads there closes the descent first and enters anew.
+A descriptor refers to the folder that was opened, even if the folder is moved meanwhile. A caller that must know that
+the path still leads to the folder closes the descent first and enters the folder again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, file_mode, objec
 from snapstore.git.objects.store import LARGE
 from snapstore.worktree.scan.case_folding import twin_of
 
-# What can be at a path that is neither a file we could have put there nor nothing: words, which no entry equals.
+# States of a path that is neither empty nor a file that a move could have written. The states are texts, which equal no
+# entry.
 FOLDER_THERE = "a folder"
 SPECIAL_THERE = "not a file, link or folder"
 UNREADABLE_THERE = "a file that cannot be read"
@@ -34,7 +35,7 @@ FILE_IN_THE_WAY = "a file in the place of a folder above it"
 OTHER_CASE_THERE = "something whose name differs in upper and lower case only"
 
 State = Entry | str | None
-# Files that were read: the stat they were read under, and what they are.
+# Files that were read: the stat they were read under, and their entry.
 Known = dict[bytes, tuple[tuple[int, ...], Entry]]
 
 LONGEST_PATH = 4095
@@ -47,7 +48,7 @@ _CANNOT_BE_THERE = (errno.ENOENT, errno.ENAMETOOLONG)
 
 
 class InTheWay(Exception):
-    """A part of the path that should be a folder is something else: `state` says what."""
+    """A part of the path that should be a folder is something else; see `state`."""
 
     def __init__(self, state: str) -> None:
         super().__init__(state)
@@ -55,21 +56,22 @@ class InTheWay(Exception):
 
 
 class _Changed(Exception):
-    """The file was not the same before and after it was read."""
+    """The file changed while it was read."""
 
 
 class Descent:
-    """The way down from one root. Names are hostile until checked, here too: no part leads up or into `.git`."""
+    """Opens the folders of one root, top down.
+
+    Names are checked here too, as if hostile: no part may lead up or into `.git`.
+    """
 
     def __init__(self, root: bytes, known: Known | None = None) -> None:
         self._root = root
-        self._identity: tuple[int, int] | None = None  # the root's, when it was first entered
-        self._open: list[
-            tuple[bytes, int]
-        ] = []  # from the root to the folder last entered, those in between perhaps not
+        self._identity: tuple[int, int] | None = None  # device and inode of the root when it was first entered
+        self._open: list[tuple[bytes, int]] = []  # from the root to the last folder entered; some may be left out
         self._safe: set[bytes] = set()
-        self._misspelled: set[bytes] = set()  # folders entered by a name that is not quite theirs
-        self._names: dict[bytes, set[bytes]] = {}  # of folders where that had to be known
+        self._misspelled: set[bytes] = set()  # folders entered by another spelling of their name
+        self._names: dict[bytes, set[bytes]] = {}  # the names in folders where the spelling had to be checked
         self._known: Known = {} if known is None else known
 
     def __del__(self) -> None:
@@ -84,7 +86,10 @@ class Descent:
     # Folders.
 
     def enter(self, folder: bytes) -> int:
-        """A descriptor of the folder, good until the next call. FileNotFoundError where it is missing."""
+        """Return a descriptor of the folder that is valid until the next call.
+
+        Raise FileNotFoundError if the folder is missing.
+        """
         if not self._open:
             self._open.append((b"", self._open_root()))
         at, fd = self._open[-1]
@@ -110,7 +115,7 @@ class Descent:
         return fd
 
     def nearest(self, folder: bytes) -> bytes:
-        """The folder itself, or the deepest above it that is there."""
+        """Return the folder itself or its deepest existing parent."""
         try:
             self.enter(folder)
         except (FileNotFoundError, InTheWay):
@@ -121,7 +126,10 @@ class Descent:
         return at
 
     def make(self, folder: bytes, made: set[bytes], modes: Mapping[bytes, int]) -> int:
-        """Enters the folder; those that are missing are made and noted, with the mode each is known to have had."""
+        """Enter the folder, making missing folders.
+
+        Folders that are made go into `made`, and get their known mode from `modes`.
+        """
         while True:
             try:
                 return self.enter(folder)
@@ -131,7 +139,7 @@ class Descent:
             end = folder.find(b"/", start)
             child = folder if end < 0 else folder[:end]
             mode = modes.get(child)
-            made.add(child)  # noted first: whatever interrupts us, it is known to be ours
+            made.add(child)  # before mkdir: after an interruption the folder is known to be ours
             try:
                 os.mkdir(child[start:], 0o777 if mode is None else 0o700, dir_fd=fd)
             except FileExistsError:
@@ -141,13 +149,13 @@ class Descent:
                 os.fchmod(self.enter(child), mode)
 
     def _is_misspelled(self, path: bytes) -> bool:
-        """Whether the path, or a folder above it, was entered by a name that is not quite its own."""
+        """Return whether the path or a parent was entered by another spelling."""
         return any((path + b"/").startswith(folder + b"/") for folder in self._misspelled)
 
     def _is_called_otherwise(
         self, name: bytes, st: os.stat_result, twin: os.stat_result | None, folder: bytes, fd: int
     ) -> bool:
-        """Whether what was found in a folder by a name is not quite called so."""
+        """Return whether the file found by `name` is spelled otherwise in its folder."""
         if twin is None or not os.path.samestat(twin, st):
             return False
         names = self._names.get(folder)
@@ -175,7 +183,7 @@ class Descent:
         return Unsafe(f"{name} is no longer the folder it was", "Put the folder back, then run this again.", path=name)
 
     def check(self, path: bytes) -> None:
-        """Refuses a path that must not be followed or written."""
+        """Refuse a path that must not be followed or written."""
         if path not in self._safe:
             if unsafe_parts(path) or len(path) > LONGEST_PATH:
                 raise unsafe_path(path)
@@ -184,7 +192,7 @@ class Descent:
     # Files.
 
     def observe(self, path: bytes) -> tuple[State, os.stat_result | None]:
-        """What is at a path; that it cannot be read is an answer too."""
+        """Return the state at a path and its stat; "cannot be read" is a state too."""
         try:
             return self.look(path)
         except OSError as error:
@@ -193,18 +201,19 @@ class Descent:
             raise
 
     def look(self, path: bytes) -> tuple[State, os.stat_result | None]:
-        """What is at a path, files and links by content, and its stat. OSError where it cannot be read: who writes must
-        not take that for a state.
+        """Return the state at a path and its stat; raise OSError if it cannot be read.
 
-        A file that was read before is not read again while its stat stays the same, unless it was as young as the
-        clock's grain then: such a one could be rewritten and look the same.
+        Files and links are compared by content. A caller that writes must not take an unreadable file for a state.
+
+        A file that was read before is not read again while its stat stays the same, unless the file was younger than
+        the clock's tick when it was read: such a file could be rewritten and keep its stat.
         """
         st: os.stat_result | None = None
         try:
             folder, name = self._split(path)
             for _ in range(_TRIES):
                 above, twin = path[: -len(name) - 1], twin_of(name, folder)
-                # The last call of all: whatever comes after it is time in which an edit stays unseen.
+                # Keep this the last call: an edit that happens after it is not seen.
                 st = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if self._is_misspelled(above) or self._is_called_otherwise(name, st, twin, above, folder):
                     return OTHER_CASE_THERE, None
@@ -230,8 +239,10 @@ class Descent:
         return CHANGING_THERE, st
 
     def is_still(self, folder: int, name: bytes, st: os.stat_result, entry: Entry) -> bool:
-        """Whether what was looked at, and has another name by now, is the same: by its stat, if that tells, or read
-        again."""
+        """Return whether a renamed file is still what was looked at.
+
+        The stat decides if it is conclusive, otherwise the content is read again.
+        """
         now = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if _odd(now) is not None:
             return False
@@ -243,7 +254,10 @@ class Descent:
             return False
 
     def read(self, path: bytes, limit: int, *, link: bool) -> bytes | None:
-        """The first bytes of a file, or what a link says; None where it is gone, or something else by now."""
+        """Return the first bytes of a file, or the target of a link.
+
+        Return None if the path is gone or something else now.
+        """
         try:
             folder, name = self._split(path)
             if link:
@@ -264,7 +278,7 @@ class Descent:
             raise
 
     def glance(self, path: bytes) -> str | None:
-        """The same without reading: an odd state, or None for a file, a link or nothing."""
+        """Return an odd state, or None for a file, a link or nothing; reads no content."""
         try:
             folder, name = self._split(path)
             return _odd(os.stat(name, dir_fd=folder, follow_symlinks=False))
@@ -339,12 +353,12 @@ def _hash(fd: int, size: int) -> bytes:
         data = os.read(fd, size + 1)
         if len(data) == size:
             return object_id(BLOB, data)
-        os.lseek(fd, 0, os.SEEK_SET)  # a short read, or a file that changes
+        os.lseek(fd, 0, os.SEEK_SET)  # a short read, or the file is changing
     digest = sha1(b"blob %d\0" % size, usedforsecurity=False)
     seen = 0
     while piece := os.read(fd, CHUNK):
         seen += len(piece)
-        if seen > size:  # it grows as fast as it is read
+        if seen > size:  # the file grows as fast as it is read
             break
         digest.update(piece)
     if seen != size:

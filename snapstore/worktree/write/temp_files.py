@@ -1,10 +1,10 @@
-"""The temporaries of a move: new contents in files beside their targets, synced before the first target is replaced.
+"""The temporary files of a move: new contents beside their targets.
 
-The files that will be replaced are synced with them, and then the journal marks the move as staged. Only after that
-mark can a temporary hold something that is not ours: a file swaps places with its temporary, and whatever was saved
-there in that moment comes out. A temporary found without the mark is always ours, complete or torn by a power cut, and
-is deleted. With the mark, every byte of ours was on disk, so a temporary with other bytes is somebody's (tests:
-test_powercut.py, test_exchange.py).
+Temporary files are synced before the first target is replaced, together with the files that they replace. Then the
+journal marks the move as staged. Only after this mark can a temporary file hold bytes that are not ours: a file swaps
+places with its temporary file, and whatever another program saved at that moment is swapped out. A temporary file found
+without the mark is always ours, complete or torn by a power cut, and is deleted. With the mark, all of our bytes were
+on disk, so a temporary file with other bytes belongs to another program (tests: test_powercut.py, test_exchange.py).
 """
 
 from __future__ import annotations
@@ -23,25 +23,29 @@ from snapstore.worktree.write import atomic_swap
 from snapstore.worktree.write.file_moves import Contents, FileMove, above
 from snapstore.worktree.write.safe_dirs import Descent, InTheWay
 
-# One file on its way: path, the state it is in, the state it should be in.
+# One file to change: path, present state, wanted state.
 Step = tuple[bytes, Entry | None, Entry | None]
-# Its new content: path, the state it is in, the temporary's folder, name and stat.
+# The new content of one file: path, present state, and the temporary file's folder, name and stat.
 Ready = tuple[bytes, Entry | None, bytes, bytes, os.stat_result]
 
-_NO_FILE_NOW = (errno.ENOENT, errno.ELOOP, errno.ENXIO)  # it is to come back; or a link or a socket is in its place
-# Not written into a large file of which not all lay on disk, or nobody knows: a disk image of 100 GB may hold 1 GB.
+# The file is missing and will be restored; or a link or a socket is in its place.
+_NO_FILE_NOW = (errno.ENOENT, errno.ELOOP, errno.ENXIO)
+# Skip zeros in a large file that was sparse, or where this is unknown: a disk image of 100 GB may hold 1 GB.
 _ZEROS = bytes(CHUNK)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Beside:
-    """The temporaries of one move. They lie beside their targets, or above where nothing is yet, and bear its tag."""
+    """The temporary files of one move; their names carry the move's tag.
+
+    A temporary file lies beside its target, or in the deepest existing folder above it.
+    """
 
     def __init__(self, root: bytes, contents: Contents, tag: str) -> None:
         self.prefix = b".snapstore-%s-" % tag.encode()
         self._contents = contents
         self._folders = Descent(root)
-        self._order: list[bytes] = []  # the move's paths: a temporary's number tells whose it is
+        self._order: list[bytes] = []  # the move's paths; the number of a temporary file identifies its path
         self._numbers: dict[bytes, int] = {}
         self._entries: dict[bytes, tuple[Entry | None, Entry | None]] = {}
         self._rounds = 0
@@ -50,24 +54,27 @@ class Beside:
         self._folders.close()
 
     def enter(self, folder: bytes) -> int:
-        """A descriptor of a folder that temporaries lie in."""
+        """Return a descriptor of a folder that holds temporary files."""
         return self._folders.enter(folder)
 
     def know(self, moves: Iterable[FileMove]) -> None:
-        """What the temporaries are of."""
+        """Set the moves that the temporary files belong to."""
         self._entries = {move.path: (move.old, move.new) for move in moves}
         self._order = sorted(self._entries)
         self._numbers = {path: number for number, path in enumerate(self._order)}
 
     def name(self, path: bytes) -> bytes:
-        """Of a path's temporary in this round."""
+        """Return the name of a path's temporary file in this round."""
         return b"%s%d" % (self.prefix, self._rounds * len(self._order) + self._numbers[path])
 
     def sweep(self, folders: Iterable[bytes], *, staged: bool | None, known_only: bool = False) -> bool:
-        """Removes the temporaries that a kill or a failure has left; says whether there were any. In a move that was
-        staged, one that holds what somebody saved in the very moment of the move goes back to its place. Where nobody
-        knows whether it was, one that holds the beginning of what it should is a write of ours that was cut short.
-        With `known_only`, a temporary is removed if the store has its content, and else left where it is."""
+        """Remove temporary files left by a kill or failure; return whether any were found.
+
+        If the move was staged, a temporary file with content that another program saved at the moment of the swap goes
+        back to its place. If it is unknown whether the move was staged (`staged` is None), a temporary file that holds
+        the beginning of the expected content is a torn write of ours. With `known_only`, a temporary file is removed
+        only if the store has its content.
+        """
         found = False
         for folder in sorted(folders):
             try:
@@ -87,7 +94,7 @@ class Beside:
     def _sweep(self, number: int, folder: bytes, fd: int, staged: bool | None) -> None:
         name = b"%s%d" % (self.prefix, number)
         rounds, at = divmod(number, max(len(self._order), 1))
-        self._rounds = max(self._rounds, rounds)  # what cannot be removed is in nobody's way
+        self._rounds = max(self._rounds, rounds)  # new names must not collide with files that cannot be removed
         path = self._order[at] if self._order else b""
         theirs = staged is not False and path and above(path) == folder and not self._is_known(name, fd, path)
         if theirs and not (staged is None and self._is_known(name, fd, path, torn=True)):
@@ -96,7 +103,7 @@ class Beside:
             if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
                 os.unlink(name, dir_fd=fd)
         except FileNotFoundError:
-            pass  # it has its place again
+            pass  # the file is back in its place
 
     def _remove_known(self, number: int, fd: int) -> None:
         name = b"%s%d" % (self.prefix, number)
@@ -114,12 +121,15 @@ class Beside:
         except FileNotFoundError:
             atomic_swap.place(fd, name, fd, target)
             return
-        if self._is_known(target, fd, path):  # else it was saved once more
+        if self._is_known(target, fd, path):  # otherwise another program has saved it again
             atomic_swap.give_back(fd, name, fd, target, there)
 
     def _is_known(self, name: bytes, fd: int, path: bytes, *, torn: bool = False, damaged: bool = True) -> bool:
-        """Whether a file holds exactly what the move has for its path, before or after it; or (`torn`) the beginning of
-        that, and zeros. `damaged` is the answer where the store cannot say: no time to give anything back."""
+        """Return whether a file holds what the move has for its path, before or after.
+
+        With `torn`, the beginning of that content followed by zeros counts too. `damaged` is the answer if the store
+        cannot be read. The default, True, means that nothing is put back then.
+        """
         try:
             st = os.stat(name, dir_fd=fd, follow_symlinks=False)
             return any(
@@ -150,26 +160,30 @@ class Beside:
     def write(
         self, todo: Sequence[Step], was: Mapping[bytes, os.stat_result], modes: Mapping[bytes, int]
     ) -> list[Ready]:
-        """Every new content in a temporary, synced together with the files that will be replaced or removed: after a
-        power cut each side of a swap is whole, and a torn file cannot look like an edit. `was` are the stats of the
-        files that are replaced, and `modes` the permission bits that are known of others."""
+        """Write every new content to a temporary file, and sync both sides of each swap.
+
+        The files that will be replaced or removed are synced too. After a power cut each side of a swap is then
+        complete, and a torn file cannot look like an edit. `was` holds the stats of the replaced files, `modes` the
+        known permission bits of other files.
+        """
         self._rounds += 1
         new = [(path, present, wanted) for path, present, wanted in todo if wanted is not None]
         old = [path for path, present, _ in todo if present is not None and present[0] != LINK]
         sync = file_system_sync(len(new) + len(old))
         ready: list[Ready] = []
-        waiting: list[int] | None = [] if sync is None else None  # stay open until they are synced
+        waiting: list[int] | None = [] if sync is None else None  # descriptors that stay open until they are synced
         try:
             for path, present, wanted in new:
                 beside = self._folders.nearest(above(path))
                 temporary = self.name(path)
                 folder = self._folders.enter(beside)
-                # Where its folder is to come back, another file of that name may lie where the temporary does.
+                # If the target's folder is to be restored, an unrelated file of the same name may lie beside the
+                # temporary file.
                 replaced = path.rpartition(b"/")[2] if beside == above(path) else None
                 try:
                     st = self._write(temporary, folder, wanted, replaced, was.get(path), modes.get(path), waiting)
                 except OSError as error:
-                    error.filename = path  # the temporary's name would tell nobody anything
+                    error.filename = path  # the temporary file's name would mean nothing to the user
                     raise
                 ready.append((path, present, beside, temporary, st))
                 _sync_some(waiting)
@@ -187,8 +201,10 @@ class Beside:
         return ready
 
     def _open_old(self, paths: Iterable[bytes]) -> Iterator[int]:
-        """Descriptors of the files that will be replaced. One that is gone or cannot be opened now is dealt with when
-        it is looked at for the last time, right before its swap."""
+        """Yield descriptors of the files that will be replaced.
+
+        Files that are gone or cannot be opened are skipped: the last look right before the swap handles them.
+        """
         for path in paths:
             try:
                 fd = os.open(path.rpartition(b"/")[2], READ_FLAGS, dir_fd=self._folders.enter(above(path)))
@@ -196,7 +212,7 @@ class Beside:
                 continue
             if stat.S_ISREG(os.fstat(fd).st_mode):
                 yield fd
-            else:  # a fifo, say, has taken its place: it cannot be synced
+            else:  # something else, such as a fifo, has taken its place and cannot be synced
                 os.close(fd)
 
     def _enter_each(self, folders: Iterable[bytes]) -> Iterator[int]:
@@ -216,7 +232,7 @@ class Beside:
         known: int | None,
         waiting: list[int] | None,
     ) -> os.stat_result:
-        """The content in a new file; its descriptor joins those that wait for their sync."""
+        """Write the content to a new file; its descriptor is added to `waiting`."""
         mode, oid = entry
         if mode == LINK:
             os.symlink(b"".join(self._contents.pieces(oid)), name, dir_fd=folder)
@@ -227,7 +243,7 @@ class Beside:
             wanted = _permissions(was.st_mode if was is not None else known or 0, executable)
         fd = os.open(name, _NEW, wanted, dir_fd=folder)
         try:
-            if was is not None:  # first of all: nobody shall read it who could not read the file
+            if was is not None:  # before any content: only those who could read the old file may read the new one
                 _make_alike(fd, was, wanted, replaced, folder)
             size = self._contents.size(oid)
             holes = size > LARGE and (was is None or was.st_blocks * 512 < was.st_size)
@@ -241,8 +257,8 @@ class Beside:
             if waiting is None:
                 return os.fstat(fd)
             if hasattr(os, "posix_fadvise"):
-                # Starts the writing now, without waiting: the syncs then find most of it done. Measured on ext4, for 3
-                # files 0.5 instead of 1.0 ms, for 30 files 3 to 7 instead of 10.
+                # Start the write now, without waiting, so that the syncs find most of it done. Measured on ext4: 0.5
+                # instead of 1.0 ms for 3 files, 3 to 7 instead of 10 ms for 30 files.
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             waiting.append(os.dup(fd))
             return os.fstat(fd)
@@ -251,20 +267,23 @@ class Beside:
 
 
 def _sync_some(waiting: list[int] | None) -> None:
-    """Keeps the number of open descriptors small, where the whole file system cannot be synced at once."""
+    """Sync early to limit open descriptors, if the file system has no single sync."""
     if waiting is not None and len(waiting) > SYNC_AT_ONCE:
         _sync_and_close(waiting)
 
 
 def _sync_and_close(waiting: list[int]) -> None:
-    """Syncs each descriptor. One that cannot be synced stays in the list, with those after it, for the caller."""
+    """Sync and close each descriptor.
+
+    If a sync fails, its descriptor and those after it stay in the list for the caller.
+    """
     while waiting:
         os.fsync(waiting[0])
         os.close(waiting.pop(0))
 
 
 def sync_all(folders: Iterable[int], number: int) -> None:
-    """Makes what was written in folders durable: in each by itself, or in many at once."""
+    """Make the names in folders durable, one by one or many at once."""
     sync = file_system_sync(number)
     if sync is not None:
         _sync_devices(sync, folders)
@@ -274,7 +293,7 @@ def sync_all(folders: Iterable[int], number: int) -> None:
 
 
 def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
-    """One sync for each file system that the folders lie on."""
+    """Sync each file system of the folders once."""
     devices: set[int] = set()
     for fd in folders:
         device = os.fstat(fd).st_dev
@@ -284,7 +303,7 @@ def _sync_devices(sync: Callable[[int], None], folders: Iterable[int]) -> None:
 
 
 def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes | None, folder: int) -> None:
-    """What a tree does not say of a file (who may read it, whose it is, what is noted on it) stays as it was."""
+    """Copy the properties that a tree does not hold: permissions, owner, attributes."""
     if name is not None:
         _copy_notes(fd, name, folder)
     st = os.fstat(fd)
@@ -293,7 +312,7 @@ def _make_alike(fd: int, was: os.stat_result, mode: int, name: bytes | None, fol
             os.fchown(fd, was.st_uid, was.st_gid)
         except PermissionError:
             pass
-    if stat.S_IMODE(st.st_mode) != mode:  # the umask took something away
+    if stat.S_IMODE(st.st_mode) != mode:  # the umask removed some bits
         os.fchmod(fd, mode)
 
 
@@ -311,7 +330,7 @@ def _copy_notes(fd: int, name: bytes, folder: int) -> None:
 
 
 def _permissions(was: int, executable: bool) -> int:
-    """Those of the file before, made executable or not where that changes."""
+    """Return the permissions of the old file, with its executable bits adjusted."""
     mode = was & 0o777
     if bool(mode & stat.S_IXUSR) == executable:
         return mode

@@ -1,10 +1,11 @@
-"""Writing to the user's tree: the one place that does.
+"""The writer of the user's files: executes, finishes and rolls back moves.
 
-A move is a list of files, each with the state it is in and the state it should be in. All new contents are first
-written beside their targets and synced (beside.py); only then are targets removed and replaced, each looked at just
-before, and once more when it has come out of its place (exchange.py): what somebody saved in between goes back there.
-What fails on the way is taken back. What is killed on the way is finished or taken back by the next command from
-the journal, which holds the same list: there the disk itself says how far each file had come.
+A move is a list of files, each with its present state and its wanted state. All new contents are first written to
+temporary files beside their targets and synced (temp_files.py). Only then are targets removed and replaced. Each target
+is looked at just before the swap and again after it was swapped out (atomic_swap.py): if another program saved the file
+in between, the file goes back to its place. A move that fails is rolled back. A move that is killed is finished or
+rolled back by the next command from the journal, which holds the same list. The disk itself then shows how far each
+file had come.
 """
 
 from __future__ import annotations
@@ -50,8 +51,10 @@ _NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 
 
 class Restore:
-    """One move in one root. `tag` is the journal entry's own: by it a recovery knows this move's temporaries. `stage`
-    is the journal, which remembers through a power cut whether all temporaries were on disk."""
+    """One move in one root.
+
+    `tag` is that of the journal entry: by it a recovery recognizes this move's temporary files. `stage` is the journal,
+    which remembers across a power cut whether all temporary files were on disk."""
 
     def __init__(
         self,
@@ -66,24 +69,24 @@ class Restore:
     ) -> None:
         self.tag = tag
         self._stage = stage
-        self._staged: bool | None = False  # None: an older version began the move, and did not say
-        self._own = own  # a folder below the root that is the store's
+        self._staged: bool | None = False  # None: an older version began the move and did not record this
+        self._own = own  # the store's folder, if it lies below the root
         self.keep_folders = frozenset(keep_folders)
         self._contents = Contents(objects)
         self.modes: dict[bytes, int] = {}  # permission bits of the files observed
         self.known: Known = {} if known is None else known
         self._targets = Descent(root, self.known)
         self._beside = Beside(root, self._contents, tag)
-        self._paths: set[bytes] = set()  # of the whole move
-        self._folders: set[bytes] = set()  # above them
-        self._clashing: set[str] | None = None  # those of them that differ in case only
-        self._modes: dict[bytes, int] = {}  # permission bits that are known of files that are not there
-        # What went before, so that a move that is taken back at once is taken back to the letter.
+        self._paths: set[bytes] = set()  # all paths of the move
+        self._folders: set[bytes] = set()  # all folders above them
+        self._clashing: set[str] | None = None  # keys of the paths that differ only in case
+        self._modes: dict[bytes, int] = {}  # known permission bits of files that do not exist
+        # What has happened so far, so that a failed move can be rolled back exactly.
         self._applied = False
         self._begun: set[bytes] = set()
         self._made: set[bytes] = set()
         self._was: dict[bytes, os.stat_result] = {}
-        self.folder_modes: dict[bytes, int] = {}  # of folders that may have to be made: those known, those removed here
+        self.folder_modes: dict[bytes, int] = {}  # folders that may have to be made: known, or removed here
         self._after: dict[bytes, os.stat_result | None] = {}
 
     def close(self) -> None:
@@ -91,18 +94,18 @@ class Restore:
         self._beside.close()
 
     def observe(self, path: bytes) -> State:
-        """What is at a path now: an entry, None for nothing, or one of descent's words for what cannot be ours."""
+        """Return what is at a path: an entry, None for nothing, or a text of safe_dirs."""
         state, st = self._targets.observe(path)
         if st is not None and stat.S_ISREG(st.st_mode):
             self.modes[path] = stat.S_IMODE(st.st_mode) & 0o777
         return state
 
     def holds_only(self, folder: bytes, removed: set[bytes]) -> bool:
-        """Whether a folder would be empty without these files."""
+        """Return whether a folder would be empty without these files."""
         return not others_in(folder, self._targets, removed, folders_above(removed))
 
     def private_above(self, paths: Iterable[bytes]) -> dict[bytes, int]:
-        """The folders above files that not everybody may enter, with their permission bits."""
+        """Return the folders above files that not everyone may enter, with their modes."""
         found: dict[bytes, int] = {}
         for folder in sorted(folders_above(paths) - {b""}):
             try:
@@ -114,12 +117,14 @@ class Restore:
         return found
 
     def read(self, path: bytes, limit: int, *, link: bool = False) -> bytes | None:
-        """A file's first bytes, or what a link says; None where it is gone, or something else by now."""
+        """Return a file's first bytes or a link's target; None if gone or changed in kind."""
         return self._targets.read(path, limit, link=link)
 
     def standing(self, moves: Iterable[FileMove]) -> set[bytes]:
-        """The folders that new files will go into and that are there already, perhaps empty: a recovery that takes the
-        move back must be told to keep them."""
+        """Return the existing folders that new files go into, which may be empty.
+
+        A recovery that rolls back the move must know these folders, because it has to keep them.
+        """
         return {self._targets.nearest(above(move.path)) for move in moves if move.old is None}
 
     def _take_in(self, moves: Iterable[FileMove]) -> None:
@@ -134,29 +139,30 @@ class Restore:
                 raise unsafe_path(path)
 
     def check(self, moves: Sequence[FileMove], unsaved: Collection[bytes] = ()) -> None:
-        """Refuses whatever can be known to go wrong before the first write. Reads only. Of `unsaved` only the places
-        are looked at: a plan that is merely shown has saved nothing."""
+        """Refuse a move that is certain to fail, before the first write; only reads.
+
+        For `unsaved` paths only the place is checked: a plan that is only shown has not saved their contents."""
         self._take_in(moves)
         self.close()
         check_moves(moves, self._contents, self._targets, unsaved)
         self.close()
 
-    # The three ways to go.
+    # The ways to execute a move.
 
     def apply(self, moves: Sequence[FileMove]) -> dict[bytes, os.stat_result | None]:
-        """From old to new, all or nothing. Gives each changed path's stat, None for those removed.
+        """Bring all files from old to new, or none; return stats per changed path.
 
-        Interrupted: it failed and could not be taken back either. After every other error all is as it was.
-        """
+        The stat of a removed path is None. Raise Interrupted if the move failed and could not be rolled back either.
+        After every other error all files are as before."""
         self._take_in(moves)
         self.close()
         self._applied = True
         self._staged = False
         try:
             self._bring([(move.path, move.old, move.new) for move in moves], self.keep_folders, None)
-        except BaseException as error:  # Ctrl-C too
+        except BaseException as error:  # including Ctrl-C
             try:
-                # Only what was begun here: another's edit may look like our doing.
+                # Only the files begun here: another program's edit may look like ours.
                 begun = [(move.path, move.new, move.old) for move in moves if move.path in self._begun]
                 self._recover(begun, self.keep_folders | (self._folders - self._made))
             except BaseException as second:
@@ -174,27 +180,31 @@ class Restore:
         return self._after
 
     def _lost_a_folder(self, moves: Sequence[FileMove]) -> bool:
-        """Whether a folder that files were in is not there: we have removed none, all is taken back."""
+        """Return whether a folder that held files of a rolled-back move is missing."""
         self.close()
         folders = {above(move.path) for move in moves if move.old is not None}
         return any(self._targets.nearest(folder) != folder for folder in folders)
 
     def take_back(self, moves: Sequence[FileMove]) -> list[bytes]:
-        """After a kill: back to old wherever the disk shows new. What shows neither is left alone and given back."""
+        """Roll back a killed move: restore `old` where the disk shows `new`.
+
+        Paths in neither state are left alone and returned."""
         self._take_in(moves)
         self._staged = self._stage.is_staged() if self._stage is not None else False
-        # In the process that applied the move it is known which folders it made.
+        # In the process that applied the move, `_made` tells which folders it made.
         keep = self._folders - self._made if self._applied else frozenset()
         return self._recover([(move.path, move.new, move.old) for move in moves], self.keep_folders | keep)
 
     def finish(self, moves: Sequence[FileMove]) -> list[bytes]:
-        """After a kill: on to new wherever the disk shows old. What shows neither is left alone and given back."""
+        """Finish a killed move: write `new` where the disk shows `old`.
+
+        Paths in neither state are left alone and returned."""
         self._take_in(moves)
         self._staged = self._stage.is_staged() if self._stage is not None else False
         return self._recover([(move.path, move.old, move.new) for move in moves], self.keep_folders)
 
     def sweep_known(self, moves: Sequence[FileMove]) -> None:
-        """After another boot: removes temporaries of a move that was over, where the store has their content."""
+        """After a reboot, remove a past move's temporary files whose content is stored."""
         self._take_in(moves)
         self.close()
         try:
@@ -208,15 +218,15 @@ class Restore:
         astray: list[bytes] = []
         try:
             if self._beside.sweep(self._folders, staged=self._staged):
-                # What was given back must be on disk before the mark goes: without it every temporary counts as ours.
-                # And what was removed must not come back after it is set again: it may be torn, and would count as
-                # somebody's (test_reordering.py, a second power cut).
+                # Files that went back to their place must be on disk before the mark is cleared: without the mark every
+                # temporary file counts as ours. Removed files must not come back after the mark is set again: such a
+                # file may be torn and would count as another program's (test_reordering.py, a second power cut).
                 self._sync_folders(set(self._folders), astray)
             self._mark_staged(False)
             self._bring(steps, keep, astray)
             if astray:
                 self._beside.sweep(self._folders, staged=self._staged)
-        except InTheWay as way:  # swapped in this very moment
+        except InTheWay as way:  # a link or file was swapped in at this very moment
             raise OSError(errno.ELOOP, way.state) from None
         finally:
             self.close()
@@ -229,8 +239,9 @@ class Restore:
             self._staged = staged
 
     def _bring(self, steps: list[Step], keep: Collection[bytes], astray: list[bytes] | None) -> None:
-        """Brings each file from one state to the other; files already there are passed over. A file in a third state
-        goes into `astray`; where that is None it is an error."""
+        """Bring each file from one state to the other, skipping files that are there.
+
+        A file in a third state is added to `astray`, or is an error if `astray` is None."""
         steps = sorted((step for step in steps if step[1] != step[2]), key=lambda step: step[0])
         # A recovery cannot know which folders were synced before the kill.
         touched = set(self._folders) if astray is not None else set()
@@ -238,7 +249,7 @@ class Restore:
         ready = self._beside.write(todo, self._was, self._modes)
         if todo:
             self._mark_staged(True)
-        self.close()  # a folder may have been moved and a link put in its place meanwhile
+        self.close()  # meanwhile a folder may have been moved and replaced by a link
         for path, present, wanted in reversed(todo):
             if wanted is None and self._remove(path, present, astray):
                 emptied.add(above(path))
@@ -253,7 +264,7 @@ class Restore:
         self._sync_folders(touched, astray)
 
     def _compare(self, steps: list[Step], astray: list[bytes] | None) -> tuple[list[Step], set[bytes]]:
-        """The steps still to be taken, and the folders whose files had been removed already."""
+        """Return the steps still to do, and the folders whose files are already removed."""
         todo: list[Step] = []
         emptied: set[bytes] = set()
         for step in steps:
@@ -277,10 +288,10 @@ class Restore:
         return todo, emptied
 
     def _will_be_nothing(self, path: bytes, state: State) -> bool:
-        """Where a file and a folder change places, one stands for the absence of the other."""
+        """Return whether a state counts as absent, as when file and folder swap places."""
         if state == FOLDER_THERE:
             return path in self._folders
-        if state == OTHER_CASE_THERE:  # the same file's other name, where only the case changes
+        if state == OTHER_CASE_THERE:  # the same file's other name, if only the case changes
             if self._clashing is None:
                 self._clashing = clashing(self._paths)
             return folded(path) in self._clashing
@@ -305,14 +316,15 @@ class Restore:
         )
 
     def _not_begun(self, path: bytes, present: Entry | None) -> State:
-        """Somebody was quicker: what is there now."""
+        """Return what is at a path where another program was faster."""
         self._begun.discard(path)
         state = self._targets.look(path)[0]
         return CHANGING_THERE if state == present else state
 
     def _remove_folders(self, folder: bytes, keep: Collection[bytes], puts: set[bytes], touched: set[bytes]) -> None:
-        """Removes a folder that we emptied, and those above that held nothing else. One whose place a file is to take
-        goes even if it was to be kept."""
+        """Remove a folder that this move emptied, and parents that held nothing else.
+
+        A folder whose place a file takes is removed even if it is in `keep`."""
         while folder and (folder not in keep or folder in puts or any(parent in puts for parent in way_up(folder))):
             parent, _, name = folder.rpartition(b"/")
             try:
@@ -349,19 +361,19 @@ class Restore:
                 else:
                     done = atomic_swap.replace(source, temporary, target, name, written, self._unchanged(was, present))
             except OSError as error:
-                error.filename = path  # the temporary's name would tell nobody anything
+                error.filename = path  # the temporary file's name would mean nothing to the user
                 raise
             if not done:
                 state = self._not_begun(path, present)
         if state != present:
             _stray(path, state, astray)
-            return  # its temporary is swept away at the end
+            return  # the temporary file is swept at the end
         self._after[path] = written
         try:
             st = os.stat(name, dir_fd=target, follow_symlinks=False)
         except FileNotFoundError:
-            return  # removed by somebody right after it was put there
-        # Edited already? Then not this stat, which would vouch for what we wrote.
+            return  # removed by another program right after the swap
+        # If the file was already edited, its stat must not be taken for that of our content.
         if atomic_swap.same_content(st, written):
             self._after[path] = st
 
@@ -374,9 +386,9 @@ class Restore:
             try:
                 yield self._targets.enter(folder)
             except FileNotFoundError:
-                continue  # removed; the one above it is synced
+                continue  # removed; its parent is synced
             except InTheWay as way:
-                if astray is None:  # swapped in under our hands: what we wrote is not where it should be
+                if astray is None:  # swapped in during the move: our files are not in their place
                     raise out_of_line(folder, way.state) from None
 
 
