@@ -4,5 +4,5 @@
 `describe` has the sentences about one turn. `status` and `stats` report the state and the use of a store.
 `tree_layout`, `tree_rows` and `tree_document` draw the tree of turns. `undo_list` lists the ends of all lines.
 
-The package never prints. No package below it may import it.
+The package never prints. No package below `surface` may import it.
 """

@@ -125,7 +125,7 @@ def lanes(graph: Graph, *, everything: bool) -> list[Row]:
 def onward(graph: Graph, oid: bytes, ways: list[bytes]) -> bytes | None:
     """Return the child that continues the lane of a node.
 
-    This is the child on the same branch as the node, or else the newest child.
+    The child on the same branch as the node is preferred, then the newest child.
     """
     home = graph.branch_of(oid)
     return next((way for way in ways if graph.branch_of(way) == home), ways[-1] if ways else None)

@@ -45,8 +45,8 @@ IRREPLACEABLE = "saved first"  # part of the reason why a conflict cannot be set
 def deserves_a_look(plan: Plan) -> bool:
     """Return whether to show the plan to a person before the move (C13).
 
-    This is so if more than one turn is undone or redone, a file is removed, a conflict is settled, or the move is
-    exact.
+    A person looks first if more than one turn is undone or redone, a file is removed, a conflict is settled, or the
+    move is exact.
     """
     turns = len(plan.undone) + len(plan.redone)
     return turns > 1 or bool(plan.of(REMOVE)) or any(path.settled for path in plan.paths) or plan.exact

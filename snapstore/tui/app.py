@@ -190,7 +190,7 @@ class SnapstoreApp(LookingApp):
     def store(self, *, recover: bool = True) -> Iterator[Store]:
         """Open the store anew, so that changes by other processes are seen.
 
-        This includes the removal of the store. Call from threads only.
+        A store that was removed is noticed too. Call from threads only.
         """
         try:
             root = os.fsdecode(self.root)

@@ -1,7 +1,7 @@
 """The search of `/`: finds the nodes that contain a text.
 
 The texts on the screen are searched at once. Whole prompts and changed paths have to be read first, which happens on a
-thread. They are kept once read, because commits never change.
+thread. Texts are kept once read, because commits never change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records of the program itself.
 
-These are the version, help, shell scripts, the address of the page and the warm process.
+The records cover the version, help, shell scripts, the address of the page and the warm process.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _LETTERS = {"A": "$success", "D": "$error"}
 class Preview(LinesView):
     """Details of the selected node (S3-20).
 
-    They are read on a thread, which stops when the selection moves on.
+    The node is read on a thread, which stops when the selection moves on.
     """
 
     DEFAULT_CSS = """
