@@ -26,7 +26,7 @@ ROLES = ("lane", "here", "label", "branch", "checkpoint", "prompt", "age", "quie
 LANE, HERE, LABEL, BRANCH, CHECKPOINT, PROMPT, AGE, QUIET, SPACE = ROLES
 
 
-# The marks of Vim's `:undolist` users: the cursor, the node that redo goes to, the newest node.
+# Marks that Vim users know: the cursor, the node that redo goes to, the newest node.
 CURRENT, NEXT, NEWEST = (">", "<"), ("{", "}"), ("[", "]")
 OPEN = "a turn is open"
 
