@@ -1,7 +1,7 @@
 """The MCP server: the timeline as tools for an agent.
 
-`server.serve` is the entry point. Tools look, preview, undo, redo and restore; nothing is recorded here, because MCP
-sees no turn begin or end.
+`server.serve` is the entry point. The tools look, preview, undo, redo and restore. Nothing is recorded here, because
+MCP does not see when a turn begins or ends.
 
 The package needs the extra `mcp`, and must not import `cli`, `web` or `tui`.
 """

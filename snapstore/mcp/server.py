@@ -1,7 +1,8 @@
-"""The timeline as tools for an agent, over MCP: look, preview, undo, redo, restore.
+"""MCP tools of the timeline for an agent: look, preview, undo, redo, restore.
 
-MCP sits behind the agent and sees no turn begin or end, so nothing is recorded here. A model that asks for an undo asks
-in the middle of a turn: that is refused unless it says that the turn shall be closed.
+An MCP server is called by the agent and does not see when a turn begins or ends, so nothing is recorded here. A model
+that requests an undo does so in the middle of a turn. The undo is refused unless the model also requests to close the
+turn.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 
     Below = Callable[[bytes, str], bytes]
 
-LONGEST = 200_000  # characters of an answer: a model has to read it
-_STEPS = ((200, 100_000), (50, 20_000), (10, 1_000), (3, 200))  # entries of a list, characters of a text
+LONGEST = 200_000  # characters of a response, because a model has to read it
+_STEPS = ((200, 100_000), (50, 20_000), (10, 1_000), (3, 200))  # limits to try: entries of a list, characters of a text
 
 INSTRUCTIONS = """Undo for this project. Every turn is recorded with the files it changed; nothing recorded is ever \
 lost. Addresses: `5` turn 5, `0` before the first, `@` where you are, `#12` by sequence, a branch, a checkpoint, or a \
@@ -72,8 +73,10 @@ MOVES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_
 
 
 def serve(folders: list[str], session: str | None, below: Below) -> None:
-    """Answers on standard input and output until the input ends. The project is that of the first folder with a
-    store."""
+    """Serve on standard input and output until the input ends.
+
+    The project is that of the first folder with a store.
+    """
     server(Tools(folders, session, below)).run("stdio")
 
 
@@ -89,20 +92,22 @@ def server(tools: Tools) -> MCPServer[Any]:
     for name, tool in {**looks, **moves}.items():
         told = " ".join((tool.__doc__ or "").split())
         kind = LOOKS if name in looks else MOVES
-        # Text alone: what is structured cannot carry a path that is not UTF-8.
+        # Text only: structured content cannot carry a path that is not UTF-8.
         made.add_tool(tool, name, description=told, annotations=kind, structured_output=False)
     return made
 
 
 class Tools:
-    """What can be asked. Each gives a document of the shape that the command's `--json` has; its docstring is what the
-    model is told."""
+    """The tools. Each returns the document that `--json` of its command prints.
+
+    The docstring of a tool is its description for the model.
+    """
 
     def __init__(self, folders: list[str], session: str | None, below: Below) -> None:
         self._folders = folders
         self._name = session
         self._below = below
-        self._one = Lock()  # calls come on threads, and moves are no place for two of them
+        self._one = Lock()  # calls arrive on threads, and moves must not run concurrently
 
     def status(self) -> str:
         """Where the project stands: session, branch, current turn, undone turns, open turns, files changed since.
@@ -176,7 +181,7 @@ class Tools:
             lambda session, how: self._restoring(session, address, paths, how), on_conflict, True, close_turn
         )
 
-    # The one way from a plan to its end, and what it is asked about.
+    # Planning and moving.
 
     def _move(
         self,
@@ -212,7 +217,10 @@ class Tools:
 
     @contextmanager
     def _session(self) -> Iterator[Session]:
-        """The session for one call. The store is looked for each time: it may be made while the agent runs."""
+        """Open the session for one call.
+
+        The store is searched for each time, because it may be created while the agent runs.
+        """
         with self._one, self._store() as store:
             yield _session(store, self._name)
 
@@ -227,7 +235,7 @@ class Tools:
 
 
 def _session(store: Store, name: str | None) -> Session:
-    """The one that was named, else that of the agent who asks, else the one last active."""
+    """Return the named session, or the calling agent's, or the last active one."""
     asking = os.environ.get("CLAUDE_CODE_SESSION_ID")
     if name is None and asking:
         name = Conversations(store).session_of(asking)
@@ -243,8 +251,8 @@ def _covers(top: bytes, path: bytes) -> bool:
 
 
 def _patch(history: History, changes: list[FileChange]) -> str:
-    """No more of it is made than is told."""
-    lines, room = [], _STEPS[0][1] + 1  # with one too many it shows that it was cut
+    """Return the patch, generated only up to the limit of a response."""
+    lines, room = [], _STEPS[0][1] + 1  # one character over the limit, so that the response is marked as shortened
     for line in history.patch(changes):
         lines.append(os.fsdecode(line)[:room])
         room -= len(lines[-1])
@@ -254,11 +262,14 @@ def _patch(history: History, changes: list[FileChange]) -> str:
 
 
 class _Server(MCPServer[Any]):
-    """Tells every failure as a document. A misspelt argument is one: left out, an undo would be another undo."""
+    """Reports every failure as a document.
+
+    An unknown argument is a failure too: with a misspelt argument ignored, an undo would become a different undo.
+    """
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
-    ) -> Any:  # the SDK's own type names what no tool of ours gives
+    ) -> Any:  # the SDK's own return type includes results that none of our tools returns
         try:
             schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
             known = schemas[name]["properties"] if name in schemas else arguments
@@ -275,7 +286,7 @@ class _Server(MCPServer[Any]):
 
 
 def _refusal(error: ToolError) -> SnapstoreError:
-    """What went wrong in a tool, in the family, with a hint that an agent can follow."""
+    """Return the error of a tool as a SnapstoreError, with a hint for an agent."""
     cause = error.__cause__
     if isinstance(cause, Conflict) and cause.details.get("conflicts"):
         cause.hint = "Nothing was written. Ask the user, then call again with on_conflict: merge, skip or force."
@@ -296,7 +307,7 @@ def _refusal(error: ToolError) -> SnapstoreError:
     return SnapstoreError(f"unexpected: {type(cause).__name__}: {cause}", "`snapstore status` shows where you are.")
 
 
-# Answers.
+# Responses.
 
 
 def _text(session: Session, record: Record) -> str:
@@ -307,7 +318,7 @@ def _text(session: Session, record: Record) -> str:
 
 
 def _json(answer: dict[str, Any]) -> str:
-    """Readable, unless it holds a path that is not UTF-8: that only an escape can carry."""
+    """Encode readably, or in ASCII if a path is not UTF-8, which needs an escape."""
     text = json.dumps(answer, ensure_ascii=False)
     try:
         text.encode()
@@ -317,7 +328,7 @@ def _json(answer: dict[str, Any]) -> str:
 
 
 def _bounded(answer: dict[str, Any]) -> dict[str, Any]:
-    """A document that is not too long to be read, and says what was cut."""
+    """Shorten a document to the limit, and list what was cut."""
     for entries, characters in _STEPS:
         cut: dict[str, None] = {}
         shorter: dict[str, Any] = _shortened(answer, entries, characters, "", cut)
@@ -333,7 +344,7 @@ def _shortened(value: Any, entries: int, characters: int, name: str, cut: dict[s
     if isinstance(value, dict):
         return {key: _shortened(item, entries, characters, key, cut) for key, item in value.items()}
     if isinstance(value, list):
-        most = entries if name != "nodes" else len(value)  # those the caller has counted
+        most = entries if name != "nodes" else len(value)  # the caller has limited the number of nodes
         if len(value) > most:
             cut[f"{name}: {most} of {len(value):,}"] = None
         return [_shortened(item, entries, characters, name, cut) for item in value[:most]]

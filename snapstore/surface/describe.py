@@ -1,4 +1,7 @@
-"""What is known of one node, in lines for people. Anyone can write a record: nothing in it is trusted."""
+"""Lines of text that describe one node to a person.
+
+Anyone can write a turn's record (a git note), so no value in a record is trusted to have the right type.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ def when(node: Node, now: float) -> str:
 
 
 def listed(node: Node, name: str) -> list[Any]:
-    """A list of the record."""
+    """Return the list that a node's record holds under `name`, or an empty list."""
     found = node.record.get(name)
     return found if isinstance(found, list) else []
 
 
 def calls(node: Node) -> list[str]:
-    """`Write src/login.py`, `Bash make test`: what the agent did, a line each."""
+    """Return the agent's tool calls, one line each: `Write src/login.py`."""
     return [text for call in listed(node, "tool_calls") if (text := _call(call))]
 
 
@@ -54,7 +57,7 @@ def _call(call: Any) -> str:
 
 
 def git_moves(node: Node) -> list[str]:
-    """How the user's own repository moved during the turn (G-29)."""
+    """Describe how the user's own repository changed during the turn (G-29)."""
     moved = node.record.get("user_git")
     if not isinstance(moved, dict):
         return []
@@ -76,7 +79,6 @@ def git_moves(node: Node) -> list[str]:
 
 
 def _pair(value: object) -> list[object] | None:
-    """From and to."""
     return value if isinstance(value, list) and len(value) == 2 else None
 
 
@@ -88,6 +90,6 @@ def _ref(name: object) -> str:
 
 
 def change_text(change: FileChange) -> str:
-    """Return the path of a changed file; of a renamed one, `old -> new`."""
+    """Return the path of a changed file, or `old -> new` if the file was renamed."""
     path = path_text(change.path)
     return path if change.renamed_from is None else f"{path_text(change.renamed_from)} -> {path}"

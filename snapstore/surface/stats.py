@@ -1,4 +1,4 @@
-"""How a store is used, in numbers (S1-67): how often people go back, how many ways on there are, how it is doing."""
+"""Usage statistics of a store (S1-67): sessions, branches, moves, size and health."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REWINDS = ("undo", "goto", "switch", "earlier", "ops undo")
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is known to be wrong. `checked` says whether every object was looked for."""
+    """Known problems. `checked` tells whether every reachable object was verified."""
 
     checked: bool
     problems: list[Problem]
@@ -29,7 +29,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """How a store is used."""
+    """Usage statistics of one store."""
 
     sessions: int
     sessions_rewound: int
@@ -45,7 +45,10 @@ class Stats:
 
 
 def read_stats(store: Store, *, check: bool = False) -> Stats:
-    """With `check` every reachable object is looked for, which takes its time."""
+    """Compute the statistics of a store.
+
+    With `check`, every reachable object is verified, which is slow.
+    """
     sessions = store.sessions()
     operations = list(Operations(store).newest_first())
     moves = [operation for operation in operations if operation.from_ is not None]

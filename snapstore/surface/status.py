@@ -1,4 +1,4 @@
-"""Where a store stands, in one look."""
+"""The state of a store and of one session in a single record."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """From where on the conversation is taken back: its first undone turn."""
+    """The first undone turn: the conversation counts as undone from there on."""
 
     turn: int | None
     commit: str
     message_id: str | None
     prompt: str
-    turns: int  # that are undone
+    turns: int  # how many turns are undone
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationStatus:
-    """Where the agent's conversation stands."""
+    """State of the agent's conversation."""
 
     state: ConversationState
     known: AgentSession | None
@@ -41,7 +41,7 @@ class ConversationStatus:
 
 @dataclass(slots=True)
 class Status:
-    """Where a session stands."""
+    """State of a session."""
 
     root: bytes
     store: str
@@ -51,11 +51,11 @@ class Status:
     cursor: Node
     tip: Node
     turn: int  # the number of the last turn at or before the cursor
-    prompt: str  # and what was asked for in it
+    prompt: str  # the prompt of that turn
     undone_turns: int
     open_turns: list[OpenTurn]
     edits: list[FileChange]
-    left_out: dict[bytes, str]  # path: why
+    left_out: dict[bytes, str]  # path: reason
     branches: list[str]
     sessions: list[str]
     size_bytes: int
@@ -67,7 +67,10 @@ class Status:
 
 
 def read_status(session: Session, recovery: str | None = None, *, edits: bool = True) -> Status:
-    """Without `edits` nobody looks at the disk: what changed since, and what was left out, is not told."""
+    """Read the status of a session.
+
+    Without `edits` the disk is not scanned: `Status.edits` is empty, and `left_out` is the result of an earlier scan.
+    """
     store = session.store
     history = History(session)
     graph = history.graph
@@ -102,19 +105,19 @@ def read_status(session: Session, recovery: str | None = None, *, edits: bool = 
 
 
 def _conversation(history: History) -> ConversationStatus | None:
-    """Where the agent's conversation stands, and from where on it is taken back (S4-14): the first turn undone."""
+    """Return the state of the agent's conversation and its first undone turn (S4-14)."""
     store, graph = history.store, history.graph
     conversations = Conversations(store)
     try:
         state = conversations.state(graph.session)
         known = conversations.agent_session(state.id) if state is not None else None
-    except Corrupt:  # turns and files are whole without it, and hooks have noted it
+    except Corrupt:  # turns and files do not depend on this document, and the hooks have logged the damage
         return None
     if state is None:
         return None
     undone = [oid for oid in graph.undone() if graph.node(oid).kind == "turn"]
     reverted = None
-    if undone and store.open_turn(graph.session) is None:  # a new prompt leaves them behind (S4-17)
+    if undone and store.open_turn(graph.session) is None:  # a new prompt leaves undone turns behind (S4-17)
         first = history.node(undone[0])
         about = first.record.get("conversation")
         message = about.get("message_id") if isinstance(about, dict) else None

@@ -1,6 +1,6 @@
-"""A session's tree as one document for programs: a TreeRecord, or the page's.
+"""A session's tree as one JSON document: a `TreeRecord`, or the page's variant.
 
-A tree may have ten thousand nodes. So each is described and encoded on its own, and none is kept.
+A tree may have ten thousand nodes. Each node is therefore described and encoded on its own, and no record is kept.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ _NODES = '"nodes": []'
 
 
 def tree_document(graph: Graph, now: float, shown: Container[bytes] | None = None) -> bytes:
-    """Encode a tree, a node per line. With `shown` only those nodes, and no archived branches."""
+    """Encode a tree, one node per line.
+
+    With `shown`, only those nodes are encoded, and archived branches are left out.
+    """
     return encoded(TreeRecord.of(graph, listed_branches(graph, archived=shown is None), now), graph, shown)
 
 
 def listed_branches(graph: Graph, *, archived: bool = True) -> list[Branch]:
-    """Return the branches of a tree, with `archived` those in the archive too."""
+    """Return the branches of a tree, including the archived ones if `archived` is set."""
     found = [
         Branch(graph, name, tip, CURRENT if name == graph.branch else LISTED) for name, tip in graph.branches.items()
     ]
@@ -37,7 +40,7 @@ def listed_branches(graph: Graph, *, archived: bool = True) -> list[Branch]:
 
 
 def encoded(tree: TreeRecord, graph: Graph, shown: Container[bytes] | None = None) -> bytes:
-    """Encode the record of a tree together with the tree's nodes, which the record lacks."""
+    """Encode the record of a tree, which has no nodes, together with the nodes."""
     nodes = graph.by_seq()
     if shown is not None:
         nodes = [node for node in nodes if node.oid in shown]
@@ -53,7 +56,10 @@ def _rows(graph: Graph, nodes: list[GraphNode]) -> Iterator[str]:
 
 
 class _Stamps(dict[int, str]):
-    """Time stamps as in every document. Only the first of each day is worked out, which is most of the work."""
+    """Timestamps in the format of every document, with the date cached per day.
+
+    Formatting the date is most of the work, so only the first timestamp of each day pays for it.
+    """
 
     def __missing__(self, day: int) -> str:
         self[day] = found = timestamp(day * 86400)[:11]

@@ -1,4 +1,4 @@
-"""A session's tree as rows: one lane a branch, newest on top, the current line leftmost.
+"""Layout of a session's tree as rows: one lane per branch, newest on top.
 
     @  Turn 6
     │ ○  Turn 7
@@ -6,8 +6,9 @@
     ├─╯
     ○  Turn 5 ⑂ 2
 
-A branch beside the line joins it just above the turn it parts from, so there are as many lanes as branches are nested,
-however many branches there are. Nothing recurses and every node is met once: trees have thousands.
+The current line is the leftmost lane. A side branch joins its line just above the turn where it forks off, so the
+number of lanes is the nesting depth of the branches and not their number. Trees have thousands of nodes: nothing
+recurses, and every node is visited once.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.graph import Graph, GraphNode
 
 FOLD_OVER = 6  # plain nodes in a row
-KEPT_ABOVE, KEPT_BELOW = 3, 1  # of a folded run: what came last, and what it began with
+KEPT_ABOVE, KEPT_BELOW = 3, 1  # of a folded run: the newest nodes, and the oldest one
 _NONE: list[bytes] = []
 
 
 class Row:
-    """One line of the drawing: a node, a run of folded ones, or the place where a branch joins the line it left."""
+    """One row of the drawing: a node, a folded run of nodes, or the join of two lanes."""
 
     __slots__ = ("depth", "folded", "forks", "node")
 
     def __init__(self, depth: int, node: GraphNode | None = None, forks: int = 0) -> None:
         self.depth = depth
         self.node = node
-        self.forks = forks  # the ways that lead on from here, where there is more than one
+        self.forks = forks  # the number of children, if there is more than one
         self.folded: Sequence[GraphNode] = ()
 
 
 class Glyphs:
-    """The signs to draw with."""
+    """The characters to draw with."""
 
     def __init__(self, *, ascii: bool) -> None:
         self.lane, self.join, self.fold = ("| ", "|/", ":") if ascii else ("│ ", "├─╯", "┆")
@@ -52,7 +53,7 @@ class Glyphs:
 
 
 def can_draw(encoding: str | None) -> bool:
-    """Whether an encoding has the signs that are not plain."""
+    """Return whether an encoding has the non-ASCII glyphs."""
     try:
         "│├─╯○◆┆⑂…".encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -61,13 +62,16 @@ def can_draw(encoding: str | None) -> bool:
 
 
 def rows(graph: Graph, *, everything: bool) -> list[Row]:
-    """The drawing of a tree: all of it, or without archived branches and with long runs folded."""
+    """Return the rows of a tree.
+
+    Without `everything`, archived branches are left out and long runs are folded.
+    """
     drawn = lanes(graph, everything=everything)
     return drawn if everything else folded(graph, drawn)
 
 
 def listed(graph: Graph) -> set[bytes]:
-    """The nodes that something other than the archive holds."""
+    """Return the nodes reachable from the cursor, a listed branch or a checkpoint."""
     seen: set[bytes] = set()
     for tip in (graph.cursor, *graph.branches.values(), *graph.checkpoints.values()):
         at: bytes | None = tip
@@ -78,11 +82,14 @@ def listed(graph: Graph) -> set[bytes]:
 
 
 def lanes(graph: Graph, *, everything: bool) -> list[Row]:
-    """Every node in its lane, and where lanes join; archived branches too, or without them."""
+    """Return one row per node in its lane, and one row per join of two lanes.
+
+    Without `everything`, archived branches are left out.
+    """
     shown: Collection[bytes] = graph.nodes.keys() if everything else listed(graph)
     nodes, children, whole = graph.nodes, graph.children, len(shown) == len(graph.nodes)
     drawn: list[Row] = []
-    # What is to be drawn, the next thing last: where a lane begins, or the rows of one that are ready, the last first.
+    # A stack of what is left to draw: the first node and depth of a lane, or finished rows of a lane, oldest first.
     waiting: list[tuple[bytes, int] | list[Row]] = [
         (node.oid, 0) for node in graph.by_seq() if node.parent is None and node.oid in shown
     ]
@@ -99,13 +106,13 @@ def lanes(graph: Graph, *, everything: bool) -> list[Row]:
             ways = children.get(at, _NONE)
             if not whole:
                 ways = [oid for oid in ways if oid in shown]
-            if len(ways) < 2:  # most of them
+            if len(ways) < 2:  # the common case
                 ready.append(Row(depth, nodes[at]))
                 at = ways[0] if ways else None
                 continue
             ready.append(Row(depth, nodes[at], len(ways)))
             way = onward(graph, at, ways)
-            for oid in ways:  # oldest first: the newest is drawn on top
+            for oid in ways:  # oldest first, so that the newest is drawn on top
                 if oid != way:
                     ready.append(Row(depth))
                     waiting += [ready, (oid, depth + 1)]
@@ -116,17 +123,23 @@ def lanes(graph: Graph, *, everything: bool) -> list[Row]:
 
 
 def onward(graph: Graph, oid: bytes, ways: list[bytes]) -> bytes | None:
-    """The way that keeps the lane: along the branch to stand on here, else the one last made."""
+    """Return the child that continues the lane of a node.
+
+    The child on the same branch as the node is preferred, then the newest child.
+    """
     home = graph.branch_of(oid)
     return next((way for way in ways if graph.branch_of(way) == home), ways[-1] if ways else None)
 
 
 def folded(graph: Graph, drawn: list[Row]) -> list[Row]:
-    """The same with long runs of plain nodes folded. Where something is pinned or ends is not plain."""
+    """Return the rows with long runs of plain nodes folded.
+
+    A node is not plain if it is a root or a fork, or if the cursor, a branch or a checkpoint points to it.
+    """
     pins = graph.branches, graph.archived, graph.checkpoints
     ends = {graph.cursor, graph.tip, *(oid for names in pins for oid in names.values())}
     found: list[Row] = []
-    start, depth = 0, -1  # of the plain run that goes on
+    start, depth = 0, -1  # of the current run of plain nodes
     for at, row in enumerate(drawn):
         node = row.node
         if node is None or row.forks or node.parent is None or node.oid in ends:

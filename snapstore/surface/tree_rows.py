@@ -1,4 +1,7 @@
-"""A row of the drawing as text of some width, in parts that say what they are: each surface has its own colours."""
+"""Rows of the drawn tree as text of a given width.
+
+A row consists of parts, each with a role, because every surface has its own colours per role.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +18,26 @@ if TYPE_CHECKING:
 
     Part = tuple[str, str]  # a text and its role
 
-NARROW = 60  # columns under which a branch goes by its short name alone
+NARROW = 60  # below this many columns a branch is shown by its short name alone
 LEAST_PROMPT = 12
 
-# The roles. A quiet text is for rows that matter less: edits, what is undone, folded runs.
+# The roles. QUIET is for rows that matter less: edits, undone turns, folded runs.
 ROLES = ("lane", "here", "label", "branch", "checkpoint", "prompt", "age", "quiet", "space")
 LANE, HERE, LABEL, BRANCH, CHECKPOINT, PROMPT, AGE, QUIET, SPACE = ROLES
 
 
-# What Vim's users know: where one stands, what redo enters, what was made last.
+# Marks that Vim users know: the cursor, the node that redo goes to, the newest node.
 CURRENT, NEXT, NEWEST = (">", "<"), ("{", "}"), ("[", "]")
 OPEN = "a turn is open"
 
 
 class Painter:
-    """Rows as parts: the label, names, the prompt in what room is left, and the age at the right. Without a width
-    nothing is cut, and the age stands in brackets behind the rest. `marks` are brackets around the numbers of some
-    nodes; with `dates` the age is a time; `open` says that a turn has begun where one is."""
+    """Renders rows as parts: label, names, prompt, and the age at the right.
+
+    The prompt is cut to the room that is left. Without a width nothing is cut, and the age follows the rest in
+    brackets. `marks` are brackets around the numbers of some nodes. With `dates` the age is shown as a date and time.
+    `open` says that the session has an open turn, which the row of the cursor then shows.
+    """
 
     def __init__(
         self,
@@ -67,7 +73,10 @@ class Painter:
         return clip(text, self._width, self._glyphs.more) if self._width else text
 
     def _lanes(self, depth: int) -> str:
-        """The lanes left of a row. Where they would take the room of the text, the innermost are left out."""
+        """Return the lanes to the left of a row.
+
+        In a narrow terminal the innermost lanes are left out, so that there is room for the text.
+        """
         most = max(self._width // 6, 2) if self._width else depth
         lanes = self._glyphs.lane * min(depth, most)
         return lanes if depth <= most else f"{lanes[:-2]}{self._glyphs.more[0]} "
@@ -104,7 +113,10 @@ class Painter:
         return time.strftime(form, time.localtime(node.seconds))
 
     def _fit(self, parts: list[Part], prompt: str, when: str, *, quiet: bool) -> list[Part]:
-        """One row of at most the width. The prompt gives way first, then the age, then the names."""
+        """Fit one row into the width.
+
+        The prompt is shortened first, then the age is dropped, then the names are cut.
+        """
         head = "".join(text for text, _ in parts)
         if not self._width:
             return [*parts, (f"  {prompt}" if prompt else "", PROMPT), (f"  ({when})", SPACE)]
@@ -123,12 +135,12 @@ class Painter:
         if 0 < self._width < NARROW:
             return safe(name)
         owner = self._graph.owner_of(name)
-        if owner is not None:  # another machine's: whose
+        if owner is not None:  # the branch belongs to another machine
             state = f"{whose(owner)}, {state}" if state else whose(owner)
         return called(name, self._graph.label(name), state)
 
     def _run(self, folded: Sequence[GraphNode]) -> str:
-        """What is folded: `… 12 turns (5–16) and 2 edits`."""
+        """Describe a folded run: `… 12 turns (5–16) and 2 edits`."""
         glyphs = self._glyphs
         numbers = [node.turn for node in folded if node.turn is not None]
         edits = len(folded) - len(numbers)
@@ -139,12 +151,12 @@ class Painter:
 
 
 def called(name: str, label: str, state: str = "") -> str:
-    """What a branch is called, and the name that commands take."""
+    """Return the label of a branch together with the name that commands accept."""
     if label == name:
         return f"{safe(name)} ({state})" if state else safe(name)
     return f"{label} ({safe(name)}{f', {state}' if state else ''})"
 
 
 def whose(owner: dict[str, str]) -> str:
-    """`laptop of Ada`: the machine and person of what is not ours."""
+    """Return the machine and the person that own a branch: `laptop of Ada`."""
     return " of ".join(safe(text) for text in (owner["name"], owner.get("person", "")) if text)

@@ -1,4 +1,7 @@
-"""Every end of a tree, as Vim's `:undolist` has it: nothing that was undone is missing there."""
+"""The end of every line of a tree, like Vim's `:undolist`.
+
+The list includes lines that were undone and lines that are archived.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ if TYPE_CHECKING:
 
 WIDEST_NAME = 40
 HEAD = ("number", "turns", "branch", "age", "state", "last prompt")
-ESSENTIAL = (0, 2, 3, 5)  # the columns that a narrow terminal has room for
+ESSENTIAL = (0, 2, 3, 5)  # the columns that fit into a narrow terminal
 
 
 class End:
-    """The last node of a line, and the branch that it is on."""
+    """The last node of a line, and the branch of that node."""
 
     __slots__ = ("branch", "label", "leaf", "state")
 
@@ -37,7 +40,7 @@ class End:
 
 
 def ends(graph: Graph) -> list[End]:
-    """In the order they were made."""
+    """Return the ends of all lines, in the order in which they were made."""
     listed = set(graph.branches.values())
     return [
         End(graph, node.oid, listed=node.oid in listed) for node in graph.by_seq() if node.oid not in graph.children
@@ -45,7 +48,7 @@ def ends(graph: Graph) -> list[End]:
 
 
 def table(found: Sequence[End], now: float, *, narrow: bool, more: str = "…") -> list[str]:
-    """A head, and a line for each."""
+    """Return a header and one line per end."""
     rows = [
         [
             f"#{end.leaf.seq}",
@@ -61,7 +64,10 @@ def table(found: Sequence[End], now: float, *, narrow: bool, more: str = "…") 
 
 
 def _aligned(rows: Sequence[Sequence[str]], shown: Sequence[int]) -> Iterator[str]:
-    """Columns as wide as what is in them, numbers at the right of theirs; the last is open."""
+    """Pad columns to the width of their contents, with the first two aligned right.
+
+    The last column is not padded.
+    """
     widths = {at: max(cells(row[at]) for row in rows) for at in shown[:-1]}
     for row in rows:
         texts = []

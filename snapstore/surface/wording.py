@@ -1,4 +1,7 @@
-"""What a plan means, in the words that every surface uses. Nothing is claimed that did not happen (G-23)."""
+"""The sentences about plans and moves that every surface uses.
+
+No sentence claims anything that did not happen (G-23).
+"""
 
 from __future__ import annotations
 
@@ -36,11 +39,15 @@ SETTLED = {
     FORCE: "Forced, yours are saved",
     SKIP: "Skipped, yours stay",
 }
-IRREPLACEABLE = "saved first"  # part of why a conflict cannot be settled by force
+IRREPLACEABLE = "saved first"  # part of the reason why a conflict cannot be settled by force
 
 
 def deserves_a_look(plan: Plan) -> bool:
-    """Whether a person is shown the plan first: more than one turn, a file removed, a conflict settled (C13)."""
+    """Return whether to show the plan to a person before the move (C13).
+
+    A person looks first if more than one turn is undone or redone, a file is removed, a conflict is settled, or the
+    move is exact.
+    """
     turns = len(plan.undone) + len(plan.redone)
     return turns > 1 or bool(plan.of(REMOVE)) or any(path.settled for path in plan.paths) or plan.exact
 
@@ -49,7 +56,7 @@ def deserves_a_look(plan: Plan) -> bool:
 
 
 def headline(session: Session, plan: Plan) -> str:
-    """What was done. In S2's words (S2-19) where turns were undone."""
+    """Say what a move did, in the words of S2 if turns were undone (S2-19)."""
     if plan.undoes:
         return f"Undone {_operations(session, plan)}"
     if plan.new_node is not None:
@@ -64,7 +71,7 @@ def headline(session: Session, plan: Plan) -> str:
 
 
 def intent(session: Session, plan: Plan) -> str:
-    """The same, before it happens."""
+    """Say what a move is going to do."""
     if plan.undoes:
         return f"undo {_operations(session, plan)}"
     if plan.new_node is not None:
@@ -85,7 +92,10 @@ def _operations(session: Session, plan: Plan) -> str:
 
 
 def place(plan: Plan) -> tuple[str, str]:
-    """Where it leads, in two parts: `turn 3` and ` on main`; before the first turn there is no number to point out."""
+    """Return where a move leads, in two parts: `turn 3` and ` on main`.
+
+    Before the first turn the first part is empty, because there is no turn number to highlight.
+    """
     turn = plan.turn_before if plan.scope == FILES else plan.turn
     if turn == 0:
         return "", f"the start of {safe(plan.branch)}, before the first turn"
@@ -93,7 +103,7 @@ def place(plan: Plan) -> tuple[str, str]:
 
 
 def subject(session: Session, oid: bytes) -> str:
-    """The prompt of the turn stood on, past edits made after it."""
+    """Return the prompt of the turn at `oid`, or of the last turn before it."""
     shadow = session.store.shadow
     commit = shadow.commit(oid)
     while commit.number("Turn") is None and commit.parents:
@@ -101,11 +111,11 @@ def subject(session: Session, oid: bytes) -> str:
     return commit.subject
 
 
-# Its files.
+# The files of a move.
 
 
 def by_weight(paths: Iterable[PathMove]) -> list[PathMove]:
-    """What deserves a look first."""
+    """Sort paths so that those that need attention come first."""
     return sorted(paths, key=lambda path: (_WEIGHT.get(path.action, 3) if not path.settled else 1, path.path))
 
 
@@ -128,21 +138,18 @@ def remark(path: PathMove) -> str:
 
 
 def mergeable(move: PathMove) -> bool:
-    """Whether a merge, with markers at worst, can settle a conflict."""
+    """Return whether a merge, with conflict markers at worst, can settle a conflict."""
     if move.why:
-        from snapstore.git.merge import SAME_LINES  # brings difflib along
+        from snapstore.git.merge import SAME_LINES  # imports difflib
 
         return move.why == SAME_LINES
     return all(state_text(state).startswith(("file", "executable")) for state in (move.found, move.wanted))
 
 
 def short_state(text: str) -> str:
-    """`file 5f3a1b2c`: enough to tell two apart."""
+    """Shorten a state to `file 5f3a1b2c`, which is enough to tell two states apart."""
     kind, _, oid = safe(text).partition(" ")
-    return f"{kind} {oid[:8]}" if len(oid) == 40 else safe(text)  # what is odd is told in words
-
-
-# Numbers.
+    return f"{kind} {oid[:8]}" if len(oid) == 40 else safe(text)  # an unusual state is a sentence and is kept
 
 
 def turns_text(number: int) -> str:
@@ -150,7 +157,7 @@ def turns_text(number: int) -> str:
 
 
 def count(text: str | None, what: str = "turns") -> int:
-    """How many: `3`. Nothing is 1."""
+    """Parse a positive number such as `3`. None is 1."""
     if text is None:
         return 1
     if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) == 0:
@@ -159,7 +166,7 @@ def count(text: str | None, what: str = "turns") -> int:
 
 
 def count_or_duration(text: str | None) -> dict[str, int]:
-    """`3`, or `90s`, `10m`, `2h`, `1d`."""
+    """Parse a number such as `3`, or a duration such as `90s`, `10m`, `2h` or `1d`."""
     if text is None or text[-1:] not in _UNITS:
         try:
             return {"count": count(text)}

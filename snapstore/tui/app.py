@@ -1,4 +1,4 @@
-"""The terminal tree: a session's tree, the selected turn beside it, and what others record as they record it."""
+"""The terminal app: a session's tree, the selected node beside it, live updates."""
 
 from __future__ import annotations
 
@@ -40,12 +40,15 @@ W = TypeVar("W", bound=Widget)
 
 LOOK_EVERY = 0.25  # seconds
 AGES_EVERY = 10.0
-WIDE, HIGH = 100, 16  # columns for two panels side by side, lines for two above each other
+WIDE, HIGH = 100, 16  # columns for two panels side by side, lines for two panels one above the other
 
 
 class SnapstoreApp(LookingApp):
-    """`snapshot` is what is shown, `selected` the node looked at, `marked` the one to compare with. All work on the
-    store is done on threads, and never holds its lock while a person looks."""
+    """The terminal app.
+
+    `snapshot` is the tree on the screen, `selected` the selected node, `marked` the node to compare with. All work on
+    the store runs on threads. The store's lock is never held while a person looks at the screen.
+    """
 
     ENABLE_COMMAND_PALETTE = False
     TITLE = "snapstore"
@@ -107,23 +110,27 @@ class SnapstoreApp(LookingApp):
         self.theme = THEMES["none" if self.no_color else look]
 
     def get_driver_class(self) -> type[Driver]:
-        """The terminal's own, with a parser that knows what is pasted; it bears that the terminal goes away."""
+        """Return Textual's driver with our paste parser, made to survive a lost terminal."""
         linux_driver.XTermParser = PasteParser  # type: ignore[attr-defined]
         found = super().get_driver_class()
         return LastingDriver if found is linux_driver.LinuxDriver else found
 
     @property
     def native_ansi_color(self) -> bool:
-        """Asked before there is a theme: without colour the terminal's own two are used, not greys made of ours."""
+        """Return whether to use the terminal's own colours.
+
+        Textual asks before a theme is set. Without colour the terminal's own two colours are used, not greys derived
+        from ours.
+        """
         return bool(getattr(self, "no_color", False)) or super().native_ansi_color
 
     @property
     def mistake(self) -> Exception | None:
-        """What ended the app that nobody foresaw."""
+        """The unexpected exception that ended the app, if any."""
         return self._exception
 
     def _fatal_error(self) -> None:
-        """Textual would print a traceback; what a person is told is the command line's to say."""
+        """Close without Textual's traceback; the command line reports the error."""
         self._close_messages_no_wait()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -152,8 +159,11 @@ class SnapstoreApp(LookingApp):
         self.set_interval(LOOK_EVERY, self._fit)
 
     def _fit(self) -> None:
-        """A terminal that changes its size as the program starts, or twice in a moment, has been seen to go unheard:
-        half of the screen was drawn for the old size until the next key. One that is gone is not always told of."""
+        """Post a resize if the terminal has another size, and end if the terminal is gone.
+
+        A resize while the program starts, or two in quick succession, have been seen to go unnoticed: half of the
+        screen was drawn for the old size until the next key. A lost terminal is not always signalled either.
+        """
         if self.is_headless:
             return
         try:
@@ -168,15 +178,20 @@ class SnapstoreApp(LookingApp):
             self.post_message(events.Resize(size, size))
 
     def _end(self, number: int) -> None:
-        """Asked to end from outside: the terminal is given back as it was, and a move that is under way is made whole
-        first."""
+        """End the app after a signal, with the terminal restored.
+
+        A move in progress is finished first.
+        """
         self.exit(return_code=128 + number)
 
-    # The store, and what is shown of it.
+    # The store, and what the app shows of it.
 
     @contextmanager
     def store(self, *, recover: bool = True) -> Iterator[Store]:
-        """The store, opened anew: what others did meanwhile is seen, one that is gone included. For threads."""
+        """Open the store anew, so that changes by other processes are seen.
+
+        A store that was removed is noticed too. Call from threads only.
+        """
         try:
             root = os.fsdecode(self.root)
             with Store.open(root, home=self.home, clock=self.clock, recover=recover, say=self._hear) as store:
@@ -185,14 +200,20 @@ class SnapstoreApp(LookingApp):
             raise failed(error) from error
 
     def _hear(self, text: str) -> None:
-        """What the store says meanwhile, on a thread: whom it waits for, what it finished for somebody else. At once,
-        and what is more than waiting again with what came of it."""
+        """Show a message of the store, which calls this on a thread.
+
+        Messages about waiting are shown once. Other messages, such as a recovery finished for another process, are
+        shown now and repeated with the result of the operation.
+        """
         if not text.startswith("waiting"):
             self.words.append(text)
         self._main_loop.call_soon_threadsafe(self.say, spoken(text))
 
     async def refresh_snapshot(self, select: bytes | None = None) -> None:
-        """Shows the tree as it is now. A store that cannot be read leaves the one before, and says so."""
+        """Read and show the current tree.
+
+        If the store cannot be read, the previous tree stays on the screen and the app says so.
+        """
         found = await self._read(self.snapshot.archived)
         if found is not None:
             self._show(found, select)
@@ -221,7 +242,7 @@ class SnapstoreApp(LookingApp):
 
         try:
             found = await asyncio.to_thread(read)
-        except Exception as error:  # gone, damaged, in the middle of something: looking never ends
+        except Exception as error:  # the store is gone, damaged or being changed: keep polling
             self._folders.look_again()
             if trouble(error) != self._trouble:
                 self._trouble = trouble(error)
@@ -247,7 +268,7 @@ class SnapstoreApp(LookingApp):
             self.search_again(snapshot)
 
     async def _follow(self) -> None:
-        """Turns that others record appear."""
+        """Poll the store and show turns that other processes record."""
         while True:
             await asyncio.sleep(LOOK_EVERY)
             try:
@@ -259,20 +280,20 @@ class SnapstoreApp(LookingApp):
                 found = await self._read(before.archived)
                 if found is not None and found is not before and self.snapshot is before:
                     if found.cursor != before.cursor and not self._on_first(StatusBar).complains:
-                        self.say("")  # how to come back from where one is no longer
+                        self.say("")  # the line tells how to return from a cursor that is no longer current
                     self._show(found)
 
-    # Telling.
+    # Messages.
 
     def say(self, text: str, error: bool = False) -> None:
-        """A word in the status line, as plain text."""
+        """Show a text in the status line, with control characters made visible."""
         self._on_first(StatusBar).say(safe(text), error=error)
 
     def _on_first(self, kind: type[W]) -> W:
-        """A part of the app's own screen, whatever lies over it."""
+        """Return a widget of the app's first screen, whatever screen is on top."""
         return self.screen_stack[0].query_one(kind)
 
-    # What is selected, beside the tree.
+    # The selected node, in the panels beside the tree.
 
     def on_tree_view_selected(self, message: TreeView.Selected) -> None:
         self.selected = message.oid
@@ -290,7 +311,7 @@ class SnapstoreApp(LookingApp):
 
 
 def _nearest(before: Snapshot, oid: bytes, now: Snapshot) -> bytes | None:
-    """The node itself, or the last one before it, that is still shown."""
+    """Return the node or its nearest ancestor that is still shown."""
     at: bytes | None = oid
     while at is not None and at not in now.shown:
         at = before.node(at).parent

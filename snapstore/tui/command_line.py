@@ -1,5 +1,8 @@
-"""What is typed after `:`. Commands are the keys' long forms and those that need a word or a number, as in Vim: the
-beginning of a name will do where it is the beginning of one only."""
+"""Parser for commands typed after `:`.
+
+Commands are the long forms of keys, plus those that need a word or a number. As in Vim, an unambiguous prefix of a name
+is enough.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ LONGEST = 1000
 
 
 class Command:
-    """One that is understood: its name, and its operand made what it must be."""
+    """A parsed command: its name, and its operand converted to the right type."""
 
     __slots__ = ("name", "operand")
 
@@ -69,7 +72,7 @@ _ALIASES = {"q": "quit", "q!": "quit", "quit!": "quit", "h": "help", "u": "undo"
 
 
 def parse(text: str) -> Command | None:
-    """The command that a text is; None for an empty one. Raises Usage."""
+    """Parse a command, or return None for an empty text. Raises Usage."""
     words = text.strip().lstrip(":").strip()
     if not words:
         return None

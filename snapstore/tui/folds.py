@@ -1,4 +1,4 @@
-"""The rows of a snapshot with some of its runs unfolded, and where each node stands among them."""
+"""The rows of a snapshot with some runs unfolded, and the line of each node."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ if TYPE_CHECKING:
 
 
 class Folds:
-    """What a person opened stays open in the next snapshot. To open or close one run costs the same in a small tree and
-    in a large one."""
+    """The fold state of runs, which outlives a snapshot: opened runs stay open.
+
+    Opening or closing one run costs the same in a small tree and in a large one.
+    """
 
     def __init__(self) -> None:
         self.lines: list[Row] = []
         self._snapshot: Snapshot | None = None
         self._all_open = False
-        self._others: set[bytes] = set()  # the runs that are not as all are
+        self._others: set[bytes] = set()  # keys of the runs whose state differs from `_all_open`
         self._places: dict[bytes, int] | None = None
 
     def load(self, snapshot: Snapshot, visible: bytes | None) -> None:
-        """Another snapshot; a run is opened if that is needed to see a node."""
+        """Load a snapshot, and open the run that hides the node `visible`."""
         self._snapshot = snapshot
         around = snapshot.runs.get(visible) if visible is not None else None
         if around is not None and not self._is_open(around):
@@ -38,7 +40,7 @@ class Folds:
         self._take(lines)
 
     def place(self, key: bytes | None) -> int | None:
-        """The line of a node, or of a folded run by its key."""
+        """Return the line of a node, or of a folded run by its key."""
         if self._places is None:
             self._places = {
                 row.node.oid if row.node is not None else key_of(row): at
@@ -48,7 +50,7 @@ class Folds:
         return self._places.get(key) if key is not None else None
 
     def reveal(self, oid: bytes) -> int | None:
-        """The line of a node, which is unfolded for it; None for one that is not drawn."""
+        """Return the line of a node, unfolding its run if needed; None if it is not drawn."""
         place = self.place(oid)
         if place is None and self._snapshot is not None and oid in self._snapshot.runs:
             self.load(self._snapshot, oid)
@@ -56,7 +58,10 @@ class Folds:
         return place
 
     def toggle(self, at: int) -> int | None:
-        """Unfolds the run in a line, or folds the one around its node; gives the line to stand on then."""
+        """Unfold the run in a line, or fold the run around its node.
+
+        Returns the line to select afterwards.
+        """
         row = self._around(at)
         if row is None:
             return None
@@ -72,7 +77,10 @@ class Folds:
         return first
 
     def toggle_all(self, at: int) -> int | None:
-        """Unfolds every run; when all are, folds them again. Gives the line to stand on then."""
+        """Unfold every run, or fold all if every run is open.
+
+        Returns the line to select afterwards.
+        """
         if self._snapshot is None:
             return None
         row, around = self.lines[at], self._around(at)
@@ -80,7 +88,7 @@ class Folds:
         self._others = set()
         self.load(self._snapshot, None)
         stay = row.node if row.node is not None else around.folded[0] if around is not None else None
-        # Looking for it costs less than knowing the places of all.
+        # A linear search costs less than building the map of all places.
         places = (at for at, row in enumerate(self.lines) if row is around or (row.node is stay and stay is not None))
         return next(places, None)
 
@@ -101,12 +109,12 @@ class Folds:
 
 
 def key_of(row: Row) -> bytes:
-    """What a run is known by as long as it grows: its oldest node."""
+    """Return the key of a run: its oldest node, which a growing run keeps."""
     return row.folded[-1].oid
 
 
 def can_stand(row: Row) -> bool:
-    """Where branches join is no place to stand."""
+    """Return whether a row can be selected. Rows where branches join cannot."""
     return row.node is not None or bool(row.folded)
 
 

@@ -1,6 +1,6 @@
-"""The way of every move and change through the app: asked for, looked at where a look is due, done, told.
+"""Moves and changes in the app: plan, confirm, execute, report.
 
-What touches the store runs on threads, one move at a time, and no error leaves the app.
+Everything that touches the store runs on threads, one move at a time. No error leaves the app.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOOK_EVERY = 0.05  # seconds, whether a screen is closed
+LOOK_EVERY = 0.05  # seconds between checks whether a screen has been closed
 
 
 class MovingApp(App[None]):
-    selected: reactive[bytes | None] = reactive(None, init=False)  # the node looked at; None for a folded run
+    selected: reactive[bytes | None] = reactive(None, init=False)  # the selected node; None for a folded run
     marked: reactive[bytes | None] = reactive(None, init=False)
     snapshot: Snapshot
     clock: Callable[[], float]
-    reading_time = 0.4  # seconds without a key before one is an answer to what was just shown
+    reading_time = 0.4  # seconds without a key before the next key counts as an answer to what was just shown
 
     def __init__(self) -> None:
         super().__init__()
         self._one_move = asyncio.Lock()
-        self.words: list[str] = []  # of the store, about what it did for somebody else
+        self.words: list[str] = []  # messages of the store, for example about a recovery finished for another process
         self._closed_at = -math.inf
         self._under_way = 0
-        self._run = 0  # of keys typed one after the other: a move that comes to nothing ends it
+        self._run = 0  # number of the current run of keys; a move that fails or asks a person ends the run
 
-    # What the app itself has.
+    # Implemented by the app.
 
     def say(self, text: str, error: bool = False) -> None:
         raise NotImplementedError
@@ -64,28 +64,36 @@ class MovingApp(App[None]):
         raise NotImplementedError
 
     def hears(self, event: events.Key) -> bool:
-        """Whether a key is for what is on the screen. An Enter that follows the one which closed a line or a list is
-        a key that bounced, and goes nowhere."""
+        """Return whether a key is meant for what is on the screen.
+
+        An Enter right after the one that closed a line or a list is a key that bounced, and is ignored.
+        """
         if isinstance(self.screen, AskingScreen):
             return self.screen.hears(event)
         bounced = event.time - self._closed_at < self.reading_time
         return not (event.key == "enter" and len(self.screen_stack) == 1 and bounced)
 
     def closed(self, screen: Screen[Any]) -> None:
-        """Called by a screen over the tree when it is left."""
+        """Note the time at which a screen over the tree was closed. Called by the screen."""
         self._closed_at = time.monotonic()
 
     # Moves.
 
     def run_move(self, make_plan: MakePlan, verb: str, nothing: str = "") -> None:
-        """Starts a move. Those asked for while one is under way wait for it, and are forgotten if it fails or a person
-        is asked: they were meant for what would have come of it."""
+        """Start a move, or queue it behind the move in progress.
+
+        Queued moves are dropped if the move before them fails or a person is asked, because they were meant for its
+        result.
+        """
         self._under_way += 1
         self.in_background(partial(self._in_turn, Asked(make_plan, nothing), self._run), verb)
 
     def move_in_view(self, make_plan: MakePlan, verb: str, nothing: str) -> None:
-        """Starts a move to something that was chosen by looking. While another is under way what is seen is about to
-        be history: the second Enter of a plan must not go back to where the first one led away from (G-08)."""
+        """Start a move to a target that a person chose on the screen.
+
+        While another move is in progress the screen is about to be out of date, so the move is refused. The second
+        Enter on a plan must not go back to the node that the first one left (G-08).
+        """
         if self._under_way:
             self.say("A move is under way: look at what comes of it first.")
         else:
@@ -120,13 +128,13 @@ class MovingApp(App[None]):
         self.tell(told.text)
 
     async def _agreed(self, found: Look) -> bool:
-        """Whether to go on, asked where a look is due (C13)."""
+        """Return whether to go on. Asks a person if the plan deserves a look (C13)."""
         if not found.due or found.plan.nothing_to_do:
             return True
         return await self._ask(PlanScreen(found))
 
     async def _ask(self, screen: AskingScreen[T]) -> T:
-        """Never over what a person is at: what they type there is no answer."""
+        """Show a dialog, but never over another screen, where keys would not be answers."""
         if len(self.screen_stack) > 1:
             self.say("There is a plan to look at: it comes when this is closed.")
         while len(self.screen_stack) > 1:
@@ -135,7 +143,10 @@ class MovingApp(App[None]):
         return await self.push_screen_wait(screen)
 
     async def _settle(self, found: Look) -> Look | None:
-        """File by file, until nothing stands in the way (G-38). What changes on disk meanwhile is looked at again."""
+        """Ask how to settle each conflict until none is left (G-38).
+
+        If files change on disk meanwhile, the move is planned again.
+        """
         session, seen, asked, notice = found.plan.session, found.plan.start, found.asked, ""
         while True:
             choices = await self._ask(ConflictScreen(found, notice))
@@ -152,10 +163,10 @@ class MovingApp(App[None]):
             else:
                 return settled
 
-    # Changes of names: branches, checkpoints.
+    # Changes of branches and checkpoints.
 
     async def change(self, made: Callable[[Session], Operation | None], what: str) -> None:
-        """Made only where the session still stands as it was seen."""
+        """Make a change only if the cursor is still where the person saw it."""
         seen = self.snapshot
 
         def work(opened: Callable[[], AbstractContextManager[Store]]) -> Operation | None:
@@ -167,15 +178,17 @@ class MovingApp(App[None]):
         await self.refresh_snapshot()
         self.say(f"{what} · U takes this back" if operation is not None else "Nothing had to be done.")
 
-    # Threads, and errors.
+    # Threads and errors.
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.to_thread(work, self.store, *arguments)
 
     @work(group="acting")
     async def in_background(self, doing: Callable[[], Awaitable[None]], verb: str) -> None:
-        """Every error is told, with what failed (S2-20) and what to do next. A view that is stale is refreshed first
-        (G-08)."""
+        """Run a coroutine and report every error.
+
+        The report names the failed action (S2-20) and what to do next. A stale view is refreshed first (G-08).
+        """
         try:
             await doing()
         except Exception as error:
@@ -186,6 +199,6 @@ class MovingApp(App[None]):
             self.tell(f"{failed}{trouble(error)}", error=True)
 
     def tell(self, text: str, error: bool = False) -> None:
-        """What came of something, and what the store said meanwhile."""
+        """Show the result of an action, preceded by the messages of the store."""
         self.say(" ".join([*map(spoken, self.words), text]).strip(), error=error)
         self.words.clear()

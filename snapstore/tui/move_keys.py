@@ -1,4 +1,7 @@
-"""What keys and commands do. Looking never moves; what does goes the one way through `moving`."""
+"""Keys and commands that change something.
+
+All changes go through `move_controller`. Keys that only look at the tree never move the cursor.
+"""
 
 from __future__ import annotations
 
@@ -48,29 +51,29 @@ class ActingApp(MovingApp):
     def __init__(self) -> None:
         super().__init__()
         self._keys = 0
-        self._prefix = -1  # which key was the `g` of `g-`
-        self._typed: list[str] = []  # commands, as they were typed
+        self._prefix = -1  # number of the key that was the `g` of `g-`
+        self._typed: list[str] = []  # commands as they were typed
 
-    # What the app itself has.
+    # Implemented by the app.
 
     def open_run(self) -> None:
-        """Unfolds what is selected."""
+        """Unfold the selected run."""
         raise NotImplementedError
 
     def select(self, oid: bytes) -> None:
-        """Looks at a node."""
+        """Select a node."""
         raise NotImplementedError
 
     async def show_archived(self, archived: bool) -> None:
-        """Draws archived branches too, or leaves them out."""
+        """Show or hide archived branches."""
         raise NotImplementedError
 
     async def show_session(self, name: str) -> None:
-        """Shows another session's tree."""
+        """Show the tree of another session."""
         raise NotImplementedError
 
     def diff_shown(self, shown: bool) -> None:
-        """Makes room for the diff panel, or takes it back."""
+        """Show or hide the diff panel."""
         raise NotImplementedError
 
     async def action_help(self) -> None:
@@ -78,18 +81,24 @@ class ActingApp(MovingApp):
 
     @property
     def looked_at(self) -> bytes | None:
-        """The selected node as the tree has it now: keys that come at once are obeyed before the app hears of it."""
+        """The selected node as the tree widget has it now.
+
+        Keys that arrive in one burst are handled before the app receives the widget's message.
+        """
         return self.screen_stack[0].query_one(TreeView).selected
 
     def count(self) -> int:
-        """How often, from digits typed before the key."""
+        """Return the count from the digits typed before the key, or 1."""
         return 1
 
-    # Keys one after the other.
+    # One key at a time.
 
     async def on_event(self, event: events.Event) -> None:
-        """Each key is obeyed before the next is looked at, however many come at once. Textual would send them to the
-        widget first, and their actions would find the counts and the screens of later keys."""
+        """Handle each key before the next one, however many arrive at once.
+
+        Textual would send the keys to the widget first, and their actions would see the counts and screens of later
+        keys.
+        """
         if not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
         elif self.hears(event):
@@ -100,18 +109,18 @@ class ActingApp(MovingApp):
                 await self._check_bindings(event.key)
 
     async def _type(self, line: Input, event: events.Key) -> None:
-        """Until the letter is in the line."""
+        """Forward a letter to an input line and wait until the line contains it."""
         await super().on_event(event)
         there = asyncio.Event()
         if line.call_later(there.set):
-            with suppress(TimeoutError):  # a line that is closed by other means
+            with suppress(TimeoutError):  # the line was closed by other means
                 await asyncio.wait_for(there.wait(), 1)
 
     def note(self, key: str) -> None:
-        """A key, before it is obeyed."""
+        """Count a key before it is handled."""
         self._keys += 1
 
-    # Keys that open a screen wait for it: what is typed next is the screen's, not the tree's.
+    # Actions that open a screen wait until the screen is up: the next keys belong to the screen, not to the tree.
 
     async def action_command(self) -> None:
         await self.push_screen(LineScreen(":", typed=self._typed, known=COMMANDS), self._entered)
@@ -148,11 +157,11 @@ class ActingApp(MovingApp):
         self._prefix = self._keys
 
     def after_g(self) -> bool:
-        """Whether the key before this one was `g`."""
+        """Return whether the previous key was `g`."""
         return self._keys == self._prefix + 1
 
     def action_in_time(self, verb: str) -> None:
-        """`g-` and `g+`."""
+        """Handle `g-` and `g+`."""
         if self.after_g():
             self._in_time(verb, {"count": self.count()})
 
@@ -192,7 +201,7 @@ class ActingApp(MovingApp):
     # Keys that look.
 
     def action_diff(self) -> None:
-        """Against where you are, then against the node before, then against the marked one, then away with it."""
+        """Cycle the diff: against the cursor, the parent, the marked node, then hidden."""
         view = self.query_one(DiffView)
         ways = view.ways()
         at = ways.index(view.against) + 1 if view.display and view.against in ways else 0
@@ -202,7 +211,7 @@ class ActingApp(MovingApp):
         view.show(self.looked_at, self.snapshot)
 
     def action_mark(self) -> None:
-        """Marks the selected node for `d`; again, and it is unmarked."""
+        """Mark the selected node for `d`, or unmark it."""
         oid = self.looked_at
         if oid is None:
             self.say(_UNSELECTED)
@@ -259,7 +268,7 @@ class ActingApp(MovingApp):
             await done
 
     async def _checkpoint(self, name: str) -> None:
-        """Pins a name to the selected node."""
+        """Pin a checkpoint to the selected node."""
         oid = self.looked_at or self.snapshot.cursor
         told = f"Checkpoint {safe(name)} is at {name_of(self.snapshot, oid)}"
         await self.change(lambda session: Branches(session).checkpoint(name, oid), told)

@@ -1,5 +1,6 @@
-"""One move from a key or a command to its end. The rules are the timeline's; here is only the way through them:
-plan, look where a look is due, move, tell. Runs on threads, each step with the store opened anew.
+"""The steps of one move: plan, preview, execute, report.
+
+The rules are those of the timeline. The steps run on threads, and each one opens the store anew.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ LONGEST_PROMPT = 60
 
 
 class Asked:
-    """A move as somebody asked for it: how to plan it, and what to say where nothing is to be done."""
+    """A requested move: how to plan it, and what to say if there is nothing to do."""
 
     __slots__ = ("make", "nothing")
 
@@ -46,7 +47,7 @@ class Look:
         self.asked = asked
         self.plan = plan
         self.due = deserves_a_look(plan)
-        # Who has settled the conflicts has seen those files only.
+        # A person who settled the conflicts has seen the conflicting files only.
         removed = any(move.action == REMOVE and not move.settled for move in plan.paths)
         self.unseen = removed or plan.exact or len(plan.undone) + len(plan.redone) > 1
         self.intent = intent(session, plan)
@@ -58,13 +59,16 @@ class Look:
 
     @property
     def seen(self) -> dict[bytes, str]:
-        """The states that the files were found in: who settles conflicts has seen these."""
+        """The states in which the plan found the files, as shown to the person."""
         return {move.path: state_text(move.found) for move in self.plan.paths}
 
 
 def look(opened: Opened, name: str, seen: bytes, asked: Asked, policy: Policy | None = None) -> Look:
-    """Plans the move in view of where the session was seen. A turn that nobody works on any more is closed first: it
-    is then the last turn, and what was asked for in view of another is stale (G-08)."""
+    """Plan a move, given the cursor that the person saw.
+
+    An abandoned open turn is closed first. The closed turn is then the last turn, so a request made before is stale
+    (G-08).
+    """
     with opened() as store:
         session = store.session(name)
         if close_interrupted(session):
@@ -75,12 +79,12 @@ def look(opened: Opened, name: str, seen: bytes, asked: Asked, policy: Policy | 
             raise stale(plan.start.hex())
         found = Look(session, asked, plan)
         if not plan.nothing_to_do:
-            session.preview(plan)  # what would be refused anyway is refused before anybody looks at it
+            session.preview(plan)  # refuse an impossible move before a person looks at the plan
         return found
 
 
 def carry_out(opened: Opened, found: Look) -> Told:
-    """Moves, as planned or not at all."""
+    """Execute the plan completely or not at all."""
     with opened() as store:
         session = store.session(found.plan.session)
         moved = session.move(found.plan)
@@ -88,7 +92,7 @@ def carry_out(opened: Opened, found: Look) -> Told:
 
 
 class Told:
-    """What a move did, in a line: what happened, where one is, how to come back."""
+    """The result of a move in one line: what happened, the new cursor, how to return."""
 
     __slots__ = ("moved", "target", "text")
 
@@ -97,7 +101,7 @@ class Told:
         self.moved = not moved.plan.nothing_to_do
         try:
             self.text = " · ".join(self._parts(session, asked, moved))
-        except (SnapstoreError, OSError) as error:  # it is done all the same
+        except (SnapstoreError, OSError) as error:  # the move is done all the same
             self.text = f"Done, but telling about it failed: {trouble(error)}"
 
     def _parts(self, session: Session, asked: Asked, moved: Moved) -> list[str]:
@@ -139,7 +143,10 @@ def _turns(session: Session, verb: str, turns: list[bytes]) -> str:
 
 
 def _back(plan: Plan) -> str:
-    """The key that leads back. What was settled, or went somewhere else than along the line, is taken back whole."""
+    """Return which key undoes the move.
+
+    A move that settled conflicts, or that did not follow the line, can only be undone as a whole, with `U`.
+    """
     number = len(plan.undone) + len(plan.redone)
     them = "it" if number == 1 else "them"
     if plan.kind == "undo" and not plan.saves:
@@ -150,7 +157,10 @@ def _back(plan: Plan) -> str:
 
 
 def _way_on(session: Session, moved: Moved) -> list[str]:
-    """What the move means for the agent's conversation, which remembers what was undone."""
+    """Say what the move means for the agent's conversation.
+
+    The agent still remembers the undone turns.
+    """
     notices, forks, resume = way_on(session)
     told = [safe(notice) for notice in notices]
     if forks and (moved.pending_fork or moved.plan.undone):
@@ -159,7 +169,7 @@ def _way_on(session: Session, moved: Moved) -> list[str]:
 
 
 def trouble(error: Exception) -> str:
-    """An error for the status line: what is wrong, and what to do next."""
+    """Return an error for the status line: what is wrong, and what to do next."""
     if isinstance(error, Busy) and "session" in error.details:
         return f"{sentence(error.message)} Wait for it to end; `:cancel` closes it as interrupted."
     if isinstance(error, SnapstoreError):
@@ -173,5 +183,5 @@ def sentence(text: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """A word of the store's, on its own."""
+    """Return a message of the store as a sentence."""
     return sentence(text[:1].upper() + text[1:])

@@ -1,5 +1,8 @@
-"""`/`: the nodes that a text is in. What the drawing shows is looked through at once; whole prompts and changed paths,
-which must be read first, in a thread, and what was read once is kept: commits never change."""
+"""The search of `/`: finds the nodes that contain a text.
+
+The texts on the screen are searched at once. Whole prompts and changed paths have to be read first, which happens on a
+thread. Texts are kept once read, because commits never change.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +27,17 @@ if TYPE_CHECKING:
     from snapstore.tui.search_index import Words
     from snapstore.tui.snapshot import Snapshot
 
-_AT_ONCE = 250  # nodes read before what was found is shown
-_LONGEST = 20_000  # characters of a prompt that are looked through
+_AT_ONCE = 250  # nodes to read before the hits so far are shown
+_LONGEST = 20_000  # characters of a prompt that are searched
 
 
 class Search:
-    """One text, and where it is found so far. `known` are the words of nodes that were read before."""
+    """One search and its hits so far. `known` are the texts of nodes read before."""
 
     def __init__(self, text: str, snapshot: Snapshot, known: Words) -> None:
         self.text = text
         self.snapshot = snapshot
-        self.whole = False  # whether everything was looked through
+        self.whole = False  # whether everything has been searched
         self._wanted = text.casefold()
         self._known = known
         self.hits: set[bytes] = set()
@@ -48,7 +51,10 @@ class Search:
         self.hits |= {oid for oid in found if oid in shown}
 
     async def look_further(self, open_store: Callable[[], AbstractContextManager[Store]], start: bytes) -> bool:
-        """Reads on from a node, and says whether more was found; to be called until all was looked through."""
+        """Read the next nodes and return whether there are new hits.
+
+        Reading begins at `start` and wraps around. Call until `whole` is set.
+        """
         before = len(self.hits)
         if self._unread is None:
             order, known = self.snapshot.order, self._known.texts
@@ -64,7 +70,10 @@ class Search:
         return len(self.hits) > before
 
     def next(self, start: bytes | None, step: int, *, here: bool = False) -> tuple[bytes, bool] | None:
-        """The nearest node below, or above, and whether that is round the end; with `here` the start counts too."""
+        """Return the nearest hit below or above, and whether the search wrapped around.
+
+        With `here`, the start itself counts too.
+        """
         if not self.hits:
             return None
         places, order = self.snapshot.places, self.snapshot.order
@@ -77,7 +86,7 @@ class Search:
         return order[found[place]], place < 0
 
     def number(self, oid: bytes | None) -> int:
-        """Which of the hits a node is, from the top; 0 for none."""
+        """Return the position of a node among the hits, from the top; 0 if it is no hit."""
         place = self.snapshot.places.get(oid, -1) if oid is not None else -1
         return bisect_right(self._places(), place) if oid in self.hits else 0
 
@@ -93,7 +102,10 @@ def _read(open_store: Callable[[], AbstractContextManager[Store]], oids: Iterabl
 
 
 def _words(shadow: Shadow, oid: bytes) -> str:
-    """The whole prompt and every changed path. One that is damaged is not found, and hides no other."""
+    """Return the whole prompt and all changed paths of a node.
+
+    A damaged node has no text, so that it does not prevent other nodes from being found.
+    """
     try:
         commit = shadow.commit(oid)
         if not commit.parents:
@@ -109,7 +121,7 @@ def _words(shadow: Shadow, oid: bytes) -> str:
 
 
 class SearchScreen(LineScreen):
-    """Where the text is typed. What it leads to is shown with every letter."""
+    """The input line for a search, which shows the nearest hit after every letter."""
 
     def __init__(self, look_for: Callable[[str], None]) -> None:
         super().__init__("/")

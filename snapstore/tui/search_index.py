@@ -1,4 +1,4 @@
-"""The words of many nodes, to be looked through with every letter that is typed."""
+"""A text index of many nodes, fast enough to be searched with every letter typed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class Words:
-    """What is known of nodes, whatever its case. As one text, ten thousand prompts are looked through in no time."""
+    """The case-folded texts of nodes.
+
+    All texts are joined into one string, so that ten thousand prompts are searched with `str.find`.
+    """
 
     def __init__(self, texts: dict[bytes, str] | None = None) -> None:
         self.texts = texts if texts is not None else {}
@@ -23,7 +26,7 @@ class Words:
         self.texts |= texts
 
     def holding(self, wanted: str) -> Iterator[bytes]:
-        """The nodes that a text of one line, and not an empty one, is found in."""
+        """Yield the nodes whose text contains `wanted`, a single line that is not empty."""
         if len(self._oids) != len(self.texts):
             self._oids = list(self.texts)
             lengths = (len(text) + 1 for text in self.texts.values())

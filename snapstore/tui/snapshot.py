@@ -1,5 +1,8 @@
-"""A session's tree at one moment, as the terminal tree shows it. Made on a thread; nobody's lock is held while a person
-looks at it, and what others do meanwhile makes another (S3-30)."""
+"""A session's tree at one moment, as the terminal tree shows it.
+
+A snapshot is made on a thread. No lock is held while a person looks at it, and changes by others produce a new snapshot
+(S3-30).
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,21 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.graph import GraphNode
 
 
-UNSAID = ("baseline", "edits")  # kinds of nodes that nobody asked for: their subjects are made up
+UNSAID = ("baseline", "edits")  # kinds of nodes without a prompt: their subjects are generated
 
 
 class Snapshot:
-    """Rows to draw, and the ways between nodes. The graph has read all that it is asked for here: the store that it was
-    read from is closed, so it serves nodes, lines and names, not addresses."""
+    """The rows to draw, and how to walk between nodes.
+
+    The store is closed again after reading. The graph therefore serves nodes, lines and names, but no addresses.
+    """
 
     def __init__(self, store: Store, session: str | None = None, *, archived: bool = False) -> None:
         self._read(Graph(store, store.session(session).name), archived)
 
     @classmethod
     def now(cls, store: Store, before: Snapshot, *, archived: bool) -> Snapshot:
-        """The session's tree as it is now; the very same snapshot where nothing changed that it shows."""
+        """Return the current snapshot, or `before` itself if nothing visible has changed."""
         graph = Graph(store, before.session)
         if moment_of(graph, archived) == before.moment:
             return before
@@ -61,17 +66,17 @@ class Snapshot:
 
     @cached_property
     def shown(self) -> Collection[bytes]:
-        """The nodes that are drawn, or folded away."""
+        """The nodes that are drawn or folded away."""
         return self.graph.nodes.keys() if self.archived else listed(self.graph)
 
     @cached_property
     def runs(self) -> dict[bytes, Row]:
-        """The folded run that a node is part of, for those that are."""
+        """The folded run of each node that is part of one."""
         return {node.oid: row for row in self.rows for node in row.folded}
 
     @cached_property
     def marks(self) -> dict[bytes, tuple[str, str]]:
-        """The nodes that undo and redo are about, as Vim's users know them."""
+        """The marks of the cursor, the next redo and the newest node, as Vim shows them."""
         found = {self.newest: NEWEST}
         if self.next_redo is not None:
             found[self.next_redo] = NEXT
@@ -82,7 +87,7 @@ class Snapshot:
 
     @cached_property
     def order(self) -> list[bytes]:
-        """Every shown node from top to bottom, those in folded runs included."""
+        """Every shown node from top to bottom, including those in folded runs."""
         return [row.node.oid for row in self.unfolded if row.node is not None]
 
     @cached_property
@@ -91,7 +96,7 @@ class Snapshot:
 
     @cached_property
     def words(self) -> Words:
-        """What the drawing says of each node, whatever its case: the prompt's first line and the names."""
+        """The case-folded texts on the screen per node: the prompt's first line and names."""
         graph = self.graph
         found = {oid: node.subject.casefold() for oid, node in graph.nodes.items() if node.kind not in UNSAID}
         for names in (graph.branches, graph.archived, graph.checkpoints):
@@ -99,17 +104,19 @@ class Snapshot:
                 found[oid] = f"{found.get(oid, '')}\n{name.casefold()}"
         return Words(found)
 
-    # Ways.
+    # Walking between nodes.
 
     def ways(self, oid: bytes) -> list[bytes]:
-        """The shown nodes after a node as they stand from left to right: the one that keeps the lane first, then the
-        newest."""
+        """Return the shown children of a node from left to right.
+
+        The child that continues the lane comes first, then the newest.
+        """
         ways = [way for way in self.graph.children.get(oid, ()) if way in self.shown]
         first = onward(self.graph, oid, ways)
         return [way for way in ways if way == first] + [way for way in reversed(ways) if way != first]
 
     def branch_point(self, oid: bytes) -> bytes:
-        """The nearest node before it that has more than one way on, or the root."""
+        """Return the nearest ancestor with more than one shown child, or the root."""
         at = oid
         while (parent := self.node(at).parent) is not None:
             at = parent
@@ -118,14 +125,17 @@ class Snapshot:
         return at
 
     def end(self, oid: bytes) -> bytes:
-        """The end of the line that a node is on."""
+        """Return the end of the line of a node."""
         at = oid
         while ways := self.ways(at):
             at = ways[0]
         return at
 
     def beside(self, oid: bytes, step: int) -> bytes | None:
-        """The node of the branch beside, as far from where they part: to the right, or with -1 to the left."""
+        """Return the node at the same distance from the fork on the neighbouring branch.
+
+        With `step` 1 the neighbour to the right is meant, with -1 the one to the left.
+        """
         if not self._has_siblings(oid) and len(ways := self.ways(oid)) > 1:
             return ways[1] if step > 0 else None
         distance, at = 0, oid
@@ -140,7 +150,7 @@ class Snapshot:
         return None
 
     def _has_siblings(self, oid: bytes) -> bool:
-        """Whether a branch parts anywhere before it."""
+        """Return whether a branch forks off anywhere before the node."""
         point = self.branch_point(oid)
         return point != oid and len(self.ways(point)) > 1
 
@@ -154,7 +164,7 @@ class Snapshot:
 
 
 def moment_of(graph: Graph, archived: bool) -> object:
-    """What tells one moment from another: all that the drawing depends on."""
+    """Return a key of everything that the drawing depends on."""
     return (
         *(graph.session, graph.cursor_value, graph.cursor, graph.branch),
         *(graph.branches, graph.archived, graph.checkpoints, archived, is_open(graph)),
@@ -162,5 +172,5 @@ def moment_of(graph: Graph, archived: bool) -> object:
 
 
 def is_open(graph: Graph) -> bool:
-    """Whether a turn of the session has begun and is not over."""
+    """Return whether the session has an open turn."""
     return graph.store.open_turn(graph.session) is not None

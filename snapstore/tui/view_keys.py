@@ -1,4 +1,4 @@
-"""Keys that look: through the rows, from branch to branch, folds, search, how it is shown. None of them moves."""
+"""Keys that look: rows, branches, folds, search and display options. None moves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class LookingApp(ActingApp):
 
     @property
     def tree_view(self) -> TreeView:
-        # Keys arrive on the tree's own screen only, but what they began may end when another lies over it.
+        # Keys arrive only on the tree's own screen, but a task that a key started may end while another screen is on
+        # top.
         return self.screen_stack[0].query_one("#tree", TreeView)
 
     def select(self, oid: bytes) -> None:
@@ -73,7 +74,7 @@ class LookingApp(ActingApp):
         raise NotImplementedError
 
     def at_once(self, work: WorkType[None], group: str) -> None:
-        """Starts work beside the keys; what is left of the same before is given up."""
+        """Start a worker, and cancel the previous one of the same group."""
         self.run_worker(work, group=group, exclusive=True)
 
     # Counts: `3j`.
@@ -103,14 +104,14 @@ class LookingApp(ActingApp):
         self.tree_view.walk(step * len(self.snapshot.graph.nodes) * 2)
 
     def action_prefix(self) -> None:
-        """`gg` is the top; what else `g` begins is a move's."""
+        """Go to the top on `gg`. Other keys after `g` belong to moves."""
         if self.after_g():
             self.action_edge(-1)
         else:
             super().action_prefix()
 
     def _standing(self) -> bytes:
-        """The selected node; of a folded run the newest."""
+        """Return the selected node, or the newest node of the selected run."""
         run = self.tree_view.run
         return run.folded[0].oid if run is not None else self.tree_view.selected or self.snapshot.cursor
 
@@ -155,7 +156,7 @@ class LookingApp(ActingApp):
         await self.push_screen(SearchScreen(self.look_for), self._searched)
 
     def look_for(self, text: str) -> None:
-        """What is found while the text is typed: the nearest from where the search began."""
+        """Select the nearest hit from where the search began, while the text is typed."""
         self._search = Search(text, self.snapshot, self._read_words) if text else None
         found = self._search.next(self._origin, 1, here=True) if self._search is not None else None
         self._show_found()
@@ -175,7 +176,10 @@ class LookingApp(ActingApp):
         self.at_once(self._look_further, "search")
 
     async def _look_further(self) -> None:
-        """Whole prompts and paths, which have to be read. What is found first is gone to if nothing was before."""
+        """Search whole prompts and paths, which have to be read from the store.
+
+        If there was no hit before, the first new one is selected.
+        """
         search = self._search
         if search is None:
             return
@@ -227,7 +231,7 @@ class LookingApp(ActingApp):
         self._show_found()
 
     def search_again(self, snapshot: Snapshot) -> None:
-        """Another snapshot: the same search goes on in it."""
+        """Continue the current search in a new snapshot."""
         if self._search is not None:
             self._search = Search(self._search.text, snapshot, self._read_words)
             self._show_found()
@@ -237,11 +241,11 @@ class LookingApp(ActingApp):
         try:
             while not search.whole:
                 await search.look_further(lambda: self.store(recover=False), self.snapshot.cursor)
-        except SnapstoreError:  # the next search tells
+        except SnapstoreError:  # the next search reports the error
             return
         self._show_found()
 
-    # How it is shown.
+    # Display options.
 
     def action_dates(self) -> None:
         self.say("Times." if self.tree_view.toggle_dates() else "Ages.")

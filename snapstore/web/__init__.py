@@ -1,8 +1,8 @@
 """The local page: a server on the loopback address for one person's browser.
 
-`server` is the entry point. `guard` decides who may speak to it, `routes` has the addresses, `events` tells pages what
-happens in the store, `project` opens the store for each request, `graphs` keeps trees between requests, and `answers`
-writes documents and refusals. `static` is the page itself.
+`server` is the entry point. `guard` decides which requests are allowed. `routes` has the endpoints. `events` tells
+pages about changes in the store. `project` opens the store per request. `graphs` caches trees between requests.
+`answers` writes documents and errors. `static` is the page itself.
 
-The package holds no rules: plans and moves are the library's. It must not import `cli`, `tui` or `mcp`.
+The package holds no rules: plans and moves are made by the library. The package must not import `cli`, `tui` or `mcp`.
 """

@@ -1,4 +1,7 @@
-"""Answers: documents as ASCII JSON, and refusals of the family as a status and the document `--json` prints."""
+"""Responses: documents as ASCII JSON, and errors as a status plus a document.
+
+The document of an error is the one that `--json` prints.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
 
-# What a page can do about it decides: ask otherwise (4xx), or tell the person to mend something first (503).
+# The status depends on what the page can do: send another request (4xx), or ask the person to fix something first
+# (503).
 STATUSES = {
     "usage": 400,
     "unsafe": 403,
@@ -28,7 +32,10 @@ STATUSES = {
 
 
 class Document(Response):
-    """ASCII only: a path that is not UTF-8 holds lone surrogates, which no encoding would let through."""
+    """A JSON response in ASCII.
+
+    A path that is not UTF-8 contains lone surrogates, which no other encoding accepts.
+    """
 
     media_type = "application/json"
 
@@ -37,7 +44,7 @@ class Document(Response):
 
 
 def refusal(error: SnapstoreError, status: int | None = None) -> Document:
-    """Answer with an error, and a hint that fits a page."""
+    """Respond with an error, and with a hint that fits a page."""
     hint = None
     if isinstance(error, Conflict) and error.details.get("conflicts"):
         hint = "Nothing was written. Choose for each file: keep yours, take the other, or merge."

@@ -1,7 +1,7 @@
-"""What happens in the store, told to the pages as it happens, whoever did it: another page, a command, an agent's hook.
+"""Server-sent events: tells pages about changes in the store as they happen.
 
-The times of a few folders tell that something happened; only then is it read what. One watcher serves all pages, and
-none runs without one.
+The change may come from another page, a command or an agent's hook. The modification times of a few folders show that
+something changed; only then is the store read. One watcher serves all pages, and none runs without a page.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from snapstore.timeline.history.operations import Operations
 from snapstore.web.project import Project
 
 LOOK_EVERY = 0.04  # seconds
-SAY_SOMETHING = 15.0  # so that nobody on the way takes the line for dead
+SAY_SOMETHING = 15.0  # seconds between comments, so that no proxy takes the connection for dead
 _QUEUE = 500
 
 Event = tuple[str, dict[str, Any]]
 
 
 class Seen:
-    """One session at one moment."""
+    """The state of one session at one moment."""
 
     __slots__ = ("conversation", "expected", "seq", "signature")
 
@@ -50,7 +50,7 @@ class Seen:
 
 
 class Watch:
-    """Looks, on a thread of its own, at one store."""
+    """Polls one store, on a thread of its own."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -61,7 +61,7 @@ class Watch:
         self._rest: tuple[object, ...] = ()
 
     def state(self) -> dict[str, Any]:
-        """What a page that has just come must know: where each session stands."""
+        """Return what a new page must know: the cursor of each session."""
         sessions = (self._sessions or {}).items()
         return {"sessions": {name: {"expected": seen.expected, "seq": seen.seq} for name, seen in sessions}}
 
@@ -71,7 +71,7 @@ class Watch:
                 return []
             with self._project.store(recover=False) as store:
                 told = self._differences(store)
-        except Exception:  # gone, in the middle of something, damaged: the next look tells, and looking never ends
+        except Exception:  # the store is gone, damaged or being changed: try again at the next poll
             self._folders.look_again()
             if self._sessions is None or os.path.isdir(self._project.folder):
                 return []
@@ -83,7 +83,7 @@ class Watch:
         return told
 
     def forget(self) -> None:
-        """Nobody listens: what happens until somebody does is not news."""
+        """Forget the last state. Changes while no page listens are not reported."""
         self._folders.forget()
         self._sessions = None
 
@@ -97,7 +97,7 @@ class Watch:
             told = [("session_created", {"session": name, "id": None}) for name in now if name not in before]
             told += [("session_created", _created(store, id)) for id in sorted(agents - known)]
             changed = [name for name in now if name not in before or now[name].signature != before[name].signature]
-            if not changed and rest != self._rest:  # a record was completed: it does not say whose
+            if not changed and rest != self._rest:  # a record was completed, but the notes ref does not tell whose
                 changed = list(now)
             for name in changed:
                 old = before[name].conversation if name in before else ""
@@ -110,7 +110,7 @@ class Watch:
 
 
 class Channel:
-    """The pages that listen, and the watcher while there are some."""
+    """The listening pages, and the watcher while there is at least one page."""
 
     def __init__(self, project: Project) -> None:
         self._watch = Watch(project)
@@ -119,7 +119,7 @@ class Channel:
         self._first: asyncio.Future[None] | None = None
 
     async def listen(self) -> AsyncIterator[str]:
-        """One page's stream, until it goes or the server stops."""
+        """Yield the events for one page, until the page leaves or the server stops."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue(_QUEUE)
         self._pages.add(queue)
         try:
@@ -154,7 +154,7 @@ class Channel:
             while True:
                 for event in await asyncio.to_thread(self._watch.look):
                     for queue in self._pages:
-                        if queue.full():  # a page that does not read: it asks anew when it comes again
+                        if queue.full():  # the page does not read: it will reload everything when it reconnects
                             _end(queue)
                         else:
                             queue.put_nowait(event)
@@ -173,7 +173,7 @@ def _end(queue: asyncio.Queue[Event | None]) -> None:
 
 
 def _spelled(event: Event) -> str:
-    """JSON in ASCII has no line ends: nothing in it can end the field."""
+    """Encode an event. ASCII JSON has no line breaks, so no value can end the field."""
     return f"event: {event[0]}\ndata: {json.dumps(event[1])}\n\n"
 
 
@@ -185,7 +185,7 @@ def _agents(store: Store) -> set[str]:
 
 
 def _created(store: Store, id: str) -> dict[str, Any]:
-    """A session of an agent, as `session_created` tells of it (S1-29)."""
+    """Describe an agent session for the event `session_created` (S1-29)."""
     known = Conversations(store).agent_session(id)
     if known is None:
         return {"session": None, "id": id}

@@ -1,8 +1,10 @@
-"""Sessions' trees, kept between requests: a page asks for nodes with every screen that it scrolls, and ten thousand
-commits take a tenth of a second to go through again.
+"""A cache of sessions' trees between requests.
 
-A tree at one moment never changes; whether it is still that moment, the refs tell. One that is kept has read all that
-it is asked for here, and never reads again: the store that it was read from is closed.
+A page requests nodes with every screen that it scrolls, and reading ten thousand commits again takes a tenth of a
+second.
+
+A cached tree is valid as long as the refs are unchanged. Everything that requests need has been read before a tree is
+cached, because the store that it was read from is closed afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ class Graphs:
         self._one = Lock()
 
     def of(self, session: Session) -> Graph:
-        """The session's tree now, with every node read. For nodes, lines and names; not for addresses."""
+        """Return the session's current tree, with every node read.
+
+        The tree serves nodes, lines and names, but no addresses.
+        """
         found = Graph(session.store, session.name)
         moment = (found.cursor_value, found.cursor, found.branch, found.branches, found.archived, found.checkpoints)
         with self._one:

@@ -1,10 +1,10 @@
-"""Who may speak to the server: the browser that was opened with the token, from the page itself, and nobody else.
+"""Access control: admits only our own page in the browser that has the token.
 
-A server on the loopback address is in reach of every page that the person has open and of everyone on the machine.
-So: only requests for our own name (a page that rebinds its name to 127.0.0.1 gives another), only from our own page
-(Origin, Sec-Fetch-Site), only with the cookie that the one-time token bought. Cookies know no ports: whatever else
-listens on this machine would be sent ours, so it is kept below a path that nobody else can name. A body is read here,
-bounded in size and time, before anything else of the server sees it.
+A server on the loopback address can be reached by every page that the person has open, and by every user of the
+machine. So a request must have our own host name (a page that rebinds its name to 127.0.0.1 sends another), come from
+our own page (Origin, Sec-Fetch-Site), and carry the cookie that was issued for the one-time token. Cookies are not
+separated by port: the browser would send ours to any other server on this machine. The cookie is therefore limited to a
+path that nobody else can guess. A request body is read here, bounded in size and time, before any other code sees it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 _READING = ("GET", "HEAD")
-# No redirect: a browser that another place led here would follow one without the cookie, which is for our pages only.
+# No redirect: if another site led the browser here, it would follow a redirect without the SameSite cookie.
 _WELCOME = (
     '<!doctype html><meta http-equiv="refresh" content="0;url=./"><title>snapstore</title>'
     '<link rel="icon" href="static/icon.svg">'
@@ -48,7 +48,7 @@ _WELCOME = (
 
 
 class Guard:
-    """Around the whole application."""
+    """The ASGI middleware around the whole application."""
 
     def __init__(self, app: App, port: int, prefix: str, token: str) -> None:
         self._app = app
@@ -61,7 +61,7 @@ class Guard:
         self.body_seconds = BODY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":  # no websockets, foreign or not
+        if scope["type"] != "http":  # no websockets, whatever their origin
             return
         started = False
 
@@ -74,7 +74,7 @@ class Guard:
 
         try:
             answer = await self._handled(scope, receive, sending)
-        except Exception as error:  # a mistake of ours: told, but not where in the program
+        except Exception as error:  # a bug: report the error, but no traceback
             if started:
                 raise
             failure = SnapstoreError(f"unexpected: {type(error).__name__}: {error}", "`snapstore status` may say more.")
@@ -112,13 +112,13 @@ class Guard:
         return None
 
     def _below(self, scope: Scope) -> str | None:
-        """The path as the application knows it; None where it is none of ours."""
+        """Return the path below the prefix, or None if the prefix is wrong."""
         start, path = scope["path"][: len(self._prefix)], scope["path"][len(self._prefix) :]
         return path if compare_digest(start.encode(), self._prefix.encode()) and path.startswith("/") else None
 
     def _exchange(self, scope: Scope, headers: dict[str, list[str]]) -> Response:
-        """The token, which is worth one cookie."""
-        if self._has_cookie(headers):  # the address opened again
+        """Exchange the one-time token for the cookie."""
+        if self._has_cookie(headers):  # the address was opened again
             return HTMLResponse(_WELCOME)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         fits = compare_digest(given.encode("utf-8", "replace"), self._token.encode())
@@ -137,8 +137,11 @@ class Guard:
         return any(compare_digest(value.encode("latin-1"), self._secret.encode()) for value in given)
 
     async def _handled(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
-        """Lets it through, or gives the answer. A body is read to its end even of who is refused, as far as it is
-        small: hung up on in the middle of sending, a browser would not hear the answer."""
+        """Pass the request on, or return the refusal.
+
+        A small body is read to its end even if the request is refused. A browser whose connection is closed while it
+        sends would not receive the response.
+        """
         refused = self._refused(scope)
         scope["root_path"] = self._prefix
         if scope["method"] in _READING:
@@ -148,7 +151,7 @@ class Guard:
         try:
             async with asyncio.timeout(self.body_seconds):
                 body = await _body(receive, LARGEST_BODY if refused is None else LARGEST_UNWANTED)
-        except ConnectionResetError:  # who hangs up in the middle of asking has asked for nothing
+        except ConnectionResetError:  # a client that disconnects before the end of the request has requested nothing
             return refusal(Usage("the request was cut off", "Send it again."))
         except TimeoutError:
             return _hang_up(refusal(Usage("the request took too long to arrive", "Send it again."), 408))
@@ -161,7 +164,7 @@ class Guard:
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:
-    """All of it; None where it is more than that."""
+    """Read the whole body, or return None if it exceeds the limit."""
     body = bytearray()
     while True:
         message = await receive()
@@ -175,7 +178,7 @@ async def _body(receive: Receive, limit: int) -> bytes | None:
 
 
 def _hang_up(answer: Response) -> Response:
-    """What is left of its body nobody wants to read."""
+    """Make the connection close after the response, with the rest of the body unread."""
     answer.headers["connection"] = "close"
     return answer
 
@@ -207,7 +210,7 @@ def _add_headers(message: Message, path: str | None) -> None:
 
 
 def _text(error: SnapstoreError, status: int) -> Response:
-    """For a person who looks at it in a browser."""
+    """Return an error as plain text, for a person who opens the address in a browser."""
     return PlainTextResponse(f"snapstore: {error.message}. {error.hint}\n", status)
 
 

@@ -1,7 +1,7 @@
-"""The project that a page is about: its store, opened anew for each request.
+"""The project that a page shows: its store, opened anew per request.
 
-Stores are not shared between threads, and each opening sees what other processes did meanwhile, a store that is gone
-included. A request that reads never holds the lock.
+Stores are not shared between threads. Each opening sees what other processes have done, including the removal of the
+store. A request that only reads never holds the lock.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Project:
             self.home = store.home
         self.spoken = Spoken()
         self.graphs = Graphs()
-        self.at_work: set[object] = set()  # moves that have begun
-        self.refused = 0  # moves that conflicts or anything else stood against, since the server started
+        self.at_work: set[object] = set()  # moves in progress
+        self.refused = 0  # moves refused since the server started, because of conflicts or anything else
 
     @contextmanager
     def store(self, *, recover: bool = True) -> Iterator[Store]:
         with Store.open(os.fsdecode(self.root), home=self.home, recover=False) as store:
-            if store.root != self.root:  # where ours is gone, one of a folder above would be found
+            if store.root != self.root:  # if ours is gone, Store.open may find the store of a parent folder
                 shown = os.fsdecode(self.root)
                 raise NoStore(f"the store that watched over {shown} is gone", "Look whether its folder was moved.")
             if recover:
@@ -44,24 +44,26 @@ class Project:
 
     @contextmanager
     def session(self, name: str) -> Iterator[Session]:
-        """A session by its name, or by the id of an agent's session that belongs to it."""
+        """Open a session by its name, or by the id of one of its agent sessions."""
         with self.store() as store:
             yield named(store, name)
 
     def warm_up(self) -> None:
-        """Reads what the page asks for first, while the browser starts."""
+        """Read what the page requests first, while the browser starts."""
         try:
             with self.store(recover=False) as store:
                 self.graphs.of(store.session())
                 self.spoken.read(store)
-        except (SnapstoreError, OSError):  # the page asks again, and is told
+        except (SnapstoreError, OSError):  # the page will ask again and receive the error
             pass
 
     @contextmanager
     def moving(self, name: str | None, *, counted: bool = True) -> Iterator[Session]:
-        """The session for a move; without a name the active one. A turn that nobody works on any more is closed first:
-        it is then the last turn, and what was asked for in view of another is stale. Refusals are counted: how often
-        people meet one says how clear the page is (S1-67)."""
+        """Open a session for a move; without a name, the active one.
+
+        An abandoned open turn is closed first. The closed turn is then the last turn, so a request made before is
+        stale. Refusals are counted: how often people meet one tells how clear the page is (S1-67).
+        """
         one = object()
         self.at_work.add(one)
         try:
@@ -88,7 +90,10 @@ def named(store: Store, name: str) -> Session:
 
 
 def below(path: str) -> bytes:
-    """A path below the root as a page gives it. Never looked up on disk: plans compare it with what trees hold."""
+    """Check a path given by a page and return it as bytes below the root.
+
+    The path is never looked up on disk. Plans compare it with the entries of trees.
+    """
     try:
         raw = os.fsencode(path)
     except UnicodeEncodeError:
@@ -101,5 +106,5 @@ def below(path: str) -> bytes:
 
 
 def answer(record: Record) -> Document:
-    """Answer with a record."""
+    """Respond with a record."""
     return Document(document(record))

@@ -1,4 +1,4 @@
-"""The server: on the loopback address only, for one project, until it is told to stop."""
+"""The HTTP server: on the loopback address only, for one project, until stopped."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ from snapstore.web.routes import branches, compat, diff, moves, read
 
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 ADDRESS = "127.0.0.1"
-_GRACE = 5  # seconds that answers get when the server stops
+_GRACE = 5  # seconds that responses get when the server stops
 _HEAD = 10.0  # seconds that the head of a request may take
 
 
 class Connection(H11Protocol):
-    """One that says nothing, or half a head, is closed: everyone on the machine can open as many as there may be."""
+    """A connection with a timeout for the head of a request.
+
+    Every user of the machine can open connections, so silent ones and half-sent heads must not use up the limit.
+    """
 
     _patience: asyncio.TimerHandle | None = None
 
@@ -60,7 +63,7 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """One page's server. `url` is what the person opens; `run()` serves until it is told to stop."""
+    """The server of one page. `url` is the address to open, `run()` serves."""
 
     def __init__(self, folder: str, *, port: int = 0) -> None:
         self._project = project = Project(folder)
@@ -97,13 +100,16 @@ class Server(uvicorn.Server):
             warming.join()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.channel.close()  # streams have no end of their own
-        while self._project.at_work and not self.force_exit:  # what has begun is finished, however long it takes
+        self.channel.close()  # event streams never end by themselves
+        while self._project.at_work and not self.force_exit:  # a move in progress is finished, however long it takes
             await asyncio.sleep(0.05)
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Told to stop, which is how it ends and no failure; told twice, at once."""
+        """Stop on the first signal, and without waiting on the second.
+
+        Stopping by signal is the normal end and not a failure.
+        """
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -142,7 +148,7 @@ def _listening(port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((ADDRESS, port))
-        found.listen(128)  # whoever is told the address may come at once
+        found.listen(128)  # several clients may connect at once
     except (OSError, OverflowError) as error:
         found.close()
         why = error.strerror if isinstance(error, OSError) else "no such port"

@@ -1,17 +1,17 @@
-"""The pydantic records: one description of each document that `--json` prints, HTTP answers or MCP gives.
+"""Pydantic records: one class per document that `--json`, HTTP or MCP returns.
 
-A record is built once, from an object of the timeline, by its own constructor (`NodeRecord.of(node)`), and
-`base.document(record)` is what is printed. Fields are added, never renamed.
+A record is built by its own constructor from an object of a lower layer (`NodeRecord.of(node)`).
+`base.document(record)` returns the document to print. Fields are added, never renamed.
 
-pydantic compiles a record when it is first used, so a command pays for the few that it needs. A process that serves
-many commands calls `load_all` once, and its children pay nothing.
+Pydantic compiles a record when it is first used, so a command pays only for the few records it needs. A process that
+serves many commands calls `load_all` once, and its children inherit the compiled records.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-# `web` is missing: only the page's own server needs it.
+# `web` is missing: only the server of the page needs it.
 _MODULES = (
     "agents",
     "base",

@@ -1,4 +1,4 @@
-"""What is said of agents: connections, sessions, imports."""
+"""Records of agents: connections, sessions, imports."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ class ImportRecord(Record):
         moved_on: Iterable[bytes],
         preview: bool,
     ) -> Self:
-        """Describe an import. `commits` are those that it made, one per turn; none where it was a preview."""
+        """Describe an import. `commits` are the new commits, one per turn.
+
+        A preview has none.
+        """
         return cls(
             session=session,
             agent=found.agent,
@@ -156,8 +159,10 @@ class ConnectRecord(Record):
 
     @classmethod
     def of(cls, plan: Plan, after: str, patch: Iterable[bytes] | None = None) -> Self:
-        """Describe a change of an agent's settings: made, or with a patch what it would be. `after` is what to do
-        next."""
+        """Describe a change of an agent's settings. `after` is what to do next.
+
+        A patch is given for a preview, where the change has not been made.
+        """
         more: dict[str, Any] = dict(patch_fields(patch)) if patch is not None else {}
         return cls(
             agent=plan.agent,
@@ -279,7 +284,7 @@ class SessionRecord(Record):
 
     @classmethod
     def of(cls, line: SessionLine, active: str) -> Self:
-        """Describe a session; `active` is the name of the one that was last active."""
+        """Describe a session. `active` is the name of the last active session."""
         return cls(
             session=line.name,
             active=line.name == active,

@@ -1,7 +1,8 @@
-"""The parts that all records share: their base class, paths, patches, and the way to a document.
+"""What all records share: the base class, paths, patches and conversion to JSON.
 
-A path that is not UTF-8 is text with surrogate escapes, and is given again in base64. pydantic's own text type refuses
-such text, so `Text` only checks that it is text, and documents are dumped as Python objects and encoded as ASCII JSON.
+A path that is not UTF-8 is text with surrogate escapes, and is repeated in base64. Pydantic's own string type refuses
+such text. `Text` therefore only checks that a value is a string, and documents are dumped as Python objects and encoded
+as ASCII JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class _AnyText:
-    """Text of any kind. Checked by pydantic's compiled code alone: a record has a dozen such fields."""
+    """Any string, surrogate escapes included.
+
+    Only pydantic's compiled code checks the type, because a record has a dozen such fields.
+    """
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -57,14 +61,17 @@ class PlainPathRecord(PathRecord):
 
 
 class PatchFields(TypedDict):
-    """The fields of a patch, as `patch_fields` makes them."""
+    """The fields of a patch, as `patch_fields` returns them."""
 
     patch: str
     patch_b64: NotRequired[str]
 
 
 def patch_fields(lines: Iterable[bytes]) -> PatchFields:
-    """Return a patch as text; one that is not UTF-8 with surrogate escapes, and again in base64."""
+    """Return a patch as text, plus base64 if the patch is not UTF-8.
+
+    Text that is not UTF-8 has surrogate escapes.
+    """
     patch = b"".join(lines)
     try:
         return {"patch": patch.decode("utf-8")}
@@ -73,25 +80,28 @@ def patch_fields(lines: Iterable[bytes]) -> PatchFields:
 
 
 def path_texts(paths: Iterable[bytes]) -> list[str]:
-    """Return paths as text, for a list that gives those that are not UTF-8 again in `paths_b64`."""
+    """Return paths as text. `paths_b64` repeats those that are not UTF-8."""
     return [os.fsdecode(path) for path in paths]
 
 
 def paths_b64(paths: Iterable[bytes]) -> dict[str, str]:
-    """Return the paths that are not UTF-8 in base64, by the text that stands for them in lists."""
+    """Return the non-UTF-8 paths in base64, keyed by their text in path lists."""
     named = [path_json(path) for path in paths]
     return {item["path"]: item["path_b64"] for item in named if "path_b64" in item}
 
 
 def document(record: Record) -> dict[str, Any]:
-    """Return a record as the document that is printed. Optional fields that were not set are left out."""
+    """Return a record as the document to print, without unset optional fields."""
     return record.model_dump(exclude_unset=True, by_alias=True)
 
 
 def json_text(record: Record) -> str:
-    """Return a record as ASCII JSON, quickly: pydantic encodes it, unless it holds text that pydantic cannot escape."""
+    """Return a record as ASCII JSON, encoded by pydantic where possible.
+
+    Pydantic is faster than `json`, but fails on text that it cannot escape.
+    """
     try:
         text = record.model_dump_json(exclude_unset=True, by_alias=True)
-    except (PydanticSerializationError, UnicodeEncodeError):  # half a character, as in a path that is not UTF-8
+    except (PydanticSerializationError, UnicodeEncodeError):  # a lone surrogate, as in a path that is not UTF-8
         text = ""
     return text if text and text.isascii() else json.dumps(document(record))

@@ -1,4 +1,4 @@
-"""What is said of branches and checkpoints: trees, lists, comparisons."""
+"""Records of branches and checkpoints: trees, lists, comparisons."""
 
 from __future__ import annotations
 
@@ -136,7 +136,10 @@ class TreeRecord(Record):
 
     @classmethod
     def of(cls, graph: Graph, branches: Iterable[Branch], now: float) -> TreeRecord:
-        """Describe a tree without its nodes, which may be very many: `treedocument` adds them one by one."""
+        """Describe a tree without its nodes.
+
+        `surface/tree_document` adds the nodes one by one, because there may be very many.
+        """
         return TreeRecord(
             session=graph.session,
             cursor=graph.cursor.hex(),
@@ -383,7 +386,7 @@ class CompareRecord(Record):
 
     @classmethod
     def of(cls, found: Comparison, patch: Iterable[bytes] | None = None) -> Self:
-        """Describe a comparison, with a patch where one was asked for."""
+        """Describe a comparison, with a patch if one was requested."""
         more: dict[str, Any] = dict(patch_fields(patch)) if patch is not None else {}
         return cls(
             session=found.session,

@@ -1,4 +1,4 @@
-"""The configuration file as a record: every value checked, and what is wrong with it said all at once."""
+"""The configuration file as a record, which validates all values at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Config: type[BaseModel] = create_model("Config", __config__=ConfigDict(extra="fo
 
 
 def faults(data: dict[str, Any]) -> dict[str, str]:
-    """What is wrong, by key. A key that nobody knows is wrong with no words for it."""
+    """Return the faults of a configuration by key. An unknown key has an empty text."""
     try:
         Config.model_validate(data)
     except ValidationError as error:

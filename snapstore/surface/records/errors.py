@@ -1,4 +1,4 @@
-"""The record of a refusal."""
+"""The record of an error."""
 
 from __future__ import annotations
 
@@ -21,15 +21,20 @@ class ErrorRecord(Record):
 
     @classmethod
     def of(cls, error: SnapstoreError, *, hint: str | None = None) -> Self:
-        """Describe an error. `hint` replaces the error's own, for a reader who can do something else about it."""
+        """Describe an error. `hint` replaces the hint of the error itself.
+
+        A surface passes its own hint if its users have other options than those of a shell.
+        """
         details = {name: _described(name, value) for name, value in error.details.items()}
         return cls(error=error.name, message=error.message, hint=error.hint if hint is None else hint, **details)
 
 
 def _described(name: str, value: Any) -> Any:
-    """Describe the objects that two kinds of errors carry: the conflicts of a move, the findings of a push.
+    """Describe the objects in two kinds of errors: move conflicts and push findings.
 
-    Imported here because almost no error has them, and an error may be told when little else works any more."""
+    The imports stand inside the function because almost no error has such objects. An error may also be reported when
+    little else works any more.
+    """
     if name == "conflicts":
         from snapstore.surface.records.moves import ConflictRecord
 

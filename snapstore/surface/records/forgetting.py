@@ -1,4 +1,4 @@
-"""What `forget` prints with `--json`."""
+"""The document that `forget --json` prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `gc`, `prune`, `du` and `stats` print with `--json`."""
+"""The documents that `gc`, `prune`, `du` and `stats` print with `--json`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class PruneRecord(Record):
 
     @classmethod
     def of(cls, done: Pruned, *, dry_run: bool, older_seconds: int, undo: str | None, now: float) -> Self:
-        """Describe what was pruned; `undo` is the command that brings it back."""
+        """Describe what was pruned. `undo` is the command that restores it."""
         return cls(
             dry_run=dry_run,
             older_seconds=older_seconds,

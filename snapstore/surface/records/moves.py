@@ -1,4 +1,4 @@
-"""What is said of moves, operations and recovery."""
+"""Records of moves, operations and recovery."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class MoveRecord(Record):
         )
 
     def with_fork(self, forked: Forked | None) -> Self:
-        """Return the record with what followed the move: a fork of the conversation, or null where none was made."""
+        """Return the record with the fork of the conversation, or null if none was made."""
         return self.model_copy(update={"fork": ForkRecord.of(forked) if forked is not None else None})
 
 
@@ -207,7 +207,7 @@ class OperationsRecord(Record):
 
     @classmethod
     def of(cls, operations: Iterable[Operation], taken_back: Mapping[int, int]) -> Self:
-        """List operations; `taken_back` says by which later operation some of them were."""
+        """List operations. `taken_back` maps an operation to the later one that undid it."""
         return cls(operations=[OperationRecord.of(one, taken_back.get(one.number)) for one in operations])
 
 
@@ -235,7 +235,7 @@ class RecoveryRecord(Record):
 
     @classmethod
     def of(cls, pending: Mapping[str, Any] | None, obstacles: list[str], ended: Recovery | None) -> Self:
-        """Describe what the journal holds (`pending`), and how it ended where it was asked to."""
+        """Describe the journal's unfinished change (`pending`) and how recovery ended."""
         if pending is None:
             return cls(pending=False, what=None, files=[], refs=[], obstacles=[], ended=None, kept=[])
         return cls(

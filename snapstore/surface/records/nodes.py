@@ -1,4 +1,4 @@
-"""What is said of nodes: log, show, diff."""
+"""Records of nodes: log, show, diff."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class FileRecord(PathRecord):
 
     @classmethod
     def all_of(cls, changes: Iterable[FileChange]) -> list[Self]:
-        """Describe the files of a node or a difference, in the order of their paths."""
+        """Describe the files of a node or a diff, in the order of their paths."""
         found: list[tuple[list[bytes], Self]] = []
         for change in changes:
             if change.renamed_from is None:
@@ -171,7 +171,10 @@ class ShowRecord(NodeRecord):
 
 
 def agent_ids(node: Node) -> dict[str, Any] | None:
-    """Return the agent's ids for the session and the prompt of a turn. Anyone can write a turn's record (a note)."""
+    """Return the agent's ids for the session and the prompt of a turn.
+
+    Anyone can write a turn's record (a git note), so the types are checked.
+    """
     found = node.record.get("conversation")
     return found if isinstance(found, dict) else None
 

@@ -1,4 +1,7 @@
-"""The documents of the products before us, in their own words: undo-state, file operations, rewind, revert."""
+"""Documents in the formats of earlier products.
+
+The formats are undo-state, file operations, rewind and revert.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ class ArchivedToolCallRecord(Record):
 
     @classmethod
     def of(cls, call: dict[str, Any]) -> Self:
-        """Describe a tool call as a turn's record holds it. Its texts are given where they are texts."""
+        """Describe a tool call of a turn's record, without fields that are not strings."""
         told: dict[str, Any] = {name: call[key] for key, name in _CALL.items() if isinstance(call.get(key), str)}
         return cls(type=call["type"], **told)
 
@@ -71,7 +74,7 @@ class UndoBranchRecord(Record):
 
     @classmethod
     def of(cls, graph: Graph, branch: Branch) -> Self:
-        """Describe a branch with the turns that it shares with no other."""
+        """Describe a branch with the turns that no other branch shares."""
         own: list[bytes] = []
         for node in graph.upwards(branch.tip):
             if node.oid == branch.parted:
@@ -101,7 +104,10 @@ class UndoStateRecord(Record):
 
     @classmethod
     def of(cls, session: Session, id: str) -> Self:
-        """Describe a session by the id it was asked for: what the tree and the turns' records say, nothing is kept."""
+        """Describe a session under the id of the request.
+
+        Everything is computed from the tree and the turns' records; nothing is stored.
+        """
         graph = Graph(session.store, session.name)
         found = Branches(session).list()
         several = len(found) > 1
@@ -212,5 +218,5 @@ def _changes_file(call: object) -> bool:
 
 
 def _texts(found: list[Any]) -> list[str]:
-    """Return the texts among what a turn's record lists. The record is a note, which anyone can write."""
+    """Return the strings in a list of a turn's record, a note that anyone can write."""
     return [text for text in found if isinstance(text, str)]

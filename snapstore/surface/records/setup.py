@@ -1,4 +1,7 @@
-"""What is said of the program itself: version, help, scripts for shells, the page's address, the warm process."""
+"""Records of the program itself.
+
+The records cover the version, help, shell scripts, the address of the page and the warm process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of remotes: their names, what went over, what came in."""
+"""Records of remotes, pushes, pulls and exports."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class AttachRecord(Record):
 
     @classmethod
     def of(cls, done: Attached, store: str) -> Self:
-        """Describe a folder that joined a shared project; `store` is where its store lies."""
+        """Describe a folder that joined a shared project. `store` is the store's folder."""
         return cls(
             root=os.fsdecode(done.root),
             store=store,

@@ -1,4 +1,4 @@
-"""What is said of a whole store: status, check, init."""
+"""Records of a whole store: status, check, init."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class OpenTurnRecord(Record):
 
     @classmethod
     def in_full(cls, turn: OpenTurn, number: int, status: Literal["open", "cancelled"] = "open") -> Self:
-        """Describe a turn to its own agent: with its number, where it began, and what it named so far."""
+        """Describe a turn to its own agent: number, start and paths named so far."""
         return cls(
             session=turn.session,
             prompt=turn.prompt,
@@ -139,12 +139,15 @@ class StatusRecord(Record):
     warm_process: int | None = Field(default=None, description="the process id of the warm process, if one runs")
 
     def with_warm_process(self, pid: int | None) -> Self:
-        """Add what a process that runs one command knows. The page does not ask: it would keep the warm process up."""
+        """Return the record with the warm process's pid, which only a command looks up.
+
+        The page never asks: its polling would keep the warm process alive.
+        """
         return self.model_copy(update={"warm_process": pid})
 
     @classmethod
     def of(cls, status: Status, interrupted: frozenset[str] = frozenset()) -> Self:
-        """Describe where a store stands. `interrupted` are the sessions whose open turn nobody works on any more."""
+        """Describe a store. `interrupted` are the sessions whose open turn is abandoned."""
         edited = [change.path for change in status.edits]
         talk = status.conversation
         return cls(
@@ -200,7 +203,7 @@ class CheckRecord(Record):
 
     @classmethod
     def of(cls, report: Report, refusal: SnapstoreError | None = None) -> Self:
-        """Describe a check. A store with problems is an error too, and `refusal` is that error."""
+        """Describe a check. `refusal` is the error that a store with problems also raises."""
         more: dict[str, Any] = dict(ErrorRecord.of(refusal)) if refusal is not None else {}
         return cls(
             ok=not report.problems,

@@ -1,5 +1,7 @@
-"""What the page asks for, and what only the page is answered. Requests are strict: a misspelt field is a mistake that
-would make an undo another undo."""
+"""Requests of the page, and the responses that only the page receives.
+
+Requests are strict: with a misspelt field ignored, an undo would become a different undo.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,7 @@ class PageSessionsRecord(Record):
 
     @classmethod
     def of(cls, store: Store, lines: list[SessionLine]) -> Self:
-        """List the sessions of a store, with what can be asked of each agent that occurs in them."""
+        """List the sessions of a store, with the capabilities of the agents in them."""
         active = store.active_session()
         agents = {line.agent for line in lines} | {one.known.agent for line in lines for one in line.conversations}
         return cls(
@@ -102,7 +104,7 @@ class PageTreeRecord(TreeRecord):
 
     @classmethod
     def for_page(cls, graph: Graph, branches: Iterable[Branch], store: Store) -> Self:
-        """Describe a tree without its nodes, as `TreeRecord.of` does, with what a page needs to ask for changes."""
+        """Describe a tree without its nodes, plus what the page needs to request changes."""
         return cls(
             **dict(TreeRecord.of(graph, branches, store.clock())),
             expected=graph.cursor.hex(),

@@ -1,7 +1,7 @@
-"""Screens over the terminal tree: lists to pick from, questions, plans, conflicts, help.
+"""Screens over the terminal tree: lists, questions, plans, conflicts, help.
 
-Each module is one screen. `overlay` is what they share, `ask` the kind whose answer changes files, `pick` the kind with
-a list, `line` the kind with one line to type in.
+Each module is one screen. `overlay` is the common base class, `ask` the base of screens whose answer changes files,
+`pick` the base of screens with a list, `line` a screen with one input line.
 
-A screen only asks and shows: moves go through `tui.move_controller`.
+A screen only asks and shows. Moves go through `tui/move_controller`.
 """

@@ -1,5 +1,8 @@
-"""Screens whose answer changes files. They may come up at any moment, also while somebody types: keys that were on
-their way before it could be read are no answer to it, nor are those that follow them without a pause."""
+"""Screens whose answer changes files.
+
+Such a screen may come up at any moment, also while a person types. Keys that were on their way before the screen could
+be read are no answer to it. Keys that follow them without a pause are no answer either.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ T = TypeVar("T")
 
 
 class AskingScreen(Overlay[T]):
-    """`#keys` tells how to answer, and is shown as soon as answers are heard."""
+    """A screen that accepts keys only after a pause; `#keys` is visible from then on."""
 
     DEFAULT_CSS = """
     AskingScreen #keys { visibility: hidden; }
@@ -34,14 +37,14 @@ class AskingScreen(Overlay[T]):
         return self.has_class("-hears")
 
     def hears(self, event: events.Key) -> bool:
-        """Whether a key is meant for this screen. One that is not begins the pause anew."""
+        """Return whether a key is meant for this screen. Any other key restarts the pause."""
         if not self.listening and self._pause is not None:
             self._pause.stop()
             self._begin_pause()
         return self.listening
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self._begin_pause)  # it is painted then
+        self.call_after_refresh(self._begin_pause)  # the screen is painted by then
 
     def _begin_pause(self) -> None:
         self._pause = self.set_timer(self.app.reading_time, lambda: self.add_class("-hears"))

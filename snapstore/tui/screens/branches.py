@@ -1,4 +1,4 @@
-"""`b`: the branches of the session, to look at, switch to, rename, archive."""
+"""The screen of `b`: the session's branches, to switch to, rename or archive."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STYLES = {CURRENT: "bold $here", ARCHIVED: "$quiet"}
 
 
 class BranchesScreen(PickScreen[str | None]):
-    """Gives the branch to switch to. What changes names is done here, and the list stays."""
+    """Returns the branch to switch to. Renaming and archiving keep the list open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "switch", "switch"),
@@ -45,7 +45,7 @@ class BranchesScreen(PickScreen[str | None]):
     async def fill(self, at: str = "", notice: str = "") -> None:
         try:
             self._found = await asyncio.to_thread(self._read)
-        except Exception as error:  # whatever is wrong with the store, it is told here
+        except Exception as error:  # whatever is wrong with the store is shown here
             notice = trouble(error)
         width = min(max((cells(safe(branch.name)) for branch in self._found), default=0), WIDEST_NAME)
         places = {branch.name: number for number, branch in enumerate(self._found)}
@@ -101,7 +101,7 @@ class BranchesScreen(PickScreen[str | None]):
 
 
 def _row(branch: Branch, width: int, now: float) -> Content:
-    """`@ main-2  3 turns  2m ago  Branch from turn 1 · Add a login function`"""
+    """Return a row: `@ main-2  3 turns  2m ago  Branch from turn 1 · Add a form`."""
     name = clip(safe(branch.name), width)
     name += " " * (width - cells(name))
     mark = "@ " if branch.state == CURRENT else "  "

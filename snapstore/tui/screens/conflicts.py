@@ -1,5 +1,9 @@
-"""Conflicts, file by file: keep mine, take theirs, merge, or merge with markers (G-38). Nothing is written before all
-are settled, and what is on disk is saved first: neither side is ever lost."""
+"""The screen that settles conflicts, file by file (G-38).
+
+The choices are keep mine, take theirs, merge, and merge with markers.
+
+Nothing is written before all conflicts are settled. What is on disk is saved first, so neither side is ever lost.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ KEYS = "o keep mine · t take theirs · m merge · x merge with markers (O T M X
 
 
 class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
-    """Gives a way for each file, or None."""
+    """Returns how to settle each file, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key, f"choose('{way}')", WORDS[way]) for key, way in zip("otmx", WORDS, strict=True)),
@@ -58,7 +62,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
     ConflictScreen #notice { color: $warning; height: auto; }
     ConflictScreen #keys { color: $quiet; height: auto; }
     """
-    VERTICAL_BREAKPOINTS = None  # the app's
+    VERTICAL_BREAKPOINTS = None  # inherited from the app
     app: ActingApp
 
     def __init__(self, look: Look, notice: str = "") -> None:
@@ -67,7 +71,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
         self._notice = notice
         self._conflicts: list[PathMove] = look.plan.conflicts
         self._chosen: dict[bytes, str] = {}
-        self._asked: dict[bytes, object] = {}  # choices that are being worked out
+        self._asked: dict[bytes, object] = {}  # choices that are still being computed
         self._sides: dict[bytes, ThreeWay] = {}
 
     def compose(self) -> ComposeResult:
@@ -109,12 +113,12 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
     def action_pick(self, step: int) -> None:
         self.query_one("#files", PickList).action_pick(step)
 
-    # The three sides of the one picked.
+    # The three sides of the selected file.
 
     @work(group="sides", exclusive=True)
     async def _show(self, move: PathMove) -> None:
         sides = await self._read(move)
-        shown = await asyncio.to_thread(_panes, move, sides)  # a comparison of large files takes its time
+        shown = await asyncio.to_thread(_panes, move, sides)  # comparing large files is slow
         for name, (title, lines) in shown.items():
             pane = self.query_one(f"#{name}", LinesView)
             pane.border_title = Text(safe(title))
@@ -127,7 +131,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
         if move.path not in self._sides:
             try:
                 self._sides[move.path] = await asyncio.to_thread(self._three_way, move)
-            except Exception as error:  # whatever is wrong with the store, it is told here
+            except Exception as error:  # whatever is wrong with the store is shown here
                 return ThreeWay(why=trouble(error))
         return self._sides[move.path]
 
@@ -144,7 +148,10 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
         self._choose(way, self._conflicts)
 
     def _choose(self, way: str, moves: list[PathMove]) -> None:
-        """What was chosen last for a file counts, however long something before it takes to be worked out."""
+        """Record a choice for some files.
+
+        The last choice for a file counts, even if an earlier one takes longer to compute.
+        """
         asked = object()
         self._asked |= {move.path: asked for move in moves}
         if way in (SKIP, FORCE):
@@ -205,7 +212,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
 
 
 def _panes(move: PathMove, sides: ThreeWay) -> dict[str, tuple[str, Lines | str]]:
-    """A title and what is shown under it, for each of the three."""
+    """Return a title and the lines below it for each of the three panes."""
     language, base = language_of(move.path), sides.base or ""
 
     def side(text: str | None, state: object) -> Lines | str:

@@ -1,4 +1,4 @@
-"""`?`: every key, and the commands."""
+"""The screen of `?`: every key and command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line to type in, at the bottom, over whatever is there: `:` commands, names."""
+"""A screen with one input line at the bottom, for `:` commands and names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 1000
 
 
 class LineScreen(Overlay[str | None]):
-    """Gives what was typed. Up and down bring back what was typed before."""
+    """Returns the typed text. Up and down recall earlier lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "enter", show=False, priority=True),
@@ -49,13 +49,13 @@ class LineScreen(Overlay[str | None]):
             yield Input(self._value, suggester=suggester, max_length=LONGEST, compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
-        self.set_focus(self.query_one(Input))  # at once: the next key may be here already
+        self.set_focus(self.query_one(Input))  # at once: the next key may already have arrived
 
     def action_enter(self) -> None:
         self.dismiss(self.query_one(Input).value)
 
     def action_rub_out(self) -> None:
-        """As in Vim, rubbing out what is not there leaves."""
+        """Delete a character, or leave if the line is empty, as in Vim."""
         line = self.query_one(Input)
         if line.value:
             line.action_delete_left()

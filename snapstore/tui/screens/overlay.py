@@ -1,4 +1,4 @@
-"""What lies over the tree for a while: lines to type in, lists, plans."""
+"""The base class of screens over the tree: input lines, lists, plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 
 class Overlay(ModalScreen[T]):
-    """In a low terminal its `.box` is all there is, and the list in it takes what is left by the words around it."""
+    """A modal screen that adapts to the height of the terminal.
+
+    In a low terminal the `.box` fills the screen, and its list gets the height that the texts around it leave.
+    """
 
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-tiny"), (12, "-low"), (24, "-roomy")]  # noqa: RUF012
     app: ActingApp
@@ -29,7 +32,10 @@ class Overlay(ModalScreen[T]):
     """
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:
-        """Once: Textual would close whatever is on top instead, and end the app where nothing is left."""
+        """Close the screen, once.
+
+        On a second call Textual would close whatever screen is on top, and end the app if none is left.
+        """
         if not self.is_current:
             return AwaitComplete()
         self.app.closed(self)

@@ -1,4 +1,4 @@
-"""A box with a list to pick from, a line for what went wrong, and one that says which keys there are."""
+"""A box with a list to pick from, a line for errors and a line that names keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class PickScreen(Overlay[T]):
         self._shown = asyncio.Event()
 
     async def read(self) -> None:
-        """Waits for the rows: of keys typed ahead a `j` must not fall before them and the next on another row."""
+        """Wait for the rows, so that all keys typed ahead apply to the loaded list.
+
+        Otherwise a `j` could be handled before the rows arrive, and the next key would act on the wrong row.
+        """
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._shown.wait(), PATIENCE)
 
@@ -56,7 +59,7 @@ class PickScreen(Overlay[T]):
         self.fill()
 
     def fill(self) -> object:
-        """Shows the rows, at once or when they are read."""
+        """Show the rows, at once or when they have been read."""
         raise NotImplementedError
 
     def show(self, rows: Sequence[Content], picked: int, notice: str = "") -> None:

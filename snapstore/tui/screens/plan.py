@@ -1,4 +1,7 @@
-"""The plan before a move that deserves a look: more than one turn, a file removed, a conflict settled (C13)."""
+"""The plan, shown before a move that deserves a look.
+
+Such a move undoes or redoes more than one turn, removes a file or settles a conflict (C13).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ LOOK_EVERY = 0.2  # seconds
 
 
 class PlanScreen(AskingScreen[bool]):
-    """What would happen, path by path; nothing has happened yet."""
+    """What a move would do, path by path. Nothing has happened yet."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,y", "go", "go"),
@@ -73,7 +76,7 @@ class PlanScreen(AskingScreen[bool]):
         self.set_interval(LOOK_EVERY, self._check)
 
     def _check(self) -> None:
-        """The session may move on while somebody looks: then this plan is history (G-08)."""
+        """Warn if the session has moved since, which makes the plan stale (G-08)."""
         if self.app.snapshot.cursor != self._look.plan.start:
             notice = self.query_one("#notice", Static)
             notice.update(styled("The session has moved since: leave this, and look again."))
@@ -91,7 +94,7 @@ class PlanScreen(AskingScreen[bool]):
 
 
 def plan_lines(plan: Plan) -> Iterator[Content]:
-    """`remove  new.txt`, what deserves a look first; then what it means beyond the files."""
+    """Yield a line per path (`remove  new.txt`), most important first, then notes."""
     if plan.scope != CONVERSATION:
         shown = [path for path in plan.paths if path.action in (WRITE, REMOVE, CONFLICT) or path.settled]
         for path in by_weight(shown)[:MOST_ROWS]:

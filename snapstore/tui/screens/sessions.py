@@ -1,4 +1,7 @@
-"""`s`: the sessions recorded here, the agent's own below each. Enter shows another one's tree; nothing moves."""
+"""The screen of `s`: the recorded sessions, each with its agent sessions below it.
+
+Enter shows the tree of another session. Nothing moves.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from snapstore.tui.widgets.lines import styled
 
 
 class SessionsScreen(PickScreen[str | None]):
-    """Gives the session to look at."""
+    """Returns the session to show."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "look", "look at it"),
@@ -36,7 +39,7 @@ class SessionsScreen(PickScreen[str | None]):
         lines, notice = list[SessionLine](), ""
         try:
             lines = await asyncio.to_thread(self._read)
-        except Exception as error:  # whatever is wrong with the store, it is told here
+        except Exception as error:  # whatever is wrong with the store is shown here
             notice = trouble(error)
         shown, now = self.app.snapshot.session, self.app.clock()
         rows = [(line.name, row) for line in lines for row in _rows(line, line.name == shown, now)]
@@ -53,7 +56,11 @@ class SessionsScreen(PickScreen[str | None]):
 
 
 def _rows(line: SessionLine, shown: bool, now: float) -> list[Content]:
-    """`@ claude-3f2a9c1d  5 turns, 2m ago  Add a login form`; below it who was forked from whom, after which turn."""
+    """Return the row of a session, and below it the tree of its agent sessions.
+
+    The row reads `@ claude-3f2a9c1d  5 turns, 2m ago  Add a login form`. The rows below say which agent session was
+    forked from which, and after which turn.
+    """
     name = styled((("@ " if shown else "  ") + safe(line.name), "bold $here" if shown else "bold"))
     when = f"  {turns_text(line.turns)}, {ago(line.last_active, now)}  " if line.last_active else "  cannot be read  "
     parts = [whose(line.owner)] if line.owner is not None else []

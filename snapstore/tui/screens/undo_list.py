@@ -1,4 +1,7 @@
-"""`:undolist`: every end of the tree, newest first (S3-18). Enter looks at one; nothing moves."""
+"""The screen of `:undolist`: every end of the tree, newest first (S3-18).
+
+Enter selects one. Nothing moves.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""For terminals without the signs that we draw with: each becomes a plain one, of the same width."""
+"""Replacement of glyphs by ASCII characters of the same width.
+
+For terminals that lack the glyphs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ _SIGNS = str.maketrans(
 
 
 class PlainSigns(LineFilter):
-    """With the name of an encoding, what it does not have is a question mark as well."""
+    """Replaces glyphs by ASCII characters.
+
+    If `encoding` is given, other characters that it lacks become question marks.
+    """
 
     def __init__(self, encoding: str | None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The terminal as it is written to: one that is closed in the middle must not hold up the end."""
+"""A terminal driver that survives the terminal being closed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ class LastingDriver(LinuxDriver):
 
 
 class Lasting:
-    """A file that takes what is written when it is gone too: the thread that writes would end with the first error, its
-    queue fill up, and the whole program wait for it for ever."""
+    """A file that ignores write errors.
+
+    Textual's writer thread would end with the first error. Its queue would fill up, and the whole program would wait
+    for it forever.
+    """
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

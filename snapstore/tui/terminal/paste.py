@@ -1,5 +1,8 @@
-"""Nothing that is pasted is a key. Textual takes an escape sequence inside a paste for typed, and letters after it
-would undo: escapes are taken out before it sees them."""
+"""Keeps pasted text from acting as keys.
+
+Textual takes an escape sequence inside a paste for a typed key, and the letters after it would run commands such as
+undo. Escape characters are therefore removed from pasted text before Textual sees them.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ class PasteParser(XTermParser):
 
 
 class Cleaner:
-    """Reads come in pieces of any size: a mark may be cut in two."""
+    """Removes escapes from pasted text. Reads have any size, so a marker may be split."""
 
     def __init__(self) -> None:
         self._pasting = False
-        self._before = ""  # the last of what was typed: it may be the beginning of a mark
-        self._held = ""  # the end of what was pasted, likewise
+        self._before = ""  # the end of the typed text, which may be the beginning of a marker
+        self._held = ""  # the end of the pasted text, which may be the beginning of a marker
 
     def clean(self, data: str) -> str:
         parts: list[str] = []

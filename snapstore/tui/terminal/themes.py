@@ -1,4 +1,4 @@
-"""The two looks, for dark and for light terminals, and the plain one for those without colour."""
+"""The themes for dark and light terminals, and the fallback without colour."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LIGHT = Theme(
     },
 )
 
-# For themes that do not know our names: the terminal's own colours.
+# The terminal's own colours, for themes that do not define our variables.
 PLAIN = {
     "lane": "ansi_default",
     "here": "ansi_default",
@@ -67,5 +67,5 @@ THEMES = {"dark": DARK.name, "light": LIGHT.name, "none": "ansi-dark"}
 
 
 def other(name: str) -> str:
-    """Light for dark, and dark for light."""
+    """Return the light theme for the dark one, and the dark theme for the light one."""
     return LIGHT.name if name == DARK.name else DARK.name

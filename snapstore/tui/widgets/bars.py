@@ -1,4 +1,7 @@
-"""The line above: where one is. The lines below: what was said last, or the keys to begin with."""
+"""The title bar, which shows the cursor, and the status bar.
+
+The status bar shows the last message, or the main keys before the first message.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.tui.snapshot import Snapshot
 
-# As they are shown, each with what it gives way for: the last is the first to go where there is little room.
+# In the order of display, each with its priority: in a narrow terminal the highest numbers are dropped first.
 KEYS = (
     ("j k", "look", 3),
     ("Enter", "go", 4),
@@ -31,7 +34,7 @@ KEYS = (
 
 
 class TitleBar(Widget):
-    """The project, where the session stands in it, and how large the tree is."""
+    """The project, the session's cursor and the size of the tree."""
 
     DEFAULT_CSS = """
     TitleBar { height: 1; background: $panel; padding: 0 1; }
@@ -92,7 +95,7 @@ class StatusBar(Static):
             self._show_keys(self.content_size.width)
 
     def _show_keys(self, width: int) -> None:
-        """As many as there is room for."""
+        """Show the keys that fit into the width, by priority."""
         room, shown = width + 3, set()
         for key, what, _ in sorted(KEYS, key=lambda row: row[2]):
             room -= cells(f"{key} {what}") + 3

@@ -1,4 +1,7 @@
-"""The diff panel: from where you are, from the turn before, or from a marked node, to the selected one (S3-22)."""
+"""The diff panel, which shows the changes up to the selected node (S3-22).
+
+The diff starts at the cursor, at the parent of the selected node, or at a marked node.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ if TYPE_CHECKING:
     from snapstore.tui.move_keys import ActingApp
     from snapstore.tui.snapshot import Snapshot
 
-PAUSE = 0.06  # seconds that a selection must last to be worth comparing
+PAUSE = 0.06  # seconds that a selection must last before it is compared
 CURRENT, PARENT, MARKED = "current", "parent", "marked"
 
 
 class DiffView(LinesView):
-    """Hidden until asked for, and then read anew with each selection, in a thread."""
+    """A panel that is hidden until opened, then read on a thread after each selection."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right_square_bracket", "file(1)", "Next file", show=False),
@@ -45,7 +48,7 @@ class DiffView(LinesView):
         self._waiting: Timer | None = None
 
     def ways(self) -> list[str]:
-        """What it can be held against, in the order that `d` goes through."""
+        """Return what the node can be compared with, in the order in which `d` cycles."""
         return [CURRENT, PARENT, *([MARKED] if self.app.marked is not None else [])]
 
     def show(self, oid: bytes | None, snapshot: Snapshot | None) -> None:
@@ -93,7 +96,7 @@ class DiffView(LinesView):
         try:
             with self.app.store(recover=False) as store:
                 return PatchLines().read(store.session(session), old, new, given_up)
-        except Exception as error:  # gone, damaged, in the middle of something: told, and looking goes on
+        except Exception as error:  # the store is gone, damaged or being changed: show the error and go on
             return trouble(error)
 
     def _take(self, patch: PatchLines, text: str = "") -> None:
@@ -112,7 +115,7 @@ class DiffView(LinesView):
         self.border_title = Text(safe(self._of + counts))
 
     def action_file(self, step: int) -> None:
-        """To the next file, or the one before."""
+        """Scroll to the next or the previous file."""
         top, places = self.scroll_offset.y, self._patch.headers
         ahead = [at for at in places if at > top] if step > 0 else [at for at in reversed(places) if at < top]
         if ahead:
@@ -120,7 +123,7 @@ class DiffView(LinesView):
 
 
 def name_of(snapshot: Snapshot, oid: bytes) -> str:
-    """`turn 5`, `edits #12`"""
+    """Return a short name: `turn 5`, `edits #12`."""
     node = snapshot.graph.nodes.get(oid)
     if node is None:
         return oid.hex()[:8]

@@ -1,4 +1,7 @@
-"""Lines of text, however many: only those in sight are drawn. Panels and screens are made of it."""
+"""A view of any number of lines that draws only those in view.
+
+Panels and screens are built from this view.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,21 @@ from textual.strip import Strip
 
 from snapstore.base.text import safe
 
-LONGEST = 2000  # characters of a line that anybody reads
+LONGEST = 2000  # characters of a line that are worth showing
 
 
 def styled(*parts: str | tuple[str, str]) -> Content:
-    """One line of parts, each a text or a text and its style. None of it is markup, none of it acts on a terminal."""
+    """Return one line of parts, each a text or a text and its style.
+
+    No part is interpreted as markup, and control characters are made visible.
+    """
     return Content.assemble(
         *(safe(part) if isinstance(part, str) else (safe(part[0]), part[1]) for part in parts if part)
     )
 
 
 class Lines(Protocol):
-    """Lines that are made as they come in sight."""
+    """Lines that are generated when they come into view."""
 
     widest: int
 
@@ -36,7 +42,7 @@ class Lines(Protocol):
 
 
 class LinesView(ScrollView, can_focus=True):
-    """Lines to scroll through. With `wrap` each is as many rows as it needs."""
+    """A scrollable view of lines. With `wrap` a line takes as many rows as needed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", show=False),
@@ -54,7 +60,7 @@ class LinesView(ScrollView, can_focus=True):
         self._made: Lines | None = None
 
     def show_lines(self, lines: Iterable[Content], *, keep: bool = False) -> None:
-        """Shows other lines, from their beginning unless it is the same thing again (`keep`)."""
+        """Show other lines, scrolled to the top unless `keep` is set."""
         self._given, self._made = list(lines), None
         self._arrange()
         if not keep:
@@ -62,11 +68,11 @@ class LinesView(ScrollView, can_focus=True):
 
     @property
     def plain(self) -> str:
-        """All of it as text."""
+        """All lines as plain text."""
         return "\n".join(self.line(at).plain for at in range(self.count))
 
     def show_made(self, lines: Lines) -> None:
-        """Shows lines that are made as they come in sight."""
+        """Show lines that are generated when they come into view."""
         self._made = lines
         self._lay_out()
         self.scroll_home(animate=False)
@@ -103,4 +109,4 @@ class LinesView(ScrollView, can_focus=True):
         segments: list[Segment] = self.line(top + y).render_segments(self.visual_style)
         last = segments[-1].style if segments else None
         ground = Style(bgcolor=last.bgcolor) if last is not None and last.bgcolor is not None else self.rich_style
-        return Strip(segments).crop_extend(left, left + width, ground)  # a tinted line is tinted to the edge
+        return Strip(segments).crop_extend(left, left + width, ground)  # extend a tinted line to the edge

@@ -1,4 +1,4 @@
-"""A difference between two nodes as lines to look at: bounded whatever they hold, coloured as they come in sight."""
+"""The diff between two nodes as lines: bounded in size, coloured when in view."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 20_000
 MOST_OF_A_FILE = 4_000
-LONGEST_LINE = 1_000  # characters: a bundle on one line is nothing to read
+LONGEST_LINE = 1_000  # characters: a minified bundle on one line is not readable anyway
 BLOCK = 120  # lines that are coloured at once
 _TINTS = {"+": "on $success 14%", "-": "on $error 14%"}
 _MARKERS = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
@@ -31,7 +31,7 @@ _SIGNS = {"+": "bold $success", "-": "bold $error"}
 
 
 class Plainer(HighlightTheme):
-    """Names of functions underlined look like links."""
+    """A highlighting theme without underlines: underlined names look like links."""
 
     STYLES = {  # noqa: RUF012
         token: style.replace(" underline", "") for token, style in HighlightTheme.STYLES.items()
@@ -39,7 +39,10 @@ class Plainer(HighlightTheme):
 
 
 class Block:
-    """Lines of one hunk. Both sides are lexed apart: what was removed is no part of what is there now."""
+    """Lines of one hunk. The two sides are lexed separately.
+
+    Removed lines are not part of the new text.
+    """
 
     __slots__ = ("_coloured", "_language", "signs", "texts")
 
@@ -81,15 +84,15 @@ class Block:
 
 
 class PatchLines:
-    """What leads from one tree to another. A line is a content that is ready, or a place in a block."""
+    """The lines of a patch. A line is finished content, or an index into a block."""
 
     def __init__(self) -> None:
         self.files = 0
-        self.read_files = 0  # of them: what is counted
+        self.read_files = 0  # the files read so far, which the counts below cover
         self.added = 0
         self.removed = 0
         self.widest = 0
-        self.headers: list[int] = []  # where each file begins
+        self.headers: list[int] = []  # the line where each file begins
         self._lines: list[Content | tuple[Block, int]] = []
 
     def __len__(self) -> int:
@@ -100,7 +103,7 @@ class PatchLines:
         return found if isinstance(found, Content) else found[0].line(found[1])
 
     def read(self, session: Session, old: bytes, new: bytes, given_up: Event) -> PatchLines:
-        """Compares two commits."""
+        """Compare two commits."""
         shadow = session.store.shadow
         changes = file_changes(shadow, shadow.commit(old).tree, shadow.commit(new).tree, renames=True)
         self.files = len(changes)
@@ -115,7 +118,7 @@ class PatchLines:
             self.read_files += 1
         if not changes:
             self.say("No differences.")
-        for at in range(min(len(self), 2 * BLOCK)):  # what is seen first is ready when it is shown
+        for at in range(min(len(self), 2 * BLOCK)):  # prepare the lines that are visible first
             self.line(at)
         return self
 
@@ -126,7 +129,7 @@ class PatchLines:
         self._add(Content(""))
 
     def add_patch(self, lines: Iterable[bytes], language: str) -> PatchLines:
-        """One file's patch, as git prints it."""
+        """Add the patch of one file, in git's format."""
         block, shown = Block(language), 0
         for line in walk(lines):
             text = line.text.decode("utf-8", "replace")
@@ -144,7 +147,7 @@ class PatchLines:
         return self
 
     def _add_head(self, line: DiffLine, text: str) -> None:
-        """Of a patch's head only what a person wants to know: places, modes, and that there is nothing to read."""
+        """Add a header line if it matters to a person: hunks, modes, binary files."""
         if line.kind == "hunk":
             self._add(styled((text, "$accent")))
         elif line.is_binary_remark:
@@ -175,8 +178,10 @@ _WORDS = {"A": "new", "D": "deleted", "M": "changed", "R": "renamed", "T": "chan
 
 
 def language_of(path: bytes) -> str:
-    """What to lex a file as, by its name alone: looking into it to guess takes longer than reading it. Empty for
-    plain text."""
+    """Return the lexer for a file, by its name alone; empty for plain text.
+
+    Guessing from the content takes longer than reading it.
+    """
     from pygments.lexers import get_lexer_for_filename  # type: ignore[import-untyped]
     from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
@@ -188,7 +193,7 @@ def language_of(path: bytes) -> str:
 
 
 class TextLines:
-    """A whole text, coloured as it comes in sight; conflict markers stand out."""
+    """A whole text, coloured when in view, with conflict markers highlighted."""
 
     def __init__(self, text: str, language: str) -> None:
         self._lines: list[tuple[Block, int]] = []
@@ -212,8 +217,8 @@ class TextLines:
 
 
 def changes_of(old: str, new: str, language: str) -> PatchLines:
-    """What changed between two texts."""
-    before, after = (b"100644", b"\0" * 20), (b"100644", b"\1" * 20)  # any two: only the texts are shown
+    """Return the changes between two texts."""
+    before, after = (b"100644", b"\0" * 20), (b"100644", b"\1" * 20)  # any two ids: only the texts are shown
     found = PatchLines().add_patch(patch(b"", before, after, old.encode(), new.encode()), language)
     if not len(found):
         found.say("nothing changed")

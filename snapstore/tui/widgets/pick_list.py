@@ -1,4 +1,7 @@
-"""Rows of which one is picked. Picking is looking: what is to be done with it is a key of the screen around it."""
+"""A list with one picked row.
+
+Picking only selects. The keys of the surrounding screen act on the row.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ class PickList(LinesView):
             self.scroll_to(y=self.picked - height // 2, animate=False)
 
     def on_resize(self) -> None:
-        self._see()  # before there was a size nothing could be scrolled to
+        self._see()  # without a size, nothing could be scrolled before
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)

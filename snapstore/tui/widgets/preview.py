@@ -1,4 +1,4 @@
-"""The panel beside the tree: when the selected turn was, what was asked, which files it changed, what was answered."""
+"""The panel beside the tree: time, prompt, files and replies of the selected turn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from snapstore.tui.move_keys import ActingApp
     from snapstore.tui.snapshot import Snapshot
 
-PAUSE = 0.04  # seconds that a selection must last to be worth reading
+PAUSE = 0.04  # seconds that a selection must last before it is read
 AGES_EVERY = 10.0
 MOST_FILES = 200
 FOLDED = "Turns are folded here: Enter shows them."
@@ -31,7 +31,10 @@ _LETTERS = {"A": "$success", "D": "$error"}
 
 
 class Preview(LinesView):
-    """What is known of the selected node (S3-20). Read in a thread, and given up when the selection moves on."""
+    """Details of the selected node (S3-20).
+
+    The node is read on a thread, which stops when the selection moves on.
+    """
 
     DEFAULT_CSS = """
     Preview { padding: 0 1; overflow-x: hidden; }
@@ -60,7 +63,7 @@ class Preview(LinesView):
     async def _read(self, oid: bytes, snapshot: Snapshot) -> None:
         given_up = Event()
         try:
-            for counts in (False, True):  # the counts take a look into every file: what is known is shown before
+            for counts in (False, True):  # show the node before the line counts, which need to read every file
                 found = await asyncio.to_thread(self._look, oid, snapshot, counts, given_up)
                 if isinstance(found, str):
                     self._node = None
@@ -78,7 +81,7 @@ class Preview(LinesView):
                 node = read_node(store.shadow, oid, branch=snapshot.graph.branch_of(oid) or "")
                 if counts:
                     node.files[:MOST_FILES] = _counts(store, node.files[:MOST_FILES], given_up)
-        except Exception as error:  # gone, damaged, in the middle of something: told, and looking goes on
+        except Exception as error:  # the store is gone, damaged or being changed: show the error and go on
             return trouble(error)
         node.undone = oid in snapshot.undone
         node.checkpoints = list(snapshot.graph.pinned.get(oid, ()))
@@ -141,7 +144,7 @@ def _files(node: Node, counted: bool) -> Iterator[Content]:
 
 
 def file_line(change: FileChange) -> Content:
-    """`M  src/a.py  +3 −1`"""
+    """Return the line of a file: `M  src/a.py  +3 −1`."""
     counts: list[str | tuple[str, str]] = []
     if change.binary or change.large:
         counts.append(("  too large to compare" if change.large else "  binary", "$quiet"))
@@ -154,7 +157,7 @@ def file_line(change: FileChange) -> Content:
 
 
 def _remarks(node: Node) -> Iterator[Content]:
-    """What a reader must know beyond the files: what was not taken in, and what moved in their own repository."""
+    """Yield remarks: files left out, files first seen, changes of the user's git."""
     left_out = [f"  {path_text(item['path'])}  {item['why']}" for item in node.left_out]
     unknown = listed(node, "first_seen") if node.kind != "baseline" else []
     first_seen = [f"  {path_text(str(path))}" for path in unknown]

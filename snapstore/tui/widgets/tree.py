@@ -1,4 +1,7 @@
-"""The tree panel: the drawing of `snapstore tree`, to walk through. Only the rows in sight are ever painted."""
+"""The tree panel: the drawing of `snapstore tree`, made navigable.
+
+Only the rows in view are ever painted.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,12 @@ if TYPE_CHECKING:
 
 _ROLES = (*tree_rows.ROLES, "selected", "marked", "found")
 _SEARCHED = (tree_rows.PROMPT, tree_rows.BRANCH, tree_rows.CHECKPOINT, tree_rows.QUIET)
-_GUTTER, _ROOMY = 2, 30  # columns left of the drawing: where one looks, and a mark; in little room they share one
-_MARGIN = 3  # rows kept in sight above and below the selected one
+_GUTTER, _ROOMY = 2, 30  # columns left of the drawing, for selection and mark; in a narrow panel they share one
+_MARGIN = 3  # rows kept in view above and below the selected one
 
 
 class TreeView(ScrollView, can_focus=True):
-    """A list of rows with one of them selected: a node, or a folded run. Looking never moves anything."""
+    """Rows of which one is selected: a node or a folded run. Selecting never moves."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"tree--{role}" for role in _ROLES}
     ALLOW_SELECT = False
@@ -57,7 +60,7 @@ class TreeView(ScrollView, can_focus=True):
     """
 
     class Selected(Message):
-        """Another row is looked at: a node, or with None a folded run."""
+        """Another row was selected: a node, or a folded run if `oid` is None."""
 
         def __init__(self, oid: bytes | None) -> None:
             super().__init__()
@@ -71,7 +74,7 @@ class TreeView(ScrollView, can_focus=True):
         self._snapshot: Snapshot | None = None
         self._folds = Folds()
         self._at = 0
-        self._placed = False  # whether the first screen was chosen
+        self._placed = False  # whether the initial scroll position was set
         self._dates = False
         self._painter: Painter | None = None
         self._strips: dict[int, Strip] = {}
@@ -82,7 +85,10 @@ class TreeView(ScrollView, can_focus=True):
     # What is shown.
 
     def load(self, snapshot: Snapshot, select: bytes | None = None) -> None:
-        """Shows a snapshot. The selected node stays where it is on the screen, unless another is to be selected."""
+        """Show a snapshot.
+
+        The selected node keeps its position on the screen, unless another node is to be selected.
+        """
         before, run, stay = self._snapshot, self.run, self.selected
         above = self._at - self.scroll_offset.y
         self._snapshot = snapshot
@@ -99,7 +105,7 @@ class TreeView(ScrollView, can_focus=True):
             self._show_selected()
 
     def _took(self, at: int) -> None:
-        """Other lines, and the one to look at."""
+        """Handle changed lines, and select the line `at`."""
         self._at = at
         self.virtual_size = Size(0, len(self._lines))
         self.repaint()
@@ -107,7 +113,7 @@ class TreeView(ScrollView, can_focus=True):
         self.post_message(self.Selected(self.selected))
 
     def repaint(self) -> None:
-        """Paints anew: another width, other colours, another time."""
+        """Paint everything again, for another width, theme or time."""
         self._painter = None
         self._strips.clear()
         self.refresh()
@@ -118,7 +124,7 @@ class TreeView(ScrollView, can_focus=True):
         return self._dates
 
     def show_found(self, oids: frozenset[bytes], text: str) -> None:
-        """Marks the nodes that a search found."""
+        """Highlight the nodes that a search found."""
         self._found, self._wanted = oids, text.casefold()
         self.repaint()
 
@@ -126,7 +132,7 @@ class TreeView(ScrollView, can_focus=True):
         self._marked = oid
         self.repaint()
 
-    # Where one looks.
+    # The selection.
 
     @property
     def _lines(self) -> list[Row]:
@@ -139,12 +145,12 @@ class TreeView(ScrollView, can_focus=True):
 
     @property
     def run(self) -> Row | None:
-        """The folded run that is selected."""
+        """The selected folded run, if any."""
         row = self._lines[self._at] if self._lines else None
         return row if row is not None and row.folded else None
 
     def select(self, oid: bytes) -> None:
-        """Looks at a node; the run that it is folded in is opened."""
+        """Select a node, and unfold the run that contains it."""
         lines = self._lines
         place = self._folds.reveal(oid)
         if place is None:
@@ -155,7 +161,7 @@ class TreeView(ScrollView, can_focus=True):
             self._took(place)
 
     def walk(self, steps: int) -> None:
-        """So many rows down, or up; where branches join is no place to stand."""
+        """Move the selection down, or up if `steps` is negative. Joins are skipped."""
         step = 1 if steps > 0 else -1
         at = self._at
         for _ in range(abs(steps)):
@@ -183,7 +189,10 @@ class TreeView(ScrollView, can_focus=True):
             self.scroll_to_region(Region(0, self._at - margin, 1, 1 + 2 * margin), animate=False, x_axis=False)
 
     def toggle_fold(self) -> bool:
-        """Unfolds the selected run, or folds the one around the selected node. Says whether there was one."""
+        """Unfold the selected run, or fold the run around the selected node.
+
+        Returns whether there was a run.
+        """
         place = self._folds.toggle(self._at) if self._lines else None
         if place is None:
             return False
@@ -191,7 +200,7 @@ class TreeView(ScrollView, can_focus=True):
         return True
 
     def toggle_folds(self) -> None:
-        """Unfolds every run; when all are, folds them again."""
+        """Unfold every run, or fold all if every run is open."""
         place = self._folds.toggle_all(self._at) if self._lines else None
         if place is not None:
             self._took(place)
@@ -216,7 +225,7 @@ class TreeView(ScrollView, can_focus=True):
                 snapshot.graph,
                 self._glyphs,
                 self._clock(),
-                max(width - gutter - 1, 1),  # the scrollbar's column stays free
+                max(width - gutter - 1, 1),  # minus the column of the scrollbar
                 marks=snapshot.marks,
                 dates=self._dates,
                 open=snapshot.open,
@@ -232,7 +241,7 @@ class TreeView(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
     def _segments(self, text: str, role: str) -> Iterator[Segment]:
-        """A part of a row, with what is searched for standing out."""
+        """Yield the segments of a part, with the searched text highlighted."""
         style, wanted, low = self._style(role), self._wanted, text.casefold()
         if wanted and role in _SEARCHED and len(low) == len(text):
             while (at := low.find(wanted)) >= 0:

@@ -1,7 +1,7 @@
-"""The addresses of the page's server, one module per subject.
+"""The endpoints of the page's server, one module per subject.
 
-`read` gives sessions, trees and nodes, `diff` differences and search, `moves` plans and moves, `branches` changes of
-branches and checkpoints, and `compat` the endpoints of the products before us (S0, S1, S2).
+`read` returns sessions, trees and nodes. `diff` returns diffs and search results. `moves` makes plans and moves.
+`branches` changes branches and checkpoints. `compat` has the endpoints of earlier products (S0, S1, S2).
 
-A route checks its request, calls the library and answers with a record; it holds no rules.
+A route checks its request, calls the library and responds with a record. Routes hold no rules.
 """

@@ -1,4 +1,7 @@
-"""Branches, checkpoints and forks of a conversation. Every change names the cursor that the page saw (C15)."""
+"""Endpoints for branches, checkpoints and forks of a conversation.
+
+Every change carries the cursor that the page saw (C15).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def routes(project: Project) -> APIRouter:
             said = what if operation is not None else "Nothing had to be done."
             return answer(ChangeRecord.of(session, operation, said))
 
-    # Before the routes with a name: a branch may be called anything, and this is no branch.
+    # Declared before the routes with a branch name: a branch may have any name, and `delete` here is no branch.
     @api.post("/api/sessions/{name}/branches/delete", response_model=ChangeRecord)
     def delete_all(name: str, request: DeleteRequest) -> Response:
         what = f"Deleted {len(request.names)} branches."
@@ -89,7 +92,7 @@ def routes(project: Project) -> APIRouter:
 
 
 def refuse_unforkable(session: Session) -> None:
-    """Before anything moves: a conversation that nobody can fork."""
+    """Raise if the conversation cannot be forked, before anything moves."""
     state = Conversations(session.store).state(session.name)
     if state is None:
         hint = "`snapstore connect` makes agents tell of theirs. The files can go there all the same."
@@ -102,7 +105,10 @@ def refuse_unforkable(session: Session) -> None:
 def move_and_fork(
     session: Session, address: str, expected: str | None, title: str | None = None, compacted: bool = False
 ) -> MoveRecord:
-    """Goes to a node and forks the conversation there. A fork that fails takes the move back: nothing half-done."""
+    """Go to a node and fork the conversation there.
+
+    If the fork fails, the move is undone, so that nothing is left half done.
+    """
     plan = session.plan_goto(address)
     if expected is not None and plan.start.hex() != expected:
         raise stale(plan.start.hex())

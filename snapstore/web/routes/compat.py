@@ -1,5 +1,8 @@
-"""The addresses that the products before us had, over the same moves: S0's undo-state and file operations, S1's
-rewind_session, S2's undo and revert. What they would have done to a conversation's file is refused (C1)."""
+"""Endpoints of earlier products on top of our moves.
+
+The endpoints are the undo-state and file operations of S0, the rewind_session of S1, and the undo and revert of S2.
+Requests that would change the file of a conversation are refused (C1).
+"""
 
 from __future__ import annotations
 
@@ -161,7 +164,7 @@ def routes(project: Project) -> APIRouter:
                 resolve(Graph(session.store, session.name), address)
             except Unknown as error:
                 raise Usage(error.message, error.hint, turn=request.rewindToTurn) from None
-            if Conversations(session.store).state(session.name) is None:  # a person at a shell: only files go back
+            if Conversations(session.store).state(session.name) is None:  # a person at a shell: only files are restored
                 plan = session.plan_goto(address)
                 if request.expected is not None and plan.start.hex() != request.expected:
                     raise stale(plan.start.hex())
@@ -178,7 +181,10 @@ def _told(session: Session, plan: Plan, expected: str | None) -> Response:
 
 
 def _before_last(session: Session) -> str | None:
-    """Where the session stood, if the last thing that happened was that it went back along its line."""
+    """Return where the session stood before its last operation.
+
+    Returns None unless that operation moved back along the session's line.
+    """
     graph = Graph(session.store, session.name)
     own = (found for found in Operations(session.store).newest_first() if found.session == session.name)
     last = next(own, None)
@@ -195,7 +201,10 @@ def _has(node: Any, message: str) -> bool:
 
 
 def _file(session: Session, path: str) -> FileWriting:
-    """A file as agents name it: from the root, or in full. Outside the root it is refused."""
+    """Return a file that an agent names by a relative or an absolute path.
+
+    A path outside the root is refused.
+    """
     try:
         full = os.path.join(session.store.root, os.fsencode(path))
     except UnicodeEncodeError:

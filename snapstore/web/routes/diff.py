@@ -1,4 +1,4 @@
-"""Differences for a page: files and patches between two states, the blobs of images, two lines side by side, search."""
+"""Endpoints for diffs, images, comparisons of two lines, and search."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGEST_IMAGE = 32 << 20
 _TEXT, _BINARY, _LINK = "text", "binary", "link"
 DISK = "disk"
 
-# Kinds of images that hold pixels only. SVG is a document that can run scripts: never shown as an image.
+# Image formats that hold pixels only. SVG can run scripts and is never shown as an image.
 _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -98,7 +98,10 @@ def routes(project: Project) -> APIRouter:
 
 
 def _wanted(path: str | None, path_b64: str | None) -> bytes | None:
-    """A name that is not UTF-8 does not fit into an address as text."""
+    """Return the requested path. A path that is not UTF-8 must be given in base64.
+
+    A URL cannot carry such a path as text.
+    """
     if path_b64 is None:
         return below(path) if path is not None else None
     if path is not None:
@@ -110,7 +113,7 @@ def _wanted(path: str | None, path_b64: str | None) -> bytes | None:
 
 
 def _one(history: History, path: bytes, was: bytes | None, trees: list[bytes]) -> tuple[FileChange, list[bytes]]:
-    """One file of a difference, with its patch."""
+    """Return one file of a diff, with its patch."""
     shadow = history.store.shadow
     old, new = (shadow.trees.file(tree, name) for tree, name in zip(trees, (was or path, path), strict=True))
     if old is None and new is None:
@@ -128,7 +131,10 @@ def _one(history: History, path: bytes, was: bytes | None, trees: list[bytes]) -
 
 
 def planned(session: str, history: History, move: PathMove) -> PageDiffRecord:
-    """What a plan would make of one file, from what is on disk. What a merge would write is stored nowhere yet."""
+    """Return what a plan would do to one file, compared with the disk.
+
+    The result of a merge is not stored yet, so it is taken from the plan.
+    """
     old, new = (state if isinstance(state, tuple) else None for state in (move.found, move.result))
     change = FileChange(move.path, letter((move.path, old, new)), old, new)
     if move.merged is None or new is None:
@@ -154,14 +160,14 @@ def _side(history: History, path: bytes, entry: Entry | None) -> DiffSideRecord 
     else:  # on disk only
         there = history.store.restorer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
         if there is None:
-            return None  # gone since it was looked at
+            return None  # deleted since the scan
         data, size = there, len(there)
     kind = _LINK if entry[0] == LINK else image_type(data) or (_BINARY if no_text(data) else _TEXT)
     return DiffSideRecord(oid=entry[1].hex(), size=size, type=kind, stored=stored)
 
 
 def image_type(data: bytes) -> str | None:
-    """What its first bytes say: a name says nothing."""
+    """Return the type of an image by its first bytes. File names are not trusted."""
     for magic, kind in _MAGIC.items():
         if data.startswith(magic):
             return kind

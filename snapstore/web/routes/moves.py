@@ -1,4 +1,4 @@
-"""Moves: the same plans as on the command line, previewed or carried out."""
+"""Endpoints that preview or execute the same moves as the command line."""
 
 from __future__ import annotations
 
@@ -58,8 +58,11 @@ def routes(project: Project) -> APIRouter:
 
 
 def plan(session: Session, request: MoveRequest) -> Plan:
-    """The plan that is asked for. A plan keeps where the session stood, and a move refuses one that is stale: so it is
-    enough to compare that with what the page saw."""
+    """Make the plan that a request describes.
+
+    A plan knows its cursor, and a move refuses a stale plan. The check is therefore to compare the plan's cursor with
+    the one that the page saw.
+    """
     _fits(request)
     each = {below(path): way for way, paths in _ways(request) for path in paths}
     seen = {below(path): found for path, found in request.seen.items()}
@@ -73,7 +76,7 @@ def plan(session: Session, request: MoveRequest) -> Plan:
         made = _made(session, request, how)
     if request.expected is not None and made.start.hex() != request.expected:
         raise stale(made.start.hex())
-    # The same commit can be stood on by another branch, and a name be another line by now.
+    # Another branch may have the same commit as its tip, and a branch name may stand for another line by now.
     if request.to not in (None, made.target.hex()) or request.branch not in (None, made.branch):
         raise stale(made.start.hex())
     unknown = each.keys() - {path.path for path in made.paths}
@@ -100,7 +103,10 @@ def _made(session: Session, request: MoveRequest, how: dict[str, Any]) -> Plan:
 
 
 def _fits(request: MoveRequest) -> None:
-    """What is given must have a meaning for this move: left out, it would be another move than the one meant."""
+    """Raise if a field has no meaning for this move.
+
+    If such a field were ignored, the move would be another one than the person meant.
+    """
     wrong = [
         name
         for name, given, moves in (

@@ -1,4 +1,7 @@
-"""What a page reads: sessions, where each stands, its tree and its nodes. Nothing here looks at the disk unasked."""
+"""Endpoints that read: sessions, their status, their trees and nodes.
+
+The disk is scanned only if a request asks for it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def routes(project: Project) -> APIRouter:
         with project.session(name) as session:
             found = read_status(session, session.store.recovered, edits=edits)
             open_in = {turn.session for turn in found.open_turns}
-            # A move closes such a turn: no reason to wait.
+            # A move closes an interrupted turn, so the page need not wait for its end.
             interrupted = frozenset(one for one in open_in if is_interrupted(session.store.session(one)))
             return answer(StatusRecord.of(found, interrupted))
 
@@ -88,7 +91,7 @@ def _node(history: History, commit: str) -> PageNodeRecord:
 
 
 def own(history: History, commit: str) -> bytes:
-    """A node of the session by its whole hash."""
+    """Return a node of the session by its full hash."""
     oid = bytes.fromhex(commit) if len(commit) == 40 and not set(commit) - set("0123456789abcdef") else b""
     if oid not in history.graph.nodes:
         raise Unknown(f"there is no node {commit[:60]!r} in session {history.graph.session}", "Look at the tree again.")

@@ -1,4 +1,5 @@
-// The one place that speaks to the server, whose addresses are all below the page's own. Every refusal becomes a Refusal with what to do next.
+// All requests to the server, whose addresses lie below the page's own. Every error response becomes a Refusal with a
+// hint on what to do next.
 
 export class Refusal extends Error {
   constructor(status, body) {
@@ -41,7 +42,7 @@ export const get = (path, signal) => ask(path, { signal });
 export const post = (path, body) =>
   ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
-/** Text of a path may hold halves of characters where its bytes are no UTF-8. */
+/** Encodes a value for a URL. The text of a path that is not UTF-8 may contain lone surrogates. */
 const part = (text) => encodeURIComponent(String(text).toWellFormed());
 
 export function query(values) {

@@ -1,4 +1,4 @@
-// All branches of a session: renamed, put away, made the main one, deleted one by one or many at once.
+// All branches of a session: rename, archive, promote to main, delete one by one or many at once.
 
 import * as api from "./api.js";
 import { openComparison } from "./compare.js";
@@ -53,7 +53,10 @@ export function branchesPanel(redraw) {
   );
 }
 
-/** S0-48, S0-49: how many are worth a word, and past how many the oldest goes. Both are settings; 0 is never. */
+/**
+ * Warns if there are many branches (S0-48, S0-49). Two settings give the count at which to warn and the count at which
+ * the oldest branch is archived; 0 means never.
+ */
 function warning(number) {
   const { max_branches: most, warn_branches: many } = state.tree || {};
   if (!many || number < many) return null;

@@ -1,4 +1,4 @@
-// The branches that part from a turn, one at a time.
+// The branches that fork off at a turn, one at a time.
 
 import { openComparison } from "./compare.js";
 import { complain, dialogHead, openDialog } from "./dialogs.js";
@@ -10,7 +10,7 @@ import { asRead, turnBody } from "./turn.js";
 
 const BATCH = 20; // turns that a dialog shows at a time
 
-/** Only the turns after the fork, as a conversation; left and right go from branch to branch (S0-38..S0-42). */
+/** Shows only the turns after the fork, as a conversation. Left and right go from branch to branch (S0-38..S0-42). */
 export function openBranches(node, forks, first = 0) {
   const line = state.line;
   let at = first;
@@ -138,17 +138,17 @@ function turnIn(branch, node, detail, close) {
   );
 }
 
-/** Confirmed like any move; the dialog of branches goes when it was carried out. */
+/** Confirmed like any move. The branch dialog closes when the move is done. */
 async function redo(branch, node, close) {
   const whole = !node || node.commit === branch.commit;
   const done = await propose({ move: "switch", address: whole ? branch.name : `${branch.name}:${node.turn}` });
   if (done) close();
 }
 
-/** The current line and the branches that leave it here. */
+/** Draws the current line and the branches that fork off here. */
 function graph(all, place) {
   const from = Math.max(0, Math.min(place - 4, all.length - 10));
-  const forks = all.slice(from, from + 10); // more would be too fine to see
+  const forks = all.slice(from, from + 10); // more would be too small to see
   const at = place - from;
   const height = 18 + forks.length * 12;
   const lanes = forks.map((branch, number) => {

@@ -1,4 +1,4 @@
-// Named turns: made, listed, gone back to, and forgotten (S1-55).
+// Checkpoints: create, list, go to, delete (S1-55).
 
 import * as api from "./api.js";
 import { askText, confirm } from "./dialogs.js";

@@ -1,4 +1,5 @@
-// Quiet colouring of code: comments, strings, numbers and the words most languages share. No parser, no promise.
+// Simple syntax highlighting: comments, strings, numbers and the keywords most languages share. Not a parser, so the
+// result may be wrong.
 
 import { visible } from "./dom.js";
 
@@ -27,7 +28,7 @@ export function language(path) {
   return HASH.test(path) ? TOKEN.hash : DASHES.test(path) ? TOKEN.dashes : TOKEN.slashes;
 }
 
-/** Pieces of a line as [text, class]. */
+/** Splits a line into pieces: [text, class]. */
 export function pieces(line, tokens) {
   if (!tokens || line.length > 500) return [[line, ""]];
   const found = [];
@@ -51,7 +52,7 @@ export function pieces(line, tokens) {
   return found;
 }
 
-/** The line into an element; `marked` is the span [from, to) that differs from its counterpart. */
+/** Paints a line into an element. `marked` is the range [from, to) that differs from the other side. */
 export function paint(element, line, tokens, marked) {
   let at = 0;
   for (const [text, kind] of pieces(line, tokens)) {

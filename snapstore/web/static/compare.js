@@ -1,4 +1,4 @@
-// Two lines side by side: where they parted, what each did since, and the files that differ (S1-40..S1-42).
+// Two lines side by side: their fork point, the turns of each since then, and the files that differ (S1-40..S1-42).
 
 import { readComparison } from "./api.js";
 import { complain, dialogHead, openDialog } from "./dialogs.js";

@@ -1,4 +1,4 @@
-// Files that changed since: what is to become of each, with the three sides to look at (G-38).
+// Files that changed since: how to settle each one, with its three sides (G-38).
 
 import { merge } from "./api.js";
 import { button, fill, h, refusalText, visible } from "./dom.js";
@@ -12,7 +12,7 @@ const WAYS = [
   ["markers", "Merge with markers", "What clashes stands between markers, for you to settle."],
 ];
 
-const SAME_LINES = "both sides changed the same lines"; // what markers can help with
+const SAME_LINES = "both sides changed the same lines"; // the only obstacle that markers solve
 
 export function conflictList(dialog) {
   return h(
@@ -76,7 +76,7 @@ function conflict(dialog, item, number) {
 
 function told({ changed_by: who, found, wanted }) {
   const file = /^(file|executable|link) /.test(found);
-  const odd = found[0].toUpperCase() + found.slice(1); // a folder, a socket: in words
+  const odd = found[0].toUpperCase() + found.slice(1); // a folder or a socket, described in words
   const now = found === "missing" ? " It is not there any more." : file ? "" : ` ${odd} is there.`;
   const then = wanted === "missing" ? "remove it" : found === "missing" ? "bring it back" : "change it";
   return visible(`Changed by ${who || "somebody"}.${now} The move would ${then}.`);
@@ -112,13 +112,13 @@ function sides(dialog, item) {
   return box;
 }
 
-/** Why a side has no text to show: nothing there, no text, or what is no file at all. */
+/** Says why a side has no text to show: missing, not text, or not a file. */
 function untold(side) {
   if (side === "missing") return "not there";
   return /^(file|executable) /.test(side) ? "there, but no text that could be shown" : visible(side);
 }
 
-/** Lines that the side before does not have are marked. */
+/** Marks the lines that the base does not have. */
 function against(base, text) {
   const known = new Set(String(base ?? "").split("\n"));
   return String(text)

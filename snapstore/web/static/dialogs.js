@@ -1,8 +1,11 @@
-// Dialogs, toasts and menus: what asks, tells and offers.
+// Dialogs, toasts and menus.
 
 import { button, byId, coded, fill, h, refusalText } from "./dom.js";
 
-/** A modal dialog that resolves when it closes. `build(close)` gives its parts; while it `stays()`, Escape is off. */
+/**
+ * Opens a modal dialog and resolves when it closes. `build(close)` returns its parts. While `stays()` is true, Escape
+ * is ignored.
+ */
 export function openDialog(build, { kind = "", label, stays = () => false } = {}) {
   return new Promise((resolve) => {
     const dialog = h("dialog", {
@@ -14,7 +17,7 @@ export function openDialog(build, { kind = "", label, stays = () => false } = {}
       dialog.returned = value;
       dialog.close();
     };
-    // Not by `cancel`: of two in a row, a browser lets nobody stop the second.
+    // Not with `cancel` events: a browser does not let a page prevent the second of two in a row.
     const held = (event) => {
       if (event.key === "Escape" && stays()) event.preventDefault();
     };
@@ -23,7 +26,7 @@ export function openDialog(build, { kind = "", label, stays = () => false } = {}
     dialog.addEventListener("close", () => {
       opened.delete(dialog);
       window.removeEventListener("keydown", held, true);
-      byId("toasts").append(...dialog.querySelectorAll(".toast.good")); // what was done is still to be read
+      byId("toasts").append(...dialog.querySelectorAll(".toast.good")); // the success messages must remain readable
       dialog.remove();
       resolve(dialog.returned);
     });
@@ -38,7 +41,7 @@ export function openDialog(build, { kind = "", label, stays = () => false } = {}
 
 const opened = new Map(); // dialog -> whether it must stay
 
-/** Closes all that is asked, where something else is to be shown; false where one must stay. */
+/** Closes all dialogs so that something else can be shown. Returns false if one of them must stay. */
 export function leaveDialogs() {
   if ([...opened.values()].some((stays) => stays())) return false;
   for (const dialog of opened.keys()) dialog.close();
@@ -55,7 +58,7 @@ export function dialogHead(title, close) {
   );
 }
 
-/** A yes-or-no question. */
+/** Asks a yes-or-no question. */
 export async function confirm({ title, text, detail, yes, kind = "primary" }) {
   return (
     (await openDialog(
@@ -79,7 +82,7 @@ export async function confirm({ title, text, detail, yes, kind = "primary" }) {
   );
 }
 
-/** Asks for a line of text and does something with it; what is refused is said beside what was typed. */
+/** Asks for a line of text and acts on it. A refusal is shown beside the input. */
 export function askText({ title, text, label, value = "", yes, act }) {
   return openDialog(
     (close) => {
@@ -131,7 +134,7 @@ export function askText({ title, text, label, value = "", yes, act }) {
   );
 }
 
-/** A short word at the edge. Errors stay until they are read. */
+/** Shows a short message at the edge of the page. Errors stay longer. */
 export function toast(text, { hint = "", kind = "", actions = [] } = {}) {
   const lasting = kind === "bad" || actions.length > 0;
   const element = h(
@@ -152,7 +155,7 @@ export function toast(text, { hint = "", kind = "", actions = [] } = {}) {
   );
   const box = byId("toasts");
   const open = [...document.querySelectorAll("dialog[open]")].pop();
-  // A modal dialog makes the rest inert: its own messages must be inside it.
+  // A modal dialog makes the rest of the page inert, so its messages must be inside it.
   (open ? dialogToasts(open) : box).append(element);
   if (kind !== "bad")
     element.parentElement.querySelectorAll(".toast:not(.bad)").forEach((old) => old !== element && old.remove());
@@ -181,7 +184,7 @@ export function closeMenu() {
   menu?.close();
 }
 
-/** A menu at a point: items [label, act, reason?] or null for a line between groups. */
+/** Opens a menu at a point. Items are [label, act, reason?], or null for a separator. */
 export function openMenu(x, y, items, label) {
   closeMenu();
   const before = document.activeElement;

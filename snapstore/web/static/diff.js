@@ -1,4 +1,4 @@
-// A patch of one file, opened in place: unified or side by side, images as images.
+// The patch of one file, opened in place: unified or side by side. Images are shown as images.
 
 import { readDiff } from "./api.js";
 import { language, paint } from "./colour.js";
@@ -17,10 +17,10 @@ function remembered() {
   }
 }
 
-/** The server's rows as {kind: "head"|"hunk"|"same"|"old"|"new"|"note", text, old, new}. */
+/** Converts the server's rows to {kind: "head"|"hunk"|"same"|"old"|"new"|"note", text, old, new}. */
 const rowsOf = (found) => (found.rows || []).map(([kind, old, now, text]) => ({ kind, text, old, new: now }));
 
-/** Runs of removed and added lines beside each other: [[old|null, new|null], …]; other rows stand alone. */
+/** Pairs runs of removed and added lines: [[old|null, new|null], …]. Other rows stand alone. */
 function paired(rows) {
   const found = [];
   let at = 0;
@@ -43,7 +43,7 @@ function paired(rows) {
   return found;
 }
 
-/** What differs inside two lines that stand for each other, if they have enough in common to say so. */
+/** Marks what differs within two paired lines, if they have enough in common. */
 function mark(a, b) {
   const shortest = Math.min(a.text.length, b.text.length);
   let head = 0;
@@ -55,9 +55,9 @@ function mark(a, b) {
   b.marked = [head, b.text.length - tail];
 }
 
-const LONG = 2000; // characters shown of a line: a minified file is one of millions
+const LONG = 2000; // characters shown of a line: a minified file may be one line of millions
 
-/** The part of a line that tells what changed. */
+/** Paints the part of a line that contains the change. */
 function written(element, row, tokens) {
   const [from, to] = row.marked || [0, 0];
   if (row.text.length <= LONG) return paint(element, row.text, tokens, row.marked);
@@ -162,9 +162,9 @@ function shown(found) {
 }
 
 const KEPT = 40;
-const read = new Map(); // the last differences: rows come and go while a person scrolls, commits do not change
+const read = new Map(); // a cache of the last diffs: rows come and go while a person scrolls, but commits do not change
 
-/** How a file differs between two commits. */
+/** Reads the diff of a file between two commits. */
 export function between(session, a, b, file) {
   const key = JSON.stringify([session, a, b, file.path]);
   if (!read.has(key)) {
@@ -176,7 +176,7 @@ export function between(session, a, b, file) {
   return read.get(key);
 }
 
-/** An element that shows how a file differs, as soon as the answer is here. */
+/** Returns an element that shows the diff of a file as soon as the response arrives. */
 export function diffView(path, answer) {
   const body = h("div", {
     class: "diff-body",
@@ -213,7 +213,7 @@ export function diffView(path, answer) {
     try {
       localStorage.setItem("diff", wanted ? "split" : "unified");
     } catch {
-      // only not remembered
+      // the choice is just not remembered
     }
     draw();
   };

@@ -1,4 +1,4 @@
-// Elements are made of text only: nothing that a prompt, a name or a diff holds is ever read as markup.
+// Elements are built from text only: no prompt, name or diff is ever interpreted as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -40,7 +40,7 @@ export function fill(element, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-// What cannot be seen but changes what is read: control characters, and marks that turn the direction of text.
+// Invisible characters that change what a person reads: control characters, and marks that change the text direction.
 const UNSEEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\u3164\ufeff\uffa0\u{e0000}-\u{e007f}]/gu;
 
@@ -60,17 +60,17 @@ export function firstLine(text) {
   );
 }
 
-/** `code` in a text is set apart. */
+/** Sets `code` in a text apart. */
 export const coded = (text) =>
   String(text ?? "")
     .split(/(`[^`\n]+`)/)
     .map((piece) => (/^`[^`\n]+`$/.test(piece) ? h("code", null, piece.slice(1, -1)) : piece));
 
-/** What was refused and what to do, as sentences. */
+/** Returns the message and the hint of a refusal as sentences. */
 export const refusalText = ({ message, hint }) =>
   coded(`${message}${/[.!?…]$/.test(message) ? "" : "."} ${hint || ""}`.trim());
 
-/** Whose it is, where it came from another machine. */
+/** Shows the owner of an item that came from another machine. */
 export const owner = ({ machine, person }) =>
   machine ? h("span", { class: "owner", title: `Of the machine ${visible(machine)}` }, visible(person || machine)) : null;
 
@@ -78,7 +78,7 @@ export function clip(text, length) {
   return text.length > length ? `${text.slice(0, length - 1).trimEnd()}…` : text;
 }
 
-/** Both ends stay: the end of a name is what tells a branch from its parent. */
+/** Clips the middle and keeps both ends, because the end of a branch name distinguishes it from its parent. */
 export function clipMiddle(text, length) {
   if (text.length <= length) return text;
   const tail = Math.floor(length / 3);
@@ -90,11 +90,11 @@ export const plural = (number, word, many) =>
 export const turnsText = (number) => plural(number, "turn");
 export const filesText = (number) => plural(number, "file");
 
-// Made once: making one takes longer than all the rest of a row.
+// Created once, because creating a formatter takes longer than the rest of a row.
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
 const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
-/** `3 min ago`; the whole time is in the element's title. */
+/** Shows `3 min ago`, with the full time in the element's title. */
 export function time(iso, extra) {
   const at = new Date(iso);
   if (!iso || Number.isNaN(at.getTime())) return null;
@@ -147,10 +147,10 @@ export function icon(name) {
   );
 }
 
-/** The sign of a fork: few fonts have ⑂, so it is drawn, and written for those who read the text. */
+/** The fork sign. Few fonts have ⑂, so it is drawn, and also present as text for screen readers. */
 export const forkSign = () => [icon("fork"), h("span", { class: "for-readers" }, "⑂")];
 
-/** A button whose name is its text, or its label where it shows only an icon. */
+/** Creates a button named by its text, or by its label if it shows only an icon. */
 export function button(label, onclick, { icon: name, kind = "", only = false, reason = "", ...props } = {}) {
   const off = reason ? { disabled: true, title: reason } : only ? { title: label } : {};
   return h(

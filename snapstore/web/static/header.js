@@ -1,4 +1,4 @@
-// What is shown, where it came from, and the ways to look at it.
+// The header: the shown session, its origin, and the view tabs.
 
 import { button, byId, clip, clipMiddle, fill, firstLine, h, icon, plural, turnsText, visible } from "./dom.js";
 import { copyPrompt, propose } from "./moves.js";
@@ -20,7 +20,7 @@ export class Header {
     this.show = show;
     this.view = view;
     this.top = h("div", { class: "top" });
-    // Made once: a button that is replaced while it is pressed takes no click.
+    // Created once: a button that is replaced while it is pressed receives no click.
     this.tabs = h(
       "nav",
       { class: "tabs", "aria-label": "Views" },
@@ -106,7 +106,7 @@ export class Header {
     if (focus) this.element.querySelector(`[data-focus="${focus}"]`)?.focus();
   }
 
-  /** Original → branch → branch of it (S1-44). */
+  /** The chain of forks: original → fork → fork of the fork (S1-44). */
   crumbs(session, shown) {
     const all = new Map((session?.conversations || []).map((one) => [one.sessionId, one]));
     const path = [];
@@ -167,7 +167,7 @@ export class Header {
     return said;
   }
 
-  /** `Turn 5 of 12`: a list of turns to go to, and to rewind to (S1-05, S1-31). */
+  /** `Turn 5 of 12`, with a list of turns to go to and to rewind to (S1-05, S1-31). */
   counter(line) {
     const label = `Turn ${line.turn.toLocaleString("en")} of ${line.last.toLocaleString("en")}`;
     const element = h(

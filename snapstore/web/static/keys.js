@@ -1,4 +1,4 @@
-// No key moves anything (S0-50), unless a person asks for one key that then only asks (C5, S1-59).
+// No key moves anything (S0-50), unless a person enables one key, which then only opens a question (C5, S1-59).
 
 import { h } from "./dom.js";
 import { propose } from "./moves.js";
@@ -22,7 +22,7 @@ export function keySetting() {
       try {
         localStorage.setItem(NAME, box.checked ? "on" : "off");
       } catch {
-        box.checked = false; // it could not be remembered: then it is not so
+        box.checked = false; // the choice could not be stored, so the key stays off
       }
     },
   });

@@ -1,19 +1,19 @@
-// Where each node of a tree is drawn: one row a node in the order they were made, one lane a line of turns.
+// Layout of the tree: one row per node in the order of creation, one lane per line of turns.
 
-const MANY = 3; // from so many lines on that leave one node, they share a lane until each of them begins
+const MANY = 3; // if this many lines fork off at one node, they share a lane until each of them begins
 
 export function lanes(tree, line) {
   const nodes = tree.nodes;
   const row = new Map(nodes.map((node, at) => [node.commit, at]));
   const paths = pathsOf(tree, line, row);
-  const leaving = new Map(); // node -> the first rows of the lines that leave it
+  const leaving = new Map(); // node -> the first rows of the lines that fork off there
   for (const { path } of paths) {
     const from = path[0].parent;
     if (row.has(from)) leaving.set(from, [...(leaving.get(from) || []), row.get(path[0].commit)]);
   }
   const laneOf = new Map();
-  const shared = new Map(); // node -> the lane that the lines that leave it share
-  const tracks = []; // {lane, from, first, last, parent, branch}: from the row it leaves to its last
+  const shared = new Map(); // node -> the lane that the lines forking off there share
+  const tracks = []; // {lane, from, first, last, parent, branch}: `from` is the row of the fork
   for (const { path, branch } of paths) {
     const origin = path[0].parent;
     const first = row.get(path[0].commit);
@@ -36,7 +36,7 @@ export function lanes(tree, line) {
   return { nodes, row, laneOf, tracks, width: Math.max(...tracks.map((track) => track.lane), 0) + 1 };
 }
 
-/** The lines of turns: the current one, then each branch from where it leaves those before. */
+/** Returns the lines of turns: the current one, then each branch from where it leaves the lines before it. */
 function pathsOf(tree, line, row) {
   const paths = [];
   const laid = new Set();
@@ -55,12 +55,12 @@ function pathsOf(tree, line, row) {
   const others = tree.branches.filter((branch) => branch.name !== tree.branch);
   others.sort((a, b) => (row.get(a.commit) ?? 0) - (row.get(b.commit) ?? 0));
   for (const branch of others) climb(branch.commit, branch.name);
-  // What only a checkpoint holds belongs to no branch.
+  // A node that only a checkpoint holds belongs to no branch.
   for (let at = tree.nodes.length - 1; at >= 0; at -= 1) climb(tree.nodes[at].commit, tree.nodes[at].branch);
   return paths;
 }
 
-/** The leftmost lane beside the current line that nobody uses in these rows. */
+/** Returns the leftmost lane beside the current line that is unused in these rows. */
 function freeLane(tracks, from, last) {
   const taken = new Set(tracks.filter((track) => track.from <= last && from <= track.last).map((track) => track.lane));
   let lane = 1;

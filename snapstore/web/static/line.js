@@ -1,4 +1,4 @@
-// The current line of a tree: its rows, what of it is undone, and which branches part from it where.
+// The current line of a tree: its rows, its undone part, and the branches that fork off.
 
 export class Line {
   constructor(tree) {
@@ -12,13 +12,13 @@ export class Line {
       at = nodes.length - 1;
     }
     this.nodes = nodes;
-    this.at = at; // where the cursor is
+    this.at = at; // the index of the cursor
     this.index = new Map(nodes.map((node, index) => [node.commit, index]));
     this.undone = nodes.slice(at + 1).filter((node) => node.turn !== null);
     this.forks = this._forks();
   }
 
-  /** From the start to a commit. */
+  /** Returns the nodes from the start to a commit. */
   upTo(commit) {
     const found = [];
     for (let node = this.byCommit.get(commit); node; node = this.byCommit.get(node.parent)) found.push(node);
@@ -30,7 +30,7 @@ export class Line {
     return index !== undefined && index > this.at;
   }
 
-  /** The number of the turn stood on, and of the last one. */
+  /** The number of the turn at the cursor; `last` is the number of the last turn. */
   get turn() {
     return this._turnAt(this.at);
   }
@@ -44,7 +44,7 @@ export class Line {
     return 0;
   }
 
-  /** The turn (or the start) that a node of the line belongs to: edits belong to the turn before them. */
+  /** Returns the turn (or the start) that a node of the line belongs to. Edits belong to the turn before them. */
   anchor(commit) {
     for (let at = this.index.get(commit) ?? -1; at >= 0; at -= 1) {
       const node = this.nodes[at];
@@ -53,10 +53,10 @@ export class Line {
     return null;
   }
 
-  /** Where each other branch left this line: commit of the turn -> branches, with their own nodes. */
+  /** Returns where each other branch leaves this line: commit of the turn -> branches, with their own nodes. */
   _forks() {
     const found = new Map();
-    const met = new Map(); // commit off the line -> where its line meets ours
+    const met = new Map(); // commit off the line -> the node of the line that it descends from
     for (const branch of this.tree.branches) {
       if (branch.name === this.tree.branch || branch.state === "archived" || this.index.has(branch.commit)) continue;
       const climbed = [];
@@ -75,7 +75,7 @@ export class Line {
     return found;
   }
 
-  /** The nodes that only a branch has. */
+  /** Returns the nodes that only a branch has. */
   own(branch) {
     return this.upTo(branch.commit).filter((node) => !this.index.has(node.commit));
   }

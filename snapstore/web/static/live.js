@@ -1,18 +1,19 @@
-// What another process or a running agent does appears by itself.
+// Live updates: changes by other processes and by running agents appear on the page.
 //
-// A browser keeps six connections to a server, and a stream holds one for ever: with a page in seven tabs nothing would
-// be answered any more. So one tab listens and tells the others; when it goes, the next one takes its place.
+// A browser keeps at most six connections to a server, and an event stream occupies one for good: with the page open in
+// seven tabs, no request would be answered any more. So one tab listens and tells the others. When that tab closes, the
+// next one takes over.
 
 import { changed, expected, state } from "./state.js";
 import { lookAgain, refresh, select } from "./loading.js";
 import { complain, toast } from "./dialogs.js";
 
 const NAMES = ["hello", "session.updated", "session_created", "session.materialized", "store_lost"];
-const ours = `events ${location.pathname}`; // a server started anew has another path
+const ours = `events ${location.pathname}`; // a restarted server has another path
 const others = new BroadcastChannel(ours);
-let listening = false; // whether this tab is the one
-let live = ""; // what is known of the line: open, lost or over
-let early = false; // something was told before anybody here could hear it
+let listening = false; // whether this tab is the listener
+let live = ""; // the state of the connection: open, lost or over
+let early = false; // a message arrived before this tab was ready to handle it
 
 others.addEventListener("message", ({ data }) => {
   if (data.name === "who") {
@@ -27,12 +28,12 @@ export function listen() {
   acting = true;
   if (early) refresh(true);
   others.postMessage({ name: "who" });
-  navigator.locks.request(ours, () => new Promise(stream)); // never given back: it ends with the tab
+  navigator.locks.request(ours, () => new Promise(stream)); // never released: the lock ends with the tab
 }
 
 function stream() {
   listening = true;
-  const heir = live !== ""; // another tab listened before: what happened in between nobody heard
+  const heir = live !== ""; // another tab listened before: events in between may have been missed
   const tell = (name, said) => {
     others.postMessage({ name, said });
     heard(name, said);
@@ -44,13 +45,13 @@ function stream() {
       try {
         said = JSON.parse(event.data);
       } catch {
-        // then it is only news
+        // then the event carries no data
       }
       tell(name, said);
     });
   events.addEventListener("open", () => tell("line", "open"));
   if (heir) events.addEventListener("open", () => tell("again"), { once: true });
-  // Closed for good: somebody answers there, and does not know us.
+  // CLOSED is final: a server answers there, but refuses us.
   events.addEventListener("error", () => tell("line", events.readyState === EventSource.CLOSED ? "over" : "lost"));
 }
 
@@ -58,7 +59,7 @@ function heard(name, said) {
   if (name === "line") return line(said);
   if (name === "hello") return greeted(said.sessions || {});
   if (name === "session.updated") {
-    // An agent may write its conversation down after the turn: the last turn's record can still grow.
+    // An agent may write its conversation after the turn has ended, so the record of the last turn can still grow.
     if (said.session === state.session && state.details.has(said.expected)) lookAgain(said.expected);
     return refresh();
   }
@@ -76,7 +77,10 @@ function heard(name, said) {
 
 let missing = null;
 
-/** Between the first look and the line there was a moment, and a longer one where line or store were lost. */
+/**
+ * Handles a new connection: events between the first read and the connection, or while connection or store were lost,
+ * may have been missed.
+ */
 function greeted(sessions) {
   missing?.remove();
   missing = null;
@@ -88,7 +92,7 @@ function greeted(sessions) {
   return known && known.expected !== expected() ? refresh(true) : null;
 }
 
-/** The conversation shown goes on under another id: its header follows (S4-18). */
+/** The shown conversation continues under another id, and its header follows (S4-18). */
 async function materialized(said) {
   await refresh(true);
   if (said.session === state.session && state.conversation) await select(state.session, null);

@@ -1,4 +1,4 @@
-// Brings what the page knows up to date: sessions, the tree and status of the one shown, details of what is seen.
+// Reads what the page shows: the sessions, the tree and status of the shown session, and details of visible nodes.
 
 import * as api from "./api.js";
 import { changed, dispatch, state } from "./state.js";
@@ -8,7 +8,10 @@ let running = null;
 let again = false;
 let sessionsDue = true;
 
-/** The shown session anew. Calls while one is under way become one more. `all`: the list of sessions too, now. */
+/**
+ * Reads the shown session again. Calls during a read are merged into one more read. `all` also reads the list of
+ * sessions now.
+ */
 export function refresh(all = false) {
   sessionsDue ||= all;
   if (running) {
@@ -28,7 +31,7 @@ export function refresh(all = false) {
 
 let broken = null;
 
-/** The timeline first: the list of sessions takes longer where they are long, and can come a moment later. */
+/** Reads the timeline first. The list of sessions takes longer if sessions are long, and can come a moment later. */
 async function readAll() {
   try {
     const asked = !state.session;
@@ -40,11 +43,11 @@ async function readAll() {
     broken = null;
   } catch (error) {
     if (error.status === 404 && error.name === "unknown" && state.session && !state.tree) {
-      state.session = null; // an old address; the session it names is not here
+      state.session = null; // an old address: its session is not in this store
       again = true;
       return;
     }
-    // What is shown stays: it was true, and a person may still want to read it.
+    // The page keeps what it shows: it was true, and a person may still want to read it.
     if (!broken?.isConnected) broken = complain(error);
   }
 }
@@ -57,7 +60,7 @@ async function readSession(name) {
   history.replaceState(null, "", `#${encodeURIComponent(name)}`);
 }
 
-const CALM = 1500; // milliseconds between two readings of all sessions while one of them is busy
+const CALM = 1500; // milliseconds between two reads of all sessions while one of them is busy
 let soon = 0;
 
 async function readSessions() {
@@ -77,7 +80,7 @@ const first = (found) =>
     found.sessions[0]
   )?.session;
 
-/** What stands in the way is said, and the page is brought up to date where it was behind. */
+/** Reports a refusal, and refreshes the page if it was stale. */
 export async function refused(error) {
   if (error.stale) {
     toast("The session has moved meanwhile. Nothing was written.", {
@@ -96,7 +99,7 @@ export async function select(session, conversation = null) {
   Object.assign(state, { session, conversation });
   if (other) {
     const place = session && `#${encodeURIComponent(session)}`;
-    if (place && location.hash !== place) history.pushState(null, "", place); // the way back is the browser's
+    if (place && location.hash !== place) history.pushState(null, "", place); // so that the browser's back button works
     Object.assign(state, { tree: null, status: null, line: null });
     wanted.clear();
     state.details.clear();
@@ -110,15 +113,15 @@ export async function select(session, conversation = null) {
 
 const BATCH = 50;
 const wanted = new Set();
-let reading = null; // the batch that is under way
+let reading = null; // the batch being read
 
-/** Asks for the details of nodes soon: in batches, the last asked first. */
+/** Requests the details of nodes soon: in batches, the latest request first. */
 export function want(commits) {
   for (const commit of commits) if (!state.details.has(commit) && !reading?.includes(commit)) wanted.add(commit);
   if (!reading && wanted.size) read();
 }
 
-/** What scrolled past unseen is asked for no more. */
+/** Drops requests for nodes that were scrolled past unseen. */
 export function forget() {
   wanted.clear();
 }
@@ -142,7 +145,7 @@ async function read() {
   }
 }
 
-/** A node whose record may have grown meanwhile. */
+/** Reads a node again whose record may have grown. */
 export async function lookAgain(commit) {
   try {
     const { nodes } = await api.readNodes(state.session, [commit]);
@@ -152,11 +155,11 @@ export async function lookAgain(commit) {
     state.grown.set(commit, (state.grown.get(commit) || 0) + 1);
     changed("details");
   } catch {
-    // what was read before still holds
+    // the details read before are still valid
   }
 }
 
-/** The details of a few nodes, now. */
+/** Reads the details of a few nodes now. */
 export async function details(commits) {
   const missing = commits.filter((commit) => !state.details.has(commit));
   for (let at = 0; at < missing.length; at += BATCH) {

@@ -1,4 +1,4 @@
-// The page: state in, views out.
+// The entry point of the page: draws the views from the state.
 
 import { branchesPanel } from "./branches.js";
 import { checkpointsPanel } from "./checkpoints.js";
@@ -22,7 +22,7 @@ const panel = byId("panel");
 let tree = null;
 let drawn = 0;
 
-/** Shows a node where it stands: in the timeline if it is on the current line, else in the tree. */
+/** Shows a node: in the timeline if it is on the current line, else in the tree. */
 function go(node) {
   if (state.line.index.has(node.commit)) {
     setView("timeline");
@@ -92,7 +92,7 @@ function find(text) {
   }, 150);
 }
 
-/** Many changes in one moment are one drawing. */
+/** Changes within one frame are drawn once. */
 const pending = new Set();
 onChange((what) => {
   pending.add(what);
@@ -102,7 +102,7 @@ onChange((what) => {
     pending.clear();
     if (due.has("session")) {
       tree = null;
-      if (state.view === "search") setView("timeline"); // what was found is the other session's
+      if (state.view === "search") setView("timeline"); // the results belong to the other session
     }
     const only = due.size === 1 && due.has("details");
     if (state.view === "timeline" && only) timeline.drawDetails();
@@ -137,7 +137,7 @@ byId("theme").addEventListener("click", () => {
   try {
     localStorage.setItem("theme", next);
   } catch {
-    // only not remembered
+    // the choice is just not remembered
   }
 });
 
@@ -157,14 +157,14 @@ function addressed() {
   try {
     return decodeURIComponent(location.hash.slice(1)) || null;
   } catch {
-    return null; // nothing of ours
+    return null; // not an address of ours
   }
 }
 window.addEventListener("hashchange", () => {
   const session = addressed();
   if (session === state.session || !state.sessions.some((one) => one.session === session)) return;
   if (leaveDialogs()) select(session);
-  else history.pushState(null, "", `#${encodeURIComponent(state.session)}`); // a move is under way
+  else history.pushState(null, "", `#${encodeURIComponent(state.session)}`); // a move is in progress
 });
 
 header.draw();

@@ -1,4 +1,4 @@
-// The question before every move: what will be written and removed, what stands in the way, and the yes (S0-43, C13).
+// The question before every move: what will be written and removed, the conflicts, and the confirmation (S0-43, C13).
 
 import * as api from "./api.js";
 import { conflictList } from "./conflicts.js";
@@ -21,7 +21,7 @@ export class MoveDialog {
     this.close = close;
     this.told = told;
     this.choices = new Map(); // path -> mine | theirs | merge | markers
-    this.seen = new Map(); // path -> as what it was found when that was chosen
+    this.seen = new Map(); // path -> the state of the file when the choice was made
     this.conflicts = plan.conflicts;
     this.body = h("div", { class: "dialog-body" });
     this.go = button("", () => this.carryOut(), { kind: "primary" });
@@ -93,7 +93,7 @@ export class MoveDialog {
       h("span", { class: `change change-${change}`, "aria-hidden": "true" }, { M: "→", D: "×", S: "=" }[change]),
       pathName(path),
     ];
-    // From what is on disk to what would be there: with choices made, that is no difference of two nodes.
+    // From the disk to the result of the move: with choices made, this is not a diff of two nodes.
     const shown = (path) => diffView(path, api.previewDiff(this.session, { ...this.settled(), path }));
     const rows = paths
       .slice(0, SHOWN)
@@ -115,7 +115,7 @@ export class MoveDialog {
     );
   }
 
-  /** Files and conversation go together unless a person says otherwise (C6). */
+  /** Files and conversation move together unless a person chooses otherwise (C6). */
   scopes() {
     if (!["undo", "redo", "goto", "switch"].includes(this.request.move)) return null;
     const chosen = this.request.scope || "both";
@@ -142,7 +142,7 @@ export class MoveDialog {
     );
   }
 
-  /** The request with what a person chose for each conflict. */
+  /** Returns the request with the person's choice for each conflict. */
   settled() {
     const of = (way) => [...this.choices].filter(([, choice]) => choice === way).map(([path]) => path);
     const found = asked(this.request, this.at);
@@ -171,11 +171,11 @@ export class MoveDialog {
   async again(change) {
     Object.assign(this.request, change);
     const focus = document.activeElement?.dataset?.focus;
-    this.go.disabled = true; // until the answer to the last choice is here
+    this.go.disabled = true; // until the response to the last choice arrives
     const asking = (this.asking = api.preview(this.session, this.settled()));
     try {
       const plan = await asking;
-      if (asking !== this.asking) return; // another choice came meanwhile
+      if (asking !== this.asking) return; // another choice was made meanwhile
       this.plan = plan;
       const known = new Map(this.conflicts.map((item) => [item.path, item]));
       for (const item of this.plan.conflicts) known.set(item.path, item);
@@ -190,7 +190,7 @@ export class MoveDialog {
     if (focus) this.body.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus();
   }
 
-  /** A choice was made in view of what was on disk then: where that is gone, the person is asked again. */
+  /** Drops choices for files that have changed since the choice was made, so that the person is asked again. */
   forgetOutdated() {
     const other = this.plan.conflicts.filter((item) => this.seen.has(item.path) && this.seen.get(item.path) !== item.found);
     for (const { path } of other) {
@@ -204,7 +204,7 @@ export class MoveDialog {
       });
   }
 
-  /** From the yes on there is no way back but the next move: nobody is left to think that it was cancelled. */
+  /** After the confirmation a move can only be reversed by another move, so Cancel is disabled while it runs. */
   underWay(is) {
     this.working = is;
     this.cancel.disabled = is;

@@ -1,4 +1,4 @@
-// Every move the same way: a plan from the server, a person's yes, then the move. Nothing is decided here.
+// The path of every move: a plan from the server, a confirmation, then the move. No rules live here.
 
 import * as api from "./api.js";
 import { openDialog, toast } from "./dialogs.js";
@@ -8,7 +8,7 @@ import { MoveDialog } from "./movedialog.js";
 import { asked, changing, isIdle } from "./plans.js";
 import { dispatch, expected, standstill, state } from "./state.js";
 
-/** Asks the server what a move would do, a person whether to do it, and then has it done. Gives its record. */
+/** Requests a preview of a move, asks the person, and executes the move. Returns its record. */
 export async function propose(request) {
   if (proposing) return null; // pressed twice
   proposing = true;
@@ -28,7 +28,7 @@ async function proposed(request) {
     toast(reason, { kind: "bad", hint: "Let the agent finish first." });
     return null;
   }
-  // What a person says yes to is the plan from here: should the session move meanwhile, the yes is stale.
+  // The person confirms the plan made from this cursor. If the session moves meanwhile, the confirmation is stale.
   const at = expected();
   let plan;
   const slow = setTimeout(() => toast("The server is slow to answer. Nothing was done yet."), SLOW);
@@ -56,11 +56,11 @@ async function proposed(request) {
   return (await answer) || null;
 }
 
-/** After the move: shown at once, told in a word, with the way back. */
+/** Shows the result of a move at once, with a short message and the way back. */
 function told(done) {
   const cursor = done.to.commit;
   state.moved = true;
-  const known = state.line.byCommit.has(cursor) && done.scope !== "files"; // with files alone nobody goes anywhere
+  const known = state.line.byCommit.has(cursor) && done.scope !== "files"; // a files-only move keeps the cursor
   if (known && done.branch !== state.tree.branch) dispatch({ type: "BRANCH", cursor, branch: done.branch });
   else if (known) dispatch({ type: done.turns_undone ? "UNDO" : "REDO", cursor });
   const parts = [];
@@ -89,7 +89,7 @@ function told(done) {
   refresh();
 }
 
-/** The undone prompt is handed back for editing (G-12). */
+/** Copies the undone prompt, so that a person can edit it (G-12). */
 export async function copyPrompt(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -111,7 +111,7 @@ export async function copyPrompt(text) {
   }
 }
 
-/** Something other than a move was done: told, and shown. */
+/** Reports a change that is not a move, and refreshes the page. */
 export function done(said) {
   toast(said, { kind: "good" });
   return refresh();

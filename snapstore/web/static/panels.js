@@ -1,4 +1,4 @@
-// What is found, and what is counted.
+// The search results and the statistics.
 
 import { readStats, search } from "./api.js";
 import { bytes, clip, coded, fill, h, plural, refusalText, visible } from "./dom.js";
@@ -7,7 +7,7 @@ import { state } from "./state.js";
 
 const WHERE = { prompt: "prompt", path: "file", reply: "reply" };
 
-/** The text with what was looked for set apart. */
+/** Highlights the searched text. */
 function marked(text, wanted) {
   const shown = visible(text);
   const at = shown.toLowerCase().indexOf(wanted.toLowerCase());

@@ -1,14 +1,14 @@
-// What a plan says, in words and numbers. The server made it; here it is only read.
+// Texts and numbers about a plan. The server made the plan; the page only reads it.
 
 import { filesText, turnsText, visible } from "./dom.js";
 
-/** Conflicts that nothing settles yet. */
+/** Returns the conflicts that are not settled yet. */
 export const unsettled = (plan) => plan.conflicts.filter((item) => !item.settled_by);
 
-/** How many files it is about. */
+/** Returns the number of files that a plan changes. */
 export const changing = (plan) => plan.files_reverted.length + (plan.preview ? unsettled(plan).length : 0);
 
-/** The question, in the words of S0-14 for an undo. */
+/** Returns the question about a plan, for an undo in the words of S0-14. */
 export function question(plan) {
   const files = changing(plan);
   const also = files ? `This will change ${filesText(files)}.` : "No file will change.";
@@ -38,7 +38,7 @@ export function question(plan) {
   return ["Move there?", also];
 }
 
-/** The request as the server reads it; `turn` is only for people. */
+/** Returns the request for the server. `turn` is only for people. */
 export const asked = ({ turn, ...request }, at) => ({ ...request, expected: at });
 
 export const isIdle = (plan) =>

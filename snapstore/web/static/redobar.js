@@ -10,7 +10,7 @@ export class RedoBar {
   }
 
   draw() {
-    const undone = openTurn() ? [] : state.line?.undone || []; // a prompt leaves what is undone behind (S4-19)
+    const undone = openTurn() ? [] : state.line?.undone || []; // a new prompt leaves undone turns behind (S4-19)
     this.element.hidden = !undone.length || state.view !== "timeline";
     if (!undone.length) return;
     const reason = standstill();

@@ -1,4 +1,4 @@
-// The dialog that starts a new session of the agent's at an earlier turn (S1-32), and the reasons why it may not.
+// The dialog that starts a new agent session at an earlier turn (S1-32), and the reasons why this may be impossible.
 
 import * as api from "./api.js";
 import { complain, openDialog, toast } from "./dialogs.js";
@@ -8,7 +8,7 @@ import { propose } from "./moves.js";
 import { conversationRecord, expected, sessionRecord, state } from "./state.js";
 import { pathName } from "./turn.js";
 
-/** S1-32: a new session of the agent that ends at this turn. The name is optional (S1-53). */
+/** Starts a new agent session that ends at this turn (S1-32). The name is optional (S1-53). */
 export async function rewindDialog(node, named = false) {
   const turn = node.turn ?? 0;
   const refusal = cannotFork();
@@ -74,7 +74,7 @@ export async function rewindDialog(node, named = false) {
     { kind: "ask" },
   );
   if (!answer) return;
-  // Files that changed since are settled one by one first, as in any move.
+  // Files that changed since are settled first, one by one, as in any move.
   const settled = plan?.conflicts.length ? await propose({ move: "goto", address: node.commit }) : null;
   if (settled || !plan?.conflicts.length) await createFork(node, settled ? settled.to.commit : at, answer);
 }
@@ -83,7 +83,7 @@ async function planned(node, at) {
   try {
     return await api.preview(state.session, { move: "goto", address: node.commit, expected: at });
   } catch {
-    return null; // the fork itself will say why
+    return null; // the fork itself will report why
   }
 }
 
@@ -124,7 +124,7 @@ async function createFork(node, at, { title, compacted }) {
   }
 }
 
-/** Why the agent's conversation cannot be forked from here, or "" (G-21). */
+/** Returns why the agent's conversation cannot be forked from here, or "" (G-21). */
 export function cannotFork() {
   const record = sessionRecord();
   if (!record?.conversations?.length)
@@ -133,7 +133,7 @@ export function cannotFork() {
   return able && able.fork === "none" ? able.notice || "This agent's conversations cannot be forked." : "";
 }
 
-/** A conversation cannot go back to before a compaction (S1-47). */
+/** Returns a warning if the node lies before a compaction, where a conversation cannot return to (S1-47). */
 async function compactedAfter(node) {
   try {
     const { turn } = await api.readCompaction(state.session, node.commit);
@@ -141,6 +141,6 @@ async function compactedAfter(node) {
       ? ""
       : `Turn ${node.turn ?? 0} lies before a compaction (at turn ${turn}): the agent no longer has the conversation up to it. Its files can still be restored.`;
   } catch {
-    return ""; // the server will say it
+    return ""; // the server will report it
   }
 }

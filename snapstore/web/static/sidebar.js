@@ -1,11 +1,11 @@
-// The sessions of this folder, each with the agent's own sessions below it as a tree of forks.
+// The sessions of this folder, each with its agent sessions below it as a tree of forks.
 
 import { bytes, byId, clip, clipMiddle, fill, firstLine, h, icon, owner, plural, time, turnsText, visible } from "./dom.js";
 import { openBranches } from "./branching.js";
 import { select } from "./loading.js";
 import { nameOf, state } from "./state.js";
 
-const closed = new Set(); // groups a person folded
+const closed = new Set(); // groups that a person folded
 
 export function drawSidebar() {
   byId("root").textContent = visible(state.root);
@@ -91,7 +91,7 @@ function group(session) {
   );
 }
 
-/** A branch that no fork of the agent's stands for. */
+/** Draws a branch that has no fork of the agent's conversation. */
 function lineLeft(node, found, at) {
   const branch = found[at];
   return h(
@@ -116,7 +116,7 @@ function lineLeft(node, found, at) {
   );
 }
 
-/** Forks of what is not itself a fork here. */
+/** Returns the forks whose parent is not itself a fork in this session. */
 function tops(session) {
   const forked = new Set(session.conversations.filter((one) => one.parentSessionId).map((one) => one.sessionId));
   return session.conversations.filter((one) => one.parentSessionId && !forked.has(one.parentSessionId));

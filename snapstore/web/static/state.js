@@ -1,4 +1,4 @@
-// What the page knows, and the few ways in which that changes. Rules live in the server: here is only what to show.
+// The state of the page, and its few transitions. Rules live in the server; the page only decides what to show.
 
 import { Line } from "./line.js";
 
@@ -6,16 +6,16 @@ export const state = {
   root: "",
   sessions: [],
   agents: {},
-  session: null, // the name of the session that is shown
-  conversation: null, // the agent's session that is shown, where it is not the current one
+  session: null, // the name of the shown session
+  conversation: null, // the shown agent session, if it is not the current one
   tree: null,
   status: null,
-  line: null, // the turns from the start to the tip of the branch stood on
+  line: null, // the turns from the start to the tip of the current branch
   details: new Map(), // commit -> node with replies, files, …
   grown: new Map(), // commit -> how often its details changed since they were first read
   opened: new Set(), // what a person unfolded: kept while rows come and go
   view: "timeline",
-  moved: false, // the person just moved: where they stand now is to be seen
+  moved: false, // the person just moved: the cursor must be scrolled into view
 };
 
 const listeners = new Set();
@@ -28,7 +28,7 @@ export function changed(what) {
   for (const listener of listeners) listener(what);
 }
 
-/** The transitions of the timeline. A move that was carried out is shown at once; what the server says later wins. */
+/** The transitions of the timeline. A finished move is shown at once; what the server reports later wins. */
 export function reduce(tree, action) {
   switch (action.type) {
     case "SET_UNDO_STATE":
@@ -55,7 +55,7 @@ export const expected = () => state.tree?.expected || state.tree?.cursor;
 
 export const sessionRecord = () => state.sessions.find((one) => one.session === state.session) || null;
 
-/** The agent's session that the header speaks of. */
+/** Returns the agent session that the header shows. */
 export function conversationRecord() {
   const known = sessionRecord()?.conversations || [];
   return known.find((one) => one.sessionId === state.conversation) || known.find((one) => one.current) || null;
@@ -64,11 +64,11 @@ export function conversationRecord() {
 export const nameOf = (conversation) =>
   conversation.title || conversation.firstPrompt || conversation.alias || conversation.sessionId;
 
-/** The turn of this session that an agent is at work on, if any. */
+/** Returns the turn of this session that an agent is working on, if any. */
 export const openTurn = () =>
   (state.status?.open_turns || []).find((turn) => turn.session === state.session && turn.status === "open");
 
-/** Why nothing may move now, or "". */
+/** Returns why nothing may move now, or "". */
 export function standstill() {
   const open = openTurn();
   if (open) return `A turn is open: ${open.agent || "the agent"} is at work. Moves wait until it ends.`;

@@ -1,4 +1,4 @@
-// The current line as a conversation: turns, the user's own edits between them, and where you stand.
+// The current line as a conversation: turns, the user's own edits between them, and the cursor.
 
 import { openBranches } from "./branching.js";
 import { button, clip, coded, filesText, firstLine, forkSign, h, time, visible } from "./dom.js";
@@ -15,7 +15,7 @@ const KINDS = { revert: "revert", apply: "applied", restore: "restored" };
 
 const NONE = [];
 
-/** All that a row shows: another sign, another element. */
+/** Returns a key of everything that a row shows. A row with another key gets a new element. */
 function signOf({ key, node, open, undone, here, forks }) {
   if (open) return `open${open.started_at}${open.prompt}`;
   if (!node) return `${key}${undone}`;
@@ -38,7 +38,7 @@ export class Timeline {
       sign: signOf,
       onSeen: (rows) => this.seen(rows),
     });
-    this.shown = null; // the session whose place was found already
+    this.shown = null; // the session whose scroll position was already set
     element.addEventListener("contextmenu", (event) => {
       const row = event.target.closest("[data-commit]");
       if (!row || event.target.closest("a, input, .diff-body")) return;
@@ -86,7 +86,7 @@ export class Timeline {
     }
   }
 
-  /** Details came: the rows are the same, some of them show more. */
+  /** Details arrived: the rows are the same, but some of them show more. */
   drawDetails() {
     this.list.draw();
   }
@@ -319,10 +319,10 @@ function openRow(turn) {
   );
 }
 
-/** Keeps the turn: whatever came after it is undone, or what leads to it redone (C8). */
+/** Keeps the turn: later turns are undone, or turns up to it are redone (C8). */
 export const restoreTo = (node) => propose({ move: "goto", address: node.commit });
 
-/** Takes the turn itself back as well. */
+/** Undoes the turn itself as well. */
 function undoTurn(node) {
   const line = state.line;
   const count = line.nodes.slice(line.index.get(node.commit), line.at + 1).filter((one) => one.turn !== null).length;

@@ -1,4 +1,4 @@
-// The whole session, drawn: every branch, every turn. Only what is in sight is in the document.
+// The whole session as a drawing: every branch, every turn. Only the visible part is in the document.
 
 import { openBranches } from "./branching.js";
 import { openComparison } from "./compare.js";
@@ -9,9 +9,9 @@ import { propose } from "./moves.js";
 import { standstill, state } from "./state.js";
 import { asRead, counts } from "./turn.js";
 
-const SIZES = [3, 5, 8, 12, 18, 26, 34, 44]; // pixels a row
+const SIZES = [3, 5, 8, 12, 18, 26, 34, 44]; // pixels per row
 const READABLE = 18;
-const ROOM = 480; // pixels right of the lanes, for words
+const ROOM = 480; // pixels right of the lanes, for text
 let size = 5;
 
 export class TreeView {
@@ -89,7 +89,7 @@ export class TreeView {
     this.paint(true);
   }
 
-  /** Whether what stands right of all lanes would be out of sight: then it stands beside its node. */
+  /** Whether text to the right of all lanes would be out of view, so that it must be placed beside its node. */
   crowded() {
     return this.x(this.laid.width) > this.box.clientWidth / 2;
   }
@@ -128,7 +128,9 @@ export class TreeView {
     return 12 + row * this.high + this.high / 2;
   }
 
-  /** Lines anew; nodes come and go one by one, so that scrolling costs only what newly comes into sight. */
+  /**
+   * Draws the lines again. Nodes are added and removed one by one, so that scrolling costs only what comes into view.
+   */
   paint(fresh = false) {
     if (!this.laid || !this.box.isConnected) return;
     const { nodes, tracks } = this.laid;
@@ -221,7 +223,7 @@ export class TreeView {
     this.tell();
   }
 
-  /** Time, summary, number of changes (S3-20), and what can be done from here. */
+  /** Shows time, summary, number of changes (S3-20), and the available actions. */
   async tell() {
     const node = state.line?.byCommit.get(this.chosen);
     if (!node) {
@@ -266,7 +268,7 @@ export class TreeView {
       const [detail] = await details([node.commit]);
       if (this.chosen === node.commit) draw(detail);
     } catch {
-      // the light facts are there already
+      // the basic facts are shown already
     }
   }
 }

@@ -1,12 +1,12 @@
-// One turn as a person reads it: what was asked, thought, done and said, and the files that it changed.
+// One turn as a person reads it: the prompt, thoughts, tool calls and replies, and the changed files.
 
 import { clip, coded, firstLine, h, visible } from "./dom.js";
 import { between, diffView } from "./diff.js";
 import { state } from "./state.js";
 
-const LONG = 1600; // characters of a reply shown before it folds
+const LONG = 1600; // characters of a reply shown before it is folded
 
-/** A fold that stays as a person left it while rows come and go. */
+/** Creates a fold that keeps its state while rows come and go. */
 export function fold(key, props, summary, content) {
   const element = h("details", { ...props, open: state.opened.has(key) }, h("summary", null, summary));
   const load = () => {
@@ -41,7 +41,7 @@ export function prose(value, key, kind) {
   );
 }
 
-/** Blocks between ``` fences keep their shape; inline `code` is set apart. Nothing else is read into the text. */
+/** Keeps blocks between ``` fences as they are and sets inline `code` apart. No other markup is interpreted. */
 function paragraphs(whole) {
   return whole.split(/^```[^\n]*\n?/m).map((part, number) => {
     if (number % 2) return h("pre", { class: "block" }, part.replace(/\n$/, ""));
@@ -57,7 +57,10 @@ function paragraphs(whole) {
   });
 }
 
-/** A record is a note that anyone can write: one that is not as it should be keeps nothing else from being drawn. */
+/**
+ * Draws a turn. Its record is a note that anyone can write, so a malformed one must not prevent the rest from being
+ * drawn.
+ */
 export function turnBody(node, detail) {
   const asked = h("div", { class: "prompt", dir: "auto" }, h("p", null, firstLine(node.prompt) || "(no prompt)"));
   if (!detail) return [asked, h("div", { class: "waiting", "aria-hidden": "true" })];
@@ -105,7 +108,7 @@ function toolCalls(key, calls) {
   return fold(`${key}:calls`, { class: "fold" }, `${calls.length} tool calls`, list);
 }
 
-/** `Edit app.py`, `Bash npm test`: the tool, and what it was used on. */
+/** Shows a tool call: `Edit app.py`, `Bash npm test`. */
 function toolCall(key, found) {
   const call = found && typeof found === "object" ? found : { name: text(found) };
   const input = call.input && typeof call.input === "object" ? call.input : {};
@@ -141,7 +144,7 @@ const below = (path) =>
 
 const CHANGES = { A: "created", M: "changed", D: "deleted", R: "renamed", T: "type changed" };
 
-/** The files as people read them: a renamed one once, with the path it had. */
+/** Returns the files as people read them: a renamed file once, with its old path. */
 export const asRead = (files) =>
   files
     .filter((file) => !file.renamed_to)
@@ -172,7 +175,7 @@ export function pathName(path) {
   );
 }
 
-/** Files with their counts; each opens its diff in place. */
+/** Lists files with their counts. Each opens its diff in place. */
 export function fileList(node, detail) {
   const files = asRead(detail.files || []);
   if (!files.length || node.kind === "baseline") return null;

@@ -1,9 +1,9 @@
-// A list of which only what is seen is in the document. Rows have any height; it is measured once they are there.
+// A list of which only the visible part is in the document. Rows have any height, measured once they are drawn.
 
-const BEYOND = 600; // pixels around what is seen that are kept ready
+const BEYOND = 600; // pixels around the visible part that are kept ready
 
 export class VirtualList {
-  /** `row`: {key, guess}; `render(row)` gives its element, which stays while `sign(row)` does. */
+  /** `row` is {key, guess}. `render(row)` returns its element, which is kept as long as `sign(row)` is the same. */
   constructor(scroller, { render, sign, onSeen }) {
     this.scroller = scroller;
     this.render = render;
@@ -14,8 +14,8 @@ export class VirtualList {
     this.heights = new Map();
     this.mounted = new Map();
     this.tops = new Float64Array(1);
-    this.aim = null; // a row to be kept in sight until the person scrolls
-    this.put = 0; // where that is
+    this.aim = null; // a row to keep in view until the person scrolls
+    this.put = 0; // the scroll position of that row
     this.frame = 0;
     this.space = document.createElement("div");
     this.space.className = "space";
@@ -36,13 +36,13 @@ export class VirtualList {
     this.draw();
   }
 
-  /** Brings a row into sight and keeps it there while heights become known. `align`: start, end or center. */
+  /** Scrolls a row into view and keeps it there while heights become known. `align`: start, end or center. */
   show(key, align = "center") {
     this.aim = { key, align };
     this.draw();
   }
 
-  /** Who scrolls, by whatever means, looks for something else than what was aimed at. */
+  /** A person who scrolls, by whatever means, looks for something else than the row that was scrolled to. */
   _scrolled() {
     if (this.aim && Math.abs(this.scroller.scrollTop - this.put) > 2) this.aim = null;
     this.schedule();
@@ -81,7 +81,7 @@ export class VirtualList {
     return low;
   }
 
-  /** The first row in sight, and how far it is scrolled: what must not jump. */
+  /** Returns the first visible row and its offset, which must not jump. */
   _anchor() {
     if (!this.rows.length) return null;
     const top = this.scroller.scrollTop;
