@@ -1,4 +1,4 @@
-"""What starts by itself when a turn has ended: a push, where that was asked for, or a gc. In a process of its own."""
+"""Start a background process after a turn: a push if configured, or a gc."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.store.handle import StoreHandle
 
-# Through a shell that ends at once: nobody has to wait for what it leaves behind, and no dead child stays with a
-# program that records turns for hours.
+# The shell exits at once: the caller need not wait for the background process, and a program that records turns for
+# hours collects no zombie children.
 _DETACHED = 'exec "$@" &'
 
 
@@ -21,7 +21,7 @@ def start_push(store: StoreHandle) -> None:
 
 
 def start(store: StoreHandle, *command: str) -> None:
-    """Never fails: the turn is recorded, and the next one tries again."""
+    """Start a snapstore command detached. Never fails: the next turn tries again."""
     words = [*own_command(), "-C", os.fsdecode(store.root), *command]
     environment = {**os.environ, "SNAPSTORE_HOME": store.home}
     null = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]

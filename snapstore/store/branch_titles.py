@@ -1,7 +1,8 @@
-"""A branch's title for people who read the store with git: its first prompt, as the description of the branch (M-15).
+"""Branch titles for people who read the store with git (M-15).
 
-Descriptions follow their branches wherever refs move, through the journal, and only save people time: where one cannot
-be written the change itself stands, and a line in the log says why.
+A branch's title is its first prompt, stored as the branch's git description. Descriptions follow their branches when
+the journal moves refs. Titles are a convenience: if one cannot be written, the change itself stands and the log says
+why.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
 
-# Where a branch can be: listed, or out of the list in one way or the other.
+# Prefixes of refs that hold a branch: listed, archived, deleted or pruned.
 _PLACES = tuple(f"refs/{place}/" for place in ("heads", "snapstore/archive", "snapstore/deleted", "snapstore/pruned"))
-CONFIG = "../store.git/config"  # as the journal names it, which writes it along with state files
+CONFIG = "../store.git/config"  # the journal's name for the file; the journal writes it along with state files
 
 
 def follow(store: StoreHandle, moves: list[RefMove]) -> None:
-    """Move descriptions along with branches that have another name now, and remove those of branches that are gone."""
+    """Move descriptions along with renamed branches; remove those of lost branches."""
     travels, _, lost = travels_in(move for move in moves if move[0].startswith(_PLACES))
     if travels or lost:
         _tried(store, lambda: branch_descriptions.follow(store.shadow.git_dir, dict(travels), lost))
@@ -36,7 +37,7 @@ def describe(store: StoreHandle, branch: str, prompt: str) -> None:
 
 
 def without(store: StoreHandle, change: Callable[[str], str | None]) -> dict[str, bytes | None]:
-    """Return the store's configuration for the journal, with what is forgotten taken out of descriptions."""
+    """Return the store's git config for the journal, without forgotten text."""
     text = branch_descriptions.rewritten(store.shadow.git_dir, change)
     return {} if text is None else {CONFIG: text.encode("utf-8", "replace")}
 
@@ -44,5 +45,5 @@ def without(store: StoreHandle, change: Callable[[str], str | None]) -> dict[str
 def _tried(store: StoreHandle, work: Callable[[], None]) -> None:
     try:
         work()
-    except Exception as error:  # of whatever kind: the turn or the move is recorded
+    except Exception as error:  # of any kind: the turn or the move is already recorded
         store.log(f"a branch description could not be written: {type(error).__name__}: {error}")

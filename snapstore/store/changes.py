@@ -1,7 +1,7 @@
-"""Whether something happened in a store, told from the times of a few folders.
+"""Detect changes of a store from the modification times of a few folders.
 
-Everything that counts ends with a rename into a folder of refs or state, so a look at their times is enough; only then
-is it worth reading what. Nothing is locked and nothing is opened.
+Every change that counts ends with a rename into a folder of refs or state, so the folders' times are enough to decide
+whether reading is worthwhile. Nothing is locked or opened.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 
 Stamp = tuple[int, int] | None
 
-_YOUNG = 50_000_000  # ns: a folder changed so lately may change again without a new time
+_YOUNG = 50_000_000  # ns: a folder changed this recently may change again without a new time
 _STATE = ("", "open", "conversations", "agents", "sessions", "ops")
 
 
 class Folders:
-    """The folders of one store that tell, and when each last changed."""
+    """The folders of one store to watch, and when each last changed."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -24,8 +24,10 @@ class Folders:
         self._again = True
 
     def changed(self) -> bool:
-        """Whether to look now: something is new since the last call, or may be. An OSError means that the store is
-        in no state to be read."""
+        """Return whether the store changed, or may have, since the last call.
+
+        An OSError means that the store is in no state to be read.
+        """
         stamps = {folder: stamp(folder) for folder in self._stamps}
         if stamps == self._stamps and not self._again and stamps:
             return False
@@ -35,7 +37,7 @@ class Folders:
         return True
 
     def look_again(self) -> None:
-        """What was seen could not be read: the next call says so again."""
+        """Make the next call of `changed` return True: the change could not be read."""
         self._again = True
 
     def forget(self) -> None:

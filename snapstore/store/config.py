@@ -1,8 +1,8 @@
-"""The settings of a store: one file for people, `config.toml`, and their values at hand in the store's header.
+"""The settings of a store: `config.toml` for people, a copy in the header.
 
-A hook cannot pay for reading TOML. So the header holds the values together with the stat of the file that they were
-read from, and the file is read again only where its stat is another. One that cannot be understood stops nobody: what
-is wrong with it is said, and the value that was good last is used.
+A hook cannot afford to read TOML. So the header holds the values together with the stat of the file that they were read
+from, and the file is read again only if its stat differs. A file with errors stops nothing: the errors are reported and
+the last good values are used.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 FILE = "config.toml"
 _LARGEST = 1 << 16
-_DOTS = 64  # in a line, outside quotes: the reader takes time by the square of them
-_STRANGERS = 10  # keys that nobody knows and that are named one by one
+_DOTS = 64  # per line, outside quotes: the TOML reader's time grows with their square
+_STRANGERS = 10  # unknown keys that are reported one by one
 _WIDTH = 100
 
 
 class Problem:
-    """Something in the file that cannot be used, and what could stand there."""
+    """A part of the file that cannot be used, and a hint what could replace it."""
 
     __slots__ = ("hint", "key", "line", "message")
 
@@ -55,8 +55,10 @@ def path_of(store: StoreHandle) -> str:
 
 
 def faults(data: dict[str, Any]) -> dict[str, str]:
-    """What is wrong, by key, with no words for a key that nobody knows. `surface.records.config` says the same with
-    pydantic; this is for those who cannot wait for it."""
+    """Return what is wrong, by key; an empty message for an unknown key.
+
+    `surface.records.config` checks the same with pydantic. This function is for callers that cannot wait for pydantic.
+    """
     found: dict[str, str] = {}
     for key, value in data.items():
         try:
@@ -70,7 +72,7 @@ def faults(data: dict[str, Any]) -> dict[str, str]:
 
 
 def read(folder: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
-    """What the file says, for the keys whose values are good, and what is wrong with the rest."""
+    """Return the file's good values, and what is wrong with the rest."""
     try:
         text = _text(folder)
     except OSError as error:
@@ -81,7 +83,7 @@ def read(folder: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Probl
 
 
 def parse(text: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
-    """Whatever the text is, this comes to an end, and soon: a turn waits for it."""
+    """Parse the text of the file. Always ends soon: a turn waits for it."""
     import tomllib
 
     hint = "It is TOML: `key = value`, text in quotes, `#` before a remark."
@@ -95,11 +97,11 @@ def parse(text: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Proble
     except tomllib.TOMLDecodeError as error:
         message, _, where = str(error).partition(" (at ")
         line = re.match(r"line (\d+)", where)
-        number = int(line[1]) if line else len(text.splitlines())  # else at its end
+        number = int(line[1]) if line else len(text.splitlines())  # otherwise at the end of the file
         return {}, [Problem(message.lower()[:_WIDTH], hint, line=number)]
     except RecursionError:
         return {}, [Problem("it is nested too deeply", hint)]
-    except Exception as error:  # a number of too many digits is one: no turn may fail of what stands here
+    except Exception as error:  # a number with too many digits, for example: no turn may fail because of this file
         return {}, [Problem(f"it cannot be understood: {error}", hint)]
     return values, _problems(text, wrong)
 
@@ -121,11 +123,11 @@ def _problems(text: str, wrong: dict[str, str]) -> list[Problem]:
 
 
 def refresh(store: StoreHandle, found: list[int] | None) -> list[Problem]:
-    """Takes over what the file says that now has this stat; gives what of it cannot be used."""
+    """Load the file, which now has this stat, and return its unusable parts."""
     header = store.header
     values, problems = read(store.folder) if found is not None else ({}, [])
     broken = {problem.key for problem in problems}
-    if None not in broken:  # else nothing of it could be read: all stays as it was
+    if None not in broken:  # otherwise nothing could be read: keep all values
         for setting in SETTINGS:
             if setting.name not in broken:
                 setattr(header, setting.name, values.get(setting.name, setting.default))
@@ -136,12 +138,15 @@ def refresh(store: StoreHandle, found: list[int] | None) -> list[Problem]:
 
 
 class TooLarge(Usage):
-    """More than is ever read of the file."""
+    """The file would exceed the size that is read."""
 
 
 def change(store: StoreHandle, values: Mapping[str, Any]) -> bytes:
-    """The file's new text with some settings set, or with None left to their default. What else it says stays, to the
-    remark. The first time all that is set already goes in, and a word on every setting."""
+    """Return the file's text with some settings changed; None sets the default.
+
+    All other text stays, including comments. A new file gets every setting that is set already, and an explanation of
+    every setting.
+    """
     try:
         text = _text(store.folder)
     except FileNotFoundError:
@@ -157,7 +162,7 @@ def change(store: StoreHandle, values: Mapping[str, Any]) -> bytes:
     if len(text.encode()) > _LARGEST:
         raise TooLarge(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer, or shorter ones.")
     wanted = {key: value for key, value in {**before, **values}.items() if value is not None}
-    if parse(text)[0] != wanted:  # written in a way that we do not know how to change
+    if parse(text)[0] != wanted:  # written in a way that `_put` cannot change
         raise Failed(
             f"{path_of(store)} could not be changed: it is written in an unusual way",
             f"Set {', '.join(values)} there by hand.",
@@ -166,15 +171,18 @@ def change(store: StoreHandle, values: Mapping[str, Any]) -> bytes:
 
 
 def placed(store: StoreHandle, text: bytes) -> dict[str, bytes | None]:
-    """The file for the journal, through a link where it is one. Whether it can be replaced at all is tried first, with
-    what it holds: a change that is written down and cannot be finished would stop every turn."""
+    """Return the file for the journal, by its real path if it is a link.
+
+    Replacing the file with its own content is tried first: a change that is in the journal and cannot be finished would
+    stop every turn.
+    """
     path = os.path.realpath(path_of(store))
     try:
         if os.path.exists(path):
             with open(path, "rb") as file:
                 files.write(path, file.read())
         else:
-            files.write(f"{path}.new", b"")  # it is to be made by way of that
+            files.write(f"{path}.new", b"")  # the file is created under this name first
             os.unlink(f"{path}.new")
     except OSError as error:
         raise Failed(
@@ -185,7 +193,7 @@ def placed(store: StoreHandle, text: bytes) -> dict[str, bytes | None]:
 
 
 def known(key: str) -> str:
-    """The name of a setting. Raises Unknown, with the nearest one."""
+    """Return the name of a setting; raise Unknown with the nearest name."""
     plain = key.strip().replace("-", "_")
     if plain not in BY_NAME:
         raise Unknown(f"there is no setting {shown(key)}", nearest(key), key=key)
@@ -198,7 +206,7 @@ def nearest(key: str) -> str:
 
 
 def _text(folder: str) -> str:
-    """Raises ValueError or OSError. Whatever is in its place, nobody waits at it."""
+    """Read the file; raise ValueError or OSError. Never blocks on a special file."""
     fd = os.open(f"{folder}/{FILE}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -239,15 +247,15 @@ def _quoted(text: str) -> str:
 
 
 def _put(text: str, key: str, row: str | None) -> str:
-    """The text with a key's line replaced; without a row, turned into a remark."""
+    """Return the text with a key's line replaced, or commented out without a row."""
     lines = text.splitlines()
     at = _place(lines, rf"{re.escape(key)}\s*=")
     if at is None:
         if row is None:
             return text
-        at = _place(lines, rf"#\s*{re.escape(key)}\s*=")  # the remark that shows the default
+        at = _place(lines, rf"#\s*{re.escape(key)}\s*=")  # the comment that shows the default
         if at is None:
-            tables = _place(lines, r"\[")  # what comes after one of those belongs to it
+            tables = _place(lines, r"\[")  # keys after a table header belong to that table
             at = tables if tables is not None else len(lines)
             lines.insert(at, "")
         lines[at] = row
@@ -263,7 +271,7 @@ def _place(lines: list[str], pattern: str) -> int | None:
 
 
 def _end(lines: list[str], at: int) -> int:
-    """Where the value that begins on a line is over: a list may go on for several."""
+    """Return the line after a value; a list may span several lines."""
     import tomllib
 
     for end in range(at + 1, len(lines) + 1):

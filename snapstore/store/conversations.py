@@ -1,11 +1,11 @@
-"""What a session knows of its agent's conversation: which one it is, where it stands, and how it is to go on.
+"""What a session knows of its agent's conversation: id, position, next step.
 
-The agent's conversation goes one way only: it cannot be told to forget. So an undo leaves it as it is and notes that it
-must be *forked* (S4): the next prompt belongs into a new conversation that ends where the session stands. The note is
-of one use. Undoing the very first prompt needs no fork: the next conversation starts afresh.
+An agent's conversation only grows: it cannot be told to forget. So an undo leaves the conversation as it is and notes
+that it must be *forked* (S4): the next prompt belongs in a new conversation that ends at the session's cursor. The note
+is used once. Undoing the very first prompt needs no fork: the next conversation starts afresh.
 
-Nothing is noted that the tree of turns tells by itself. What is undone are the turns ahead of the cursor; which turns
-an agent's session holds is in their records.
+Nothing is stored here that the tree of turns tells already. The turns after the cursor are undone. The turns' records
+tell which turns an agent session holds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ConversationState:
-    """Where a session's conversation stands. `state/conversations/<session>.json`."""
+    """The state of a session's conversation: `state/conversations/<session>.json`."""
 
     __slots__ = (
         "agent",
@@ -55,18 +55,20 @@ class ConversationState:
     ) -> None:
         self.session = session
         self.agent = agent
-        self.id = id  # the agent's session that was spoken with last
-        self.at = at  # the last turn that it knows of
-        self.materialized = materialized  # whether it holds anything that is not undone
-        self.pending_fork = pending_fork  # whether it holds turns that are undone
-        self.awaiting = awaiting  # a fork was asked for; the agent's next new session is it
-        self.ended_prompt = ended_prompt  # the prompt of the last turn that is over
-        self.stopped_prompt = stopped_prompt  # one that was said to be answered before it was told of
-        self.left = left or {}  # other sessions of the agent that spoke here, and the last turn that each knows of
+        self.id = id  # the agent session that was last used
+        self.at = at  # the last turn that the agent session knows of
+        self.materialized = materialized  # whether the agent session holds anything that is not undone
+        self.pending_fork = pending_fork  # whether the agent session holds turns that are undone
+        self.awaiting = awaiting  # a requested fork: the agent's next new session is the fork
+        self.ended_prompt = ended_prompt  # the prompt of the last turn that ended
+        self.stopped_prompt = stopped_prompt  # a prompt whose answer was reported before the prompt itself
+        self.left = left or {}  # other agent sessions used here, each with the last turn that it knows of
 
     def take_up(self, known: AgentSession) -> bool:
-        """An agent's session speaks (S4-09). Another id than before is the fork that was pending, or an old line that
-        was resumed. Gives whether anything is new."""
+        """Switch to the agent session that speaks (S4-09); return if state changed.
+
+        Another id than before is the fork that was pending, or an old conversation that was resumed.
+        """
         if self.id == known.id and self.agent == known.agent:
             return False
         self.left[self.id] = self.at
@@ -76,21 +78,24 @@ class ConversationState:
         return True
 
     def prompted(self) -> None:
-        """A prompt is on its way: a pending fork is of one use (S4-08), and whatever was undone is left behind."""
+        """Note a new prompt: a pending fork is used once (S4-08), undone turns are left."""
         self.materialized, self.pending_fork, self.awaiting = True, False, None
 
     def answered(self, commit: bytes, prompt_id: str) -> None:
         self.at, self.ended_prompt = commit.hex(), prompt_id
 
     def stand(self, last: bytes | None) -> None:
-        """Note that the session goes to where the commit `last` is its last turn (S4-05, S4-06)."""
+        """Note that the session moves to where commit `last` is its last turn.
+
+        A fork is pending if the agent session knows another last turn (S4-05, S4-06).
+        """
         self.materialized = last is not None
         self.pending_fork = last is not None and last.hex() != self.at
         self.awaiting = None
 
 
 class AgentSession:
-    """One session of an agent, by the agent's own id. `state/agents/<id>.json`."""
+    """One agent session, by the agent's own id: `state/agents/<id>.json`."""
 
     __slots__ = (
         "agent",
@@ -129,19 +134,22 @@ class AgentSession:
         self.agent = agent
         self.session = session
         self.created = created
-        self.parent = parent  # the agent's session that it was forked from
-        self.fork_turn = fork_turn  # after which turn
+        self.parent = parent  # the agent session that it was forked from
+        self.fork_turn = fork_turn  # the turn after which it was forked
         self.fork_commit = fork_commit
         self.forked_at = forked_at
         self.alias = alias
         self.title = title
         self.transcript = transcript
         self.cwd = cwd
-        self.process = process  # number and start mark of the agent's process, as its hooks last saw it
+        self.process = process  # pid and start mark of the agent's process, as its hooks last saw it
 
 
 class Conversations:
-    """The conversations of a store. Changes come as state files, to go through the journal with what they belong to."""
+    """The conversations of a store.
+
+    Changes are returned as state files, to go through the journal with the change that they belong to.
+    """
 
     def __init__(self, store: StoreHandle) -> None:
         self._store = store
@@ -154,33 +162,36 @@ class Conversations:
         return self._documents.read(AgentSession, f"agents/{check_name(id, 'agent session')}.json")
 
     def session_of(self, id: str) -> str | None:
-        """The session that a session of an agent belongs to."""
+        """Return the session that an agent session belongs to."""
         known = self.agent_session(id)
         return known.session if known is not None else None
 
     def agent_sessions(self) -> Iterator[AgentSession]:
-        """All that were ever seen here."""
+        """Yield all agent sessions ever seen in this store."""
         for name in _names(f"{self._store.state}/agents"):
             found = self.agent_session(name[:-5])
             if found is not None:
                 yield found
 
     def is_running(self, known: AgentSession) -> bool:
-        """Whether the agent that last spoke in it is still there: it remembers what is undone by now (G-06)."""
+        """Return whether the agent process that last used the session still runs.
+
+        A running agent remembers turns that are undone by now (G-06).
+        """
         if not known.process:
             return False
         pid, started = known.process
         return started is not None and platform.process_started(int(pid)) == started
 
     def is_gone(self, id: str) -> bool:
-        """Whether the agent that last spoke in one of its sessions is known to be there no more."""
+        """Return whether the agent that last used its session is known to have exited."""
         known = self.agent_session(id)
         if known is None or not known.process or known.process[1] is None:
             return False
         return not self.is_running(known)
 
     def waiting(self, agent: str) -> Iterator[ConversationState]:
-        """Conversations for which a fork was asked for whose id only the agent will know."""
+        """Yield conversations with a requested fork whose id only the agent will know."""
         for name in _names(f"{self._store.state}/conversations"):
             found = self.state(name[:-5])
             if found is not None and found.agent == agent and found.awaiting is not None:

@@ -1,8 +1,8 @@
-"""What holds how much of a store: sessions, branches, paths, single files.
+"""Disk usage of a store by session, branch, path and file.
 
-Every object is counted once, with the bytes that it takes in its pack. Which refs hold it is one number a commit (a bit
-a ref), handed down from the tips; trees are opened only where a ref comes to them for the first time. So the cost grows
-with what is stored, not with the number of branches times that.
+Every object is counted once, with the bytes that it takes in its pack. The refs that hold a commit are one number with
+one bit per ref, passed down from the tips. Trees are opened only where a ref reaches them for the first time. So the
+cost grows with what is stored, not with the number of branches times what is stored.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _PLACES = {
 }
 _OF_SHARING = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/snapstore/remotes/")
 _LARGEST = 20
-_DEPTH = 2  # folders of a path that are told apart
+_DEPTH = 2  # path components that are told apart
 
 
 class Holder:
-    """A ref: the bytes that it alone holds, and those that it holds together with others."""
+    """A ref, the bytes that it alone holds, and the bytes that it shares."""
 
     __slots__ = ("exclusive", "name", "ref", "session", "shared", "state", "tip")
 
@@ -52,14 +52,14 @@ class Holder:
 
 
 class DiskUse:
-    """One look at a store. `measure` fills it."""
+    """The disk usage of a store at one moment; `measure` fills it in."""
 
     def __init__(self, store: StoreHandle) -> None:
         self.store = store
         self._objects = store.shadow.objects
         self.sizes: dict[bytes, int] = {}
-        self.borrowed = 0  # in packs that are the user's too
-        self.index = 0  # indexes of packs
+        self.borrowed = 0  # in packs that are hard links to the user's
+        self.index = 0  # pack indexes
         self.loose = 0
         self.total = folder_size(store.folder)
         self.records = 0
@@ -71,7 +71,7 @@ class DiskUse:
         self._masks: dict[bytes, int] = {}
 
     def measure(self, only: Iterable[str] | None = None) -> DiskUse:
-        """With `only`, refs among these names are told apart and the rest is one."""
+        """Measure everything; with `only`, tell apart these refs and merge the rest."""
         self._weigh()
         refs = self.store.shadow.refs.list("refs/")
         told = None if only is None else set(only)
@@ -115,7 +115,7 @@ class DiskUse:
             self.sizes.setdefault(oid, size)
 
     def _hand_down(self, bits: list[tuple[bytes, int]]) -> None:
-        """From the tips to every commit, then from the most widely held commits to their trees."""
+        """Pass masks from tips to commits, then to trees, most widely held first."""
         masks: dict[bytes, int] = {}
         trees: dict[bytes, bytes] = {}
         parents: dict[bytes, tuple[bytes, ...]] = {}
@@ -135,12 +135,12 @@ class DiskUse:
             try:
                 trees[oid], parents[oid], _ = commit_links(self._objects.read_kind(oid, COMMIT), oid)
             except SnapstoreError:
-                parents[oid] = ()  # `check` tells
+                parents[oid] = ()  # `check` reports the damage
             for parent in parents[oid]:
                 children[parent] = children.get(parent, 0) + 1
                 waiting.append(parent)
         ready = [oid for oid in parents if oid not in children]
-        while ready:  # each once, when all that lead to it have been
+        while ready:  # each commit once, after all its children
             oid = ready.pop()
             for parent in parents[oid]:
                 masks[parent] = masks.get(parent, 0) | masks[oid]
@@ -203,7 +203,7 @@ class DiskUse:
                     self.sessions[session] = (exclusive + size * alone, shared + size * (not alone))
 
     def _count_records(self, tips: Iterable[bytes]) -> None:
-        """What was said in turns, and what machines say of themselves and of it."""
+        """Count turn records, and what machines publish about themselves and turns."""
         shadow = self.store.shadow
         found: set[bytes] = set()
         commits, trees = list(tips), []
@@ -223,7 +223,7 @@ class DiskUse:
                     trees += [child for mode, child in below if mode == FOLDER]
                     found.update(child for mode, child in below if mode != FOLDER)
         except SnapstoreError:
-            pass  # `check` is for that
+            pass  # `check` reports the damage
         self.records = sum(self.sizes.get(oid, 0) for oid in found if oid not in self._masks)
 
     def _kind(self, oid: bytes) -> bytes | None:
@@ -233,7 +233,7 @@ class DiskUse:
             return None
 
     def largest(self) -> list[tuple[bytes, int, int]]:
-        """Path, bytes of all its versions, and how many those are."""
+        """Return the largest files: path, bytes of all versions, number of versions."""
         rows = sorted(self.files.items(), key=lambda row: (-row[1][0], row[0]))[:_LARGEST]
         return [(path, size, versions) for path, (size, versions) in rows if size]
 
@@ -241,22 +241,22 @@ class DiskUse:
         return sorted(self.paths.items(), key=lambda row: (-row[1], row[0]))[:_LARGEST]
 
     def freed_by(self, refs: Iterable[str]) -> int:
-        """The bytes that nothing but these refs holds."""
+        """Return the bytes that only these refs hold."""
         bits = sum(1 << at for at, holder in enumerate(self.holders, 1) if holder.ref in set(refs))
         return sum(self.sizes.get(oid, 0) for oid, mask in self._masks.items() if not mask & ~bits)
 
     def saved(self) -> tuple[int, int]:
-        """How many states were saved before forced moves, and the bytes that nothing else holds."""
+        """Return how many states forced moves saved, and the bytes only these hold."""
         refs = [holder.ref for holder in self.holders if holder.state == "safety"]
         return len(refs), self.freed_by(refs) if refs else 0
 
     def files_size(self) -> int:
-        """The bytes of everything that refs hold but conversations."""
+        """Return the bytes of everything that refs hold, without conversations."""
         return sum(self.sizes.get(oid, 0) for oid in self._masks)
 
 
 def folder_size(folder: str) -> int:
-    """Bytes on disk that are this store's own: what is hard-linked from elsewhere costs nothing."""
+    """Return the bytes on disk of this store alone; hard links cost nothing."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:

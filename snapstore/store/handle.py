@@ -1,4 +1,4 @@
-"""The store of one root: found or made, checked, locked, and asked for its sessions."""
+"""The handle of one root's store: opened, checked, locked."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ Progress = Callable[[int], None]
 
 
 class StoreHandle:
-    """One root's shadow repository and state, for the packages below `api`. `api.Store` adds sessions and creation."""
+    """One root's shadow repository and state, for the packages below `api`.
+
+    `api.Store` adds sessions and creation.
+    """
 
     def __init__(
         self,
@@ -61,13 +64,13 @@ class StoreHandle:
         self.say: Say = say or (lambda text: None)
         self.progress = progress
         self.clock = clock
-        self.recovered: str | None = None  # the change that an opening finished for a killed process
+        self.recovered: str | None = None  # the interrupted change that opening the store finished
         locations.refuse_foreign(folder)
         self.documents = Documents(self.state)
         self.header: Header = self.documents.header()
         self._header_is_written = True
-        self._kept: list[str] | None = None  # patterns of what other programs keep below the root, once looked for
-        self._unsaid: list[Problem] = []  # about the file of settings, for the log
+        self._kept: list[str] | None = None  # patterns of files that other programs keep below the root, once read
+        self._unsaid: list[Problem] = []  # problems in `config.toml` that are not logged yet
         self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
         self.cache = StatCache(self.state)
@@ -85,8 +88,10 @@ class StoreHandle:
         progress: Progress | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Open the store that watches over a folder, found by walking up from it. An interrupted change is finished
-        first, unless the caller wants to see it (`recover`)."""
+        """Open the store of a folder, found by walking up from the folder.
+
+        An interrupted change is finished first, unless `recover` is false because the caller wants to inspect it.
+        """
         try:
             home = home or locations.home_folder()
             root = locations.find(home, os.fspath(path))
@@ -120,8 +125,10 @@ class StoreHandle:
 
     @property
     def repo(self) -> Repo:
-        """The shadow repository as dulwich's `Repo`, closed with the store. Read it as you like; what you write is not
-        under the store's lock: do that within `changing`."""
+        """Return the shadow repository as dulwich's `Repo`, closed with the store.
+
+        Reading is always safe. The store's lock does not cover writes: write within `changing` only.
+        """
         return self.shadow.repo
 
     def active_session(self) -> str:
@@ -130,20 +137,25 @@ class StoreHandle:
         return parts[2] if len(parts) == 4 and parts[:2] == ["refs", "heads"] else DEFAULT_SESSION
 
     def sessions(self) -> list[str]:
-        """Every session that has recorded something here, and those of other machines. Any other branch without a
-        cursor is somebody's own."""
+        """Return every session recorded here, and those of other machines.
+
+        Any other branch without a cursor is somebody's own.
+        """
         return sorted({*self.own_sessions(), *self.foreign().sessions()})
 
     def own_sessions(self) -> list[str]:
-        """The sessions that stand somewhere here."""
+        """Return the sessions that have a cursor here."""
         return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list("refs/snapstore/cursor/"))
 
     def foreign(self) -> Foreign:
-        """What of the store's refs is of other machines, as it is now."""
+        """Return which of the store's refs belong to other machines, as of now."""
         return read_foreign(self)
 
     def open_turn(self, session: str) -> OpenTurn | None:
-        """The session's open turn. A document whose session has moved on is a leftover of a turn that is over."""
+        """Return the session's open turn.
+
+        A document whose session has moved on is left over from a turn that ended.
+        """
         turn = self.documents.open_turn(session)
         if turn is None:
             return None
@@ -156,19 +168,25 @@ class StoreHandle:
         return [turn for turn in found if turn is not None]
 
     def restorer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Restore:
-        """The writer of the user's files; with what another has read of them already."""
+        """Return a writer of the user's files; `known` holds states already read."""
         from snapstore.worktree.write.writer import Restore
 
         return Restore(self.root, self.shadow.objects, tag, keep, known, own=self.own_place, stage=self.journal)
 
     def never(self) -> Never:
-        """The files that are never captured, and that no move writes: what is set, and what other programs keep."""
+        """Return the patterns of files that are never captured or written by a move.
+
+        The patterns are those of the setting `never_capture`, and of files that other programs keep below the root.
+        """
         from snapstore.worktree.ignore.never_capture import Never
 
         return Never([*self._kept_patterns(), *self.header.never_capture])
 
     def kept(self) -> Never:
-        """Agents' conversations and git's own files alone: nobody needs to be told that those are left out."""
+        """Return the patterns of agents' conversations and git's own files.
+
+        Nobody needs to be told that these files are left out.
+        """
         from snapstore.worktree.ignore.never_capture import Never
 
         return Never(self._kept_patterns())
@@ -181,21 +199,26 @@ class StoreHandle:
         return self._kept
 
     def left_out(self) -> dict[bytes, str]:
-        """What the last scan left out, and why, to be told."""
+        """Return what the last scan left out and should report, with the reasons."""
         found: Any = (self.cache.coverage or {}).get("left_out", {})
         kept = self.kept()
         return {path: why for path, (why, _) in sorted(found.items()) if not kept.matches(path)}
 
     @property
     def own_place(self) -> bytes | None:
-        """Where the stores lie, from the root, if somebody has put them below it (or watches over a home folder): never
-        captured, and never written by a move (G-09)."""
+        """Return the stores' folder relative to the root, if it lies below the root.
+
+        Somebody may have put the stores there, or may watch over a home folder. The folder is never captured and never
+        written by a move (G-09).
+        """
         top, home = self.root.rstrip(b"/") + b"/", os.fsencode(self.home)
         return home[len(top) :] if home.startswith(top) else None
 
     def recover(self, *, back: bool = False) -> Recovery | None:
-        """Finishes a change that a killed process left half done (with `back`: undoes it). Every command does this
-        first."""
+        """Finish a change that a killed process left half done; with `back`, undo it.
+
+        Every command does this first.
+        """
         if self.journal.is_of_another_boot():
             self._sweep_after_boot()
         if not self.journal.pending():
@@ -204,7 +227,7 @@ class StoreHandle:
             self.shadow.objects.refresh()
             recovery = self.journal.recover(back=back)
             if recovery is not None:
-                self.header = self.documents.header()  # it may have changed with the rest
+                self.header = self.documents.header()  # the change may have replaced it
                 self._look_at_config()
                 self.recovered = recovery.what
                 done = "finished" if recovery.finished else "took back"
@@ -217,12 +240,14 @@ class StoreHandle:
         try:
             with self.lock:
                 self.journal.sweep_after_boot()
-        except (OSError, SnapstoreError) as error:  # a file more beside the user's; the next command tries again
+        except (OSError, SnapstoreError) as error:  # costs a leftover file; the next command tries again
             self.log(f"temporaries of the last change were not looked for: {error}")
 
     def _bring_up_to_date(self) -> None:
-        """Make a store of a former version one that dulwich opens. Whoever holds the store, or the next command, does
-        it just as well."""
+        """Upgrade a store of a former version so that dulwich opens it.
+
+        If another process holds the lock, that process or the next command does the upgrade.
+        """
         if self.shadow.is_of_former_version():
             try:
                 with self.lock.if_free() as held:
@@ -232,20 +257,20 @@ class StoreHandle:
                 self.log(f"the store's git configuration could not be brought up to date: {error}")
 
     def follow_up(self, what: str) -> None:
-        """Carry out the last part of a change that has one. `api.Store` knows what each name stands for."""
+        """Carry out the last part of a change, by name; `api.Store` knows the names."""
         raise NotImplementedError(what)
 
     def after_commit(self, *, folded: bool) -> None:
-        """Called when new commits count. `folded`: so many small packs had come together that they were folded."""
+        """Handle new commits; `folded`: so many small packs existed that they were folded."""
 
     def _refs_moved(self, moves: list[RefMove]) -> None:
-        """Let branch descriptions follow branches that came or went; a branch that advances costs nothing here."""
+        """Move branch descriptions with created or removed refs; an advance is free."""
         if any(old is None or new is None for _, old, new in moves):
             branch_titles.follow(self, moves)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """The one writer at a time."""
+        """Hold the store's lock for a change: one writer at a time."""
         try:
             with self.lock:
                 self.recover()
@@ -257,11 +282,11 @@ class StoreHandle:
             raise failed(error) from error
 
     def log(self, text: str) -> None:
-        """Notes what could not be said aloud; `status` shows it."""
+        """Log a message that could not be printed; `status` shows it."""
         logbook.note(f"{self.folder}/log", text, self.clock())
 
     def user_repo(self) -> UserRepo | None:
-        """The user's own git checkout around the root; only ever read."""
+        """Return the user's own git checkout around the root, which is only read."""
         return repository.find_repo(self.root)
 
     @property
@@ -270,7 +295,7 @@ class StoreHandle:
         return Identity(name, self.header.user_email or f"{name}@localhost")
 
     def configure(self, **settings: Any) -> None:
-        """Sets some settings, with None back to their defaults; the others stay as they are."""
+        """Change some settings; None restores a default, the others stay."""
         from snapstore.store import config
         from snapstore.store.settings import BY_NAME
 
@@ -279,20 +304,20 @@ class StoreHandle:
             for name, value in settings.items():
                 default = BY_NAME[name].default
                 setattr(self.header, name, default if value is None else value)
-            self.header.config = None  # read again when next looked at: its stat is known only once it is there
+            self.header.config = None  # read again at the next look: the stat is known only once the file is written
             files["format"] = encode(self.header)
             self.journal.carry_out([], files, what=f"setting of {', '.join(settings)}")
         if "auto_push" in settings and not self.header.auto_push:
             logbook.settle(f"{self.folder}/log", "push")
 
     def _look_at_config(self) -> None:
-        """Takes over what a person wrote into the file of settings. One look at its stat, most times."""
+        """Load `config.toml` if its stat changed."""
         try:
             st = os.stat(f"{self.folder}/config.toml")
             found: list[int] | None = [st.st_mtime_ns, st.st_size, st.st_ino]
         except (FileNotFoundError, NotADirectoryError):
             found = None
-        except OSError as error:  # a link that leads to itself, say
+        except OSError as error:  # a symbolic link loop, for example
             found = [0, 0, -(error.errno or 1)]
         if found != self.header.config:
             from snapstore.store.config import refresh
@@ -301,7 +326,10 @@ class StoreHandle:
             self._header_is_written = False
 
     def _write_header(self) -> None:
-        """Only saves the next opening a look into the file of settings: no turn fails because of it."""
+        """Write the header, to spare the next opening a look at `config.toml`.
+
+        No turn fails because of an error here.
+        """
         try:
             durable.write(f"{self.state}/format", encode(self.header))
             self._header_is_written = True
@@ -322,7 +350,10 @@ class StoreHandle:
 
 
 class SessionHandle:
-    """A session by name: one conversation, or one person at a shell. It owns one tree of turns."""
+    """A session by name: one conversation, or one person at a shell.
+
+    A session owns one tree of turns.
+    """
 
     def __init__(self, store: StoreHandle, name: str) -> None:
         self.store = store
@@ -330,7 +361,7 @@ class SessionHandle:
 
 
 def failed(error: OSError) -> SnapstoreError:
-    """An error of the system, in the family: nothing was recorded."""
+    """Return a SnapstoreError for a system error: nothing was recorded."""
     from snapstore.errors import Failed
 
     where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""

@@ -1,23 +1,24 @@
 """The journal: the one point at which a change happens.
 
-A turn's end moves several refs and state files; an undo moves files of the user as well. Each alone is atomic, all
-together are not, so what is to happen is written down first: objects made durable, then the journal, then the user's
-files, the refs and the state files, then the journal marked done. A kill before the journal is whole leaves the old
-state; any time after it, the next command finishes the job from the journal, or takes it back where it cannot.
+The end of a turn moves several refs and state files; an undo also changes files of the user. Each of these steps is
+atomic, all together are not. So the whole change is written down before it is carried out. The order is: make the
+objects durable, write the journal, change the user's files, the refs and the state files, mark the journal done. A kill
+before the journal is complete leaves the old state. After a later kill, the next command finishes the change from the
+journal, or undoes it if it cannot be finished.
 
-The file is written in place, over the one before, and synced: no name changes, so that is one sync instead of two and
-a rename. What a torn write leaves does not match its checksum, and then nothing had been moved yet.
+The file is overwritten in place and synced. No name changes, so one sync replaces two syncs and a rename. A torn write
+does not match its checksum, and in that case nothing has been moved yet.
 
-The first word is the state: `open`, then `done`, or `void` where it was taken back. The header's last byte tells how
-far an open change has come. Unstaged: no file of the user has been touched; only temporaries may lie beside them.
-Staged: all temporaries are on disk, so files may have swapped places (beside.py). It is white space, which an older
-version passes over and writes as a blank: such a version still finishes our change, and of its own changes we know that
-the stage is not known. Every change of these marks is synced. An undo whose `done` was lost in a power cut would be
-carried out a second time, over what the user saved since (test_powercut.py).
+The first word is the state: `open`, then `done`, or `void` if the change was undone. The header's last byte is the
+stage of an open change. Unstaged: no file of the user has been touched, and only temporary files may lie beside them.
+Staged: all temporary files are on disk, so files may have been swapped (worktree/write/temp_files.py). The stage is
+white space, which an older version skips and writes as a blank. So an older version can still finish our change, and in
+the older version's own changes the stage reads as unknown. Every change of these marks is synced. An undo whose `done`
+was lost in a power cut would be carried out a second time, over what the user saved since (test_powercut.py).
 
-A change that is over carries the first characters of the boot id before the stage. After another boot its temporaries
-are looked for once more: btrfs can bring one back that was removed and synced, when the file that it changed places
-with is synced again (test_powercut.py, "undo beside an open turn").
+A change that is over carries the first characters of the boot id before the stage. After a reboot its temporary files
+are searched for once more: btrfs can bring back a temporary file that was removed and synced, when the file it was
+swapped with is synced again (test_powercut.py, "undo beside an open turn").
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from snapstore.worktree.write.writer import Restore
 
 RefMove = tuple[str, RefValue, RefValue]
 
-_OPEN, _DONE, _VOID = b"open", b"done", b"void"  # of one length: each is written over the other
+_OPEN, _DONE, _VOID = b"open", b"done", b"void"  # of one length: each overwrites the other
 _UNSTAGED, _STAGED = b"\v", b"\t"
-_HEADER = 64  # state, length and checksum of the body, stage, one line
+_HEADER = 64  # state, length and checksum of the body, stage: one line
 _STAGE_AT = _HEADER - 2
-_BOOT_AT = _STAGE_AT - 5  # room for the length of any body before it
+_BOOT_AT = _STAGE_AT - 5  # leaves room before it for the length of any body
 _PAGE = 4096
-_GIT_AT_WORK = 0.5  # seconds; it holds a ref's lock for milliseconds
+_GIT_AT_WORK = 0.5  # seconds; git holds a ref's lock for milliseconds
 
 
 class Journal:
@@ -60,15 +61,15 @@ class Journal:
         self._state = state
         self._path = f"{state}/journal"
         self._refs = refs
-        self._restore = restore  # the writer of the user's files, for a tag of ours and folders to keep
-        self._follow_up = follow_up  # does what a change names as its last part, as often as it takes
-        self._moved = moved  # hears of refs that have moved; may be called twice, or not at all where we are killed
+        self._restore = restore  # makes a writer of the user's files from a tag and folders to keep
+        self._follow_up = follow_up  # does what a change names as its last part; may be called again
+        self._moved = moved  # called after refs have moved; a kill may cause a second call or none
 
     def pending(self) -> bool:
         return self._read() is not None
 
     def read(self) -> dict[str, Any] | None:
-        """What an unfinished change wanted to do."""
+        """Return the plan of an unfinished change, None if there is none."""
         body = self._read()
         return None if body is None else dict(json.loads(body))
 
@@ -82,9 +83,12 @@ class Journal:
         restore: Restore | None = None,
         then: str | None = None,
     ) -> dict[bytes, os.stat_result | None]:
-        """Moves files of the user (`restore` has checked them), moves refs, and replaces (None: removes) state files,
-        all or nothing. Objects must be durable already. Gives the stats of the files written. `then` names what follows
-        once all that has happened, and cannot be taken back: the change is not over before that is done."""
+        """Change files of the user, refs and state files, all or nothing.
+
+        `restore` has checked the file moves. A state file of None is removed. Objects must be durable already. Returns
+        the stats of the files written. `then` names a last part that follows all this and cannot be undone: the change
+        is not done before the last part is.
+        """
         for name, old, _ in refs:
             found = self._refs.value(name)
             if found != old:
@@ -97,13 +101,13 @@ class Journal:
             plan["keep"] = [os.fsdecode(folder) for folder in sorted(restore.keep_folders | restore.standing(moves))]
         if then is not None:
             plan["then"] = then
-        fd = self._open()  # where this fails nothing is written down, and nothing is to be taken back
+        fd = self._open()  # if this fails, nothing is written down and nothing must be undone
         try:
             self._write(fd, json.dumps(plan).encode())
             if restore is not None and moves:
                 stats = restore.apply(moves)
             self._refs.update_all(refs)
-        except BaseException as error:  # Ctrl-C too: what stays written down will be carried out
+        except BaseException as error:  # Ctrl-C too: a change that stays in the journal will be carried out
             self._take_back(plan, error)
             raise
         try:
@@ -114,7 +118,7 @@ class Journal:
         return stats
 
     def _take_back(self, plan: dict[str, Any], error: BaseException) -> None:
-        """Something could not be moved: what did (a ref may itself, where only the last sync failed) goes back."""
+        """Undo a change that failed midway; a ref may have moved if only its sync failed."""
         try:
             self._back(plan)
         except OSError:
@@ -130,19 +134,25 @@ class Journal:
         return kept
 
     def is_staged(self) -> bool | None:
-        """Whether all temporaries of the unfinished change were on disk; None where an older version wrote it."""
+        """Return whether all temporary files of the unfinished change were on disk.
+
+        None if an older version wrote the change.
+        """
         return {_STAGED: True, _UNSTAGED: False}.get(self._head()[_STAGE_AT : _STAGE_AT + 1])
 
     def mark_staged(self, staged: bool) -> None:
         self._mark(_STAGED if staged else _UNSTAGED, _STAGE_AT)
 
     def recover(self, *, back: bool = False) -> Recovery | None:
-        """Finishes what a killed process had begun, or with `back` undoes it; says what that was. What cannot be
-        finished is taken back. A file edited since the kill is left as it is. Call under the lock."""
+        """Finish what a killed process began, or undo it. Call under the lock.
+
+        With `back`, or if the change cannot be finished, the change is undone. A file edited since the kill is left as
+        it is. Returns what was done.
+        """
         plan = self.read()
         if plan is None:
             return None
-        # The killed process may have left a lock on a ref: under our own lock only a git at work could hold it now.
+        # The killed process may have left a lock on a ref. Under the store's lock only a running git could hold it now.
         patience, self._refs.stale_after = self._refs.stale_after, _GIT_AT_WORK
         try:
             return self._recover(plan, back)
@@ -184,12 +194,12 @@ class Journal:
 
     def _log(self, plan: dict[str, Any]) -> None:
         if plan.get("then"):
-            return  # what refs led to before may be gone
+            return  # what the refs led to before may be gone
         for name, old, new in plan["refs"]:
             try:
                 self._refs.log(name, unspell(old), unspell(new))
             except OSError:
-                pass  # a line less in the reflog: a dangling object more in `git fsck`, until gc
+                pass  # one reflog line less: one more dangling object in `git fsck`, until gc
         if self._moved is not None:
             self._moved([(name, unspell(old), unspell(new)) for name, old, new in plan["refs"]])
 
@@ -202,18 +212,20 @@ class Journal:
                 durable.write(path, text.encode("utf-8"), make_folder=True)
         if plan.get("then") and self._follow_up is not None:
             self._follow_up(plan["then"])
-            os.truncate(self._path, _HEADER)  # former, longer plans have left their ends in it
+            os.truncate(self._path, _HEADER)  # earlier, longer plans have left their ends in the file
         self._close(_DONE)
 
     def is_of_another_boot(self) -> bool:
-        """Whether the machine was started again since the last change was over."""
+        """Return whether the machine was rebooted since the last change was over."""
         head = self._head()
         boot = head[_BOOT_AT:_STAGE_AT].strip()
         return head.split(maxsplit=1)[:1] in ([_DONE], [_VOID]) and bool(boot) and boot != _boot().strip()
 
     def sweep_after_boot(self) -> None:
-        """Removes what the last change left beside the user's files, where its content is in the store. Call under the
-        lock."""
+        """Remove temporary files of the last change whose content is in the store.
+
+        Call under the lock.
+        """
         if not self.is_of_another_boot():
             return
         head = self._head()
@@ -234,8 +246,9 @@ class Journal:
             try:
                 durable.sync_data(fd)
             except OSError:
-                # The mark may never reach the disk, though every program would read it, and a later sync would not
-                # write it (test_fsync_fails.py). So it is taken back: the next command finds the change unfinished.
+                # The mark may never reach the disk, although every program would read it, and a later sync would not
+                # write it (test_fsync_fails.py). Restore the former mark, so that the next command finds the change
+                # unfinished.
                 os.pwrite(fd, former, at)
                 raise
         finally:
@@ -255,7 +268,7 @@ class Journal:
     def _write(self, fd: int, body: bytes) -> None:
         header = b"%s %d %s" % (_OPEN, len(body), _checksum(body))
         data = header.ljust(_STAGE_AT) + _UNSTAGED + b"\n" + body
-        data += b"\n" * (-len(data) % _PAGE)  # whole pages: a shorter one leaves the file's size alone
+        data += b"\n" * (-len(data) % _PAGE)  # whole pages: a shorter plan does not change the file's size
         try:
             view, at = memoryview(data), 0
             while at < len(data):
@@ -265,12 +278,12 @@ class Journal:
             os.close(fd)
 
     def _read(self) -> bytes | None:
-        """What an unfinished journal says."""
+        """Return the body of an unfinished journal, None if there is none."""
         fields = self._head().split()
         return self._body(fields) if fields[:1] == [_OPEN] else None
 
     def _body(self, fields: list[bytes]) -> bytes | None:
-        """The plan, if it is whole. `fields` are those of the header."""
+        """Return the plan if it is complete. `fields` are the header's."""
         if len(fields) < 3 or not fields[1].isdigit():
             return None
         with open(self._path, "rb") as file:
@@ -279,7 +292,7 @@ class Journal:
         return body if _checksum(body) == fields[2] else None
 
     def _head(self) -> bytes:
-        """State, length, checksum and stage; nothing where there is no journal."""
+        """Return the header: state, length, checksum and stage; empty without a journal."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -291,7 +304,7 @@ class Journal:
 
 
 class Recovery:
-    """What became of a change that was cut short: finished or taken back, and files edited since that were kept."""
+    """The outcome of recovery: finished or undone, and later edits that were kept."""
 
     __slots__ = ("finished", "kept", "what")
 

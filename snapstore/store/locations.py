@@ -1,6 +1,6 @@
 """Where stores live, and which folder a store is for.
 
-There is no registry: the store of a root is found by the hash of the root's real path, walking up from where one is.
+There is no registry: a store is found by the hash of its root's real path, walking up from the current folder.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from snapstore.worktree.usergit import repository
 def home_folder() -> str:
     """Return $SNAPSTORE_HOME, or `snapstore` in the platform's folder for user data.
 
-    Every command and hook needs it, so it is spelled out here: importing platformdirs takes as long as two starts of an
-    interpreter. A test compares both.
+    Every command and hook needs the folder, so the rules are written out here: importing platformdirs takes as long as
+    two starts of an interpreter. A test compares the results (test_stores_live_where_platformdirs_says).
     """
     chosen = os.environ.get("SNAPSTORE_HOME")
     if chosen:
         chosen = os.path.expanduser(chosen)
-        if not os.path.isabs(chosen):  # it would mean another place in every folder
+        if not os.path.isabs(chosen):  # a relative path would mean another place in every folder
             raise Usage(f"SNAPSTORE_HOME is {chosen!r}, which is not an absolute path", "Set it to an absolute path.")
         return os.path.realpath(chosen)
     if sys.platform == "darwin":
@@ -48,7 +48,7 @@ def store_folder(home: str, root: bytes) -> str:
 
 
 def find(home: str, start: str) -> bytes | None:
-    """The root of the store that watches over a folder: the nearest one, walking up."""
+    """Return the root of the store that covers a folder: the nearest, walking up."""
     folder = os.fsencode(os.path.realpath(start))
     while True:
         if os.path.isdir(store_folder(home, folder)):
@@ -60,14 +60,20 @@ def find(home: str, start: str) -> bytes | None:
 
 
 def natural_root(start: str) -> bytes:
-    """Where a store is made when nobody says: the top of the git checkout, else the folder itself."""
+    """Return the default root of a new store: the top of the git checkout, if any.
+
+    Outside a checkout the root is the folder itself.
+    """
     folder = os.fsencode(os.path.realpath(start))
     repo = repository.find_repo(folder)
     return repo.top if repo is not None else folder
 
 
 def refuse_root(home: str, root: bytes) -> None:
-    """Raises Unsafe for a root that is almost surely a mistake. `--anyway` is for those who mean it."""
+    """Raise Unsafe for a root that is almost surely a mistake.
+
+    `--anyway` is for users who mean it.
+    """
     anyway = f"Choose a project folder, or say `snapstore init --anyway {os.fsdecode(root)}` if you mean it."
     if not os.path.isdir(root):
         raise Unsafe(f"{os.fsdecode(root)} is not a folder", "Choose an existing folder.")
@@ -87,7 +93,7 @@ def refuse_root(home: str, root: bytes) -> None:
 
 
 def refuse_foreign(folder: str) -> None:
-    """Raises Unsafe for a store that another user owns or could have written to."""
+    """Raise Unsafe for a store that another user owns or could have written to."""
     st = os.stat(folder)
     if st.st_uid != platform.owner():
         raise Unsafe(

@@ -1,4 +1,4 @@
-"""One writer at a time: a kernel lock on the store, with a word on who holds it."""
+"""One writer at a time: a kernel lock on the store, with its holder's name."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from snapstore.base.text import one_line
 from snapstore.errors import Busy
 
 _HOLDER = 250  # bytes for the holder's name
-_LONGEST = 1e6  # seconds: more a wait for a thread cannot be told
-PATIENCE = 30.0  # seconds a command waits for another before it gives up
+_LONGEST = 1e6  # seconds: the longest timeout that a thread lock accepts
+PATIENCE = 30.0  # seconds that a command waits for another before it gives up
 
 
 class StoreLock:
-    """Hold it around every change. May be entered again by its holder: a thread, whoever else shares the store."""
+    """The store's lock, held around every change.
+
+    The thread that holds the lock may enter it again; other threads that share the store wait.
+    """
 
     def __init__(self, path: str, waiting: Callable[[str], None] | None = None) -> None:
         self._path = path
@@ -29,7 +32,7 @@ class StoreLock:
         self._fd = -1
         self._depth = 0
         self._threads = RLock()
-        self._thread = 0  # the one that holds it
+        self._thread = 0  # the thread that holds the lock
 
     def __enter__(self) -> StoreLock:
         self._enter(patience())
@@ -37,7 +40,7 @@ class StoreLock:
 
     @contextmanager
     def if_free(self) -> Iterator[bool]:
-        """Hold it if nobody else does, without waiting; gives whether it is held."""
+        """Hold the lock if it is free, without waiting; yield whether it is held."""
         try:
             self._enter(0.0)
         except Busy:
@@ -71,8 +74,11 @@ class StoreLock:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Gives it up for a while, so that others get on; whoever holds it for somebody else keeps it. Where it cannot
-        be had again that is raised, and it is not held."""
+        """Release the lock for a while, so that others can work.
+
+        A lock that was entered more than once is kept: it is held for somebody else. If the lock cannot be taken again,
+        the error is raised and the lock is not held.
+        """
         if not self.held or self._depth != 1:
             yield
             return
@@ -99,7 +105,7 @@ class StoreLock:
                     raise Busy(f"the store is in use by {self._holder(fd)}")
                 time.sleep(pause)
                 pause = min(pause * 1.5, 0.05)
-            words = [word for word in sys.argv[:3] if "://" not in word]  # an address may have a password in it
+            words = [word for word in sys.argv[:3] if "://" not in word]  # a URL may contain a password
             holder = f"{os.getpid()} {' '.join(words)}".encode("utf-8", "replace")
             os.pwrite(fd, holder[:_HOLDER].ljust(_HOLDER), 0)
         except BaseException:

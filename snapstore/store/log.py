@@ -1,6 +1,7 @@
-"""What could not be said aloud: hooks must not disturb the agent that runs them. `status` shows the last of it.
+"""Messages that could not be printed: hooks must not disturb their agent.
 
-Nothing here is synced: nothing is decided by it, and a power cut may cost the last lines.
+`status` shows the last messages. Nothing here is synced: no decision depends on these files, and a power cut may cost
+the last lines.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ import os
 
 from snapstore.store.state import timestamp
 
-_LARGEST = 1 << 20  # bytes; then the older half goes
+_LARGEST = 1 << 20  # bytes; then the older half is dropped
 _LONGEST = 2000
 _SHOWN = 10
 _STANDING = "now-"
 
 
 def note(folder: str, text: str, seconds: float) -> None:
-    """Adds a line. Never fails: the disk that is full is most likely this one."""
+    """Add a line. Never fails: the disk that is full is most likely this one."""
     one_line = " ".join(text.replace("\0", " ").split())[:_LONGEST]
     line = f"{timestamp(seconds)} {one_line}\n".encode("utf-8", "replace")
     try:
@@ -37,8 +38,11 @@ def note(folder: str, text: str, seconds: float) -> None:
 
 
 def stand(folder: str, about: str, text: str, seconds: float) -> None:
-    """A word that stands until `settle`: one line about one thing however often it is said, with the time of the first.
-    A network that is away for a day must not push out of sight that a turn was not recorded."""
+    """Set a message that stands until `settle`, one per subject.
+
+    However often the message is set, it is one line with the time of the first. A network that is away for a day must
+    not push the message about a turn that was not recorded out of sight.
+    """
     path = f"{folder}/{_STANDING}{about}"
     one_line = " ".join(text.replace("\0", " ").split())[:_LONGEST]
     try:
@@ -52,7 +56,7 @@ def stand(folder: str, about: str, text: str, seconds: float) -> None:
 
 
 def settle(folder: str, about: str) -> None:
-    """It is no longer so."""
+    """Remove a standing message."""
     try:
         os.unlink(f"{folder}/{_STANDING}{about}")
     except OSError:
@@ -68,7 +72,7 @@ def _standing(path: str) -> str:
 
 
 def last(folder: str) -> list[str]:
-    """The newest lines, oldest first, and what stands."""
+    """Return the newest lines, oldest first, and the standing messages."""
     try:
         names = [name for name in os.listdir(folder) if name.startswith(_STANDING) and not name.endswith(".new")]
     except OSError:

@@ -1,9 +1,9 @@
-"""The roots of all stores, as a tree of folders that a shell can look into without starting a program.
+"""The roots of all stores, as folders that a shell can test by itself.
 
-A store's folder is named by a hash, which no shell can compute. So the root `/home/ada/garden` has an empty file
-`.roots/home/ada/garden/.snapstore-root` in the folder of the stores. `shell-init` makes this index; whatever makes,
-adopts or opens a store adds its root. The file `.roots-complete` says that no store was missing; without that file a
-shell asks the program. A mark without a store costs a useless call, nothing else.
+The shell need not start a program. A store's folder is named by a hash, which no shell can compute. So the root
+`/home/ada/garden` has an empty file `.roots/home/ada/garden/.snapstore-root` in the folder of the stores. `shell-init`
+makes this index; whatever creates, adopts or opens a store adds its root. The file `.roots-complete` says that no store
+was missing; without that file a shell asks the program. A mark without a store costs a useless call, nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ COMPLETE = ".roots-complete"
 
 
 def mark(home: str, root: bytes) -> None:
-    """Add a root to the index, if there is an index. Never fails: an index with a gap no longer counts as complete."""
+    """Add a root to the index, if there is an index.
+
+    Never fails: an index with a gap no longer counts as complete.
+    """
     index = f"{home}/{FOLDER}"
     if os.path.exists(f"{index}{os.fsdecode(root)}/{MARK}") or not os.path.isdir(index):
         return
@@ -36,9 +39,10 @@ def mark(home: str, root: bytes) -> None:
 
 
 def build(home: str, roots: Iterable[bytes]) -> None:
-    """Make the index of all roots, unless there is one. Never fails: without it a shell asks the program.
+    """Make the index of all roots, unless there is one.
 
-    `roots` is read once the index exists: whoever makes a store meanwhile adds its root.
+    Never fails: without the index a shell asks the program. `roots` is read once the index exists, so a store that is
+    created meanwhile adds its own root.
     """
     if os.path.exists(f"{home}/{COMPLETE}"):
         return

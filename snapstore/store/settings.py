@@ -1,6 +1,6 @@
-"""What can be set, once: names, meanings, defaults, and how each value is written and read.
+"""All settings: names, meanings, defaults, and how values are read and written.
 
-No pydantic here: a store's header takes its defaults from this, and a hook opens a store.
+No pydantic here: a store's header takes its defaults from this module, and every hook opens a store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DAY = 86400
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY, "w": 7 * DAY}
 _LARGEST = 2**63 - 1
-_LONGEST = 10**10  # seconds: some three hundred years
+_LONGEST = 10**10  # seconds: about three hundred years
 _MOST = 10**9 - 1
 _GLOBS = 1000
 _GLOB = 4095
@@ -24,8 +24,11 @@ _SHOWN = 60
 
 
 class Setting:
-    """`convert` takes what a person or a TOML file says, and raises ValueError with a sentence for people; `spell` is
-    the way back."""
+    """One setting.
+
+    `convert` takes a value from a person or a TOML file and raises ValueError with a sentence for people. `spell` is
+    the inverse.
+    """
 
     __slots__ = ("convert", "default", "help", "name", "spell")
 
@@ -38,16 +41,16 @@ class Setting:
 
 
 def shown(value: Any) -> str:
-    """A value in a sentence, whatever it is and however long."""
+    """Return a value for use in a sentence, shortened if it is long."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of too many digits, lists in lists
+    except (ValueError, RecursionError):  # a number with too many digits, or deeply nested lists
         return "this value"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def size(value: Any) -> int:
-    """`100MB`, `1.5GiB`, `0`."""
+    """Parse a size in bytes: `100MB`, `1.5GiB`, `0`."""
     try:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
@@ -62,7 +65,7 @@ def size(value: Any) -> int:
 
 
 def duration(value: Any) -> int:
-    """Seconds: `90d`, `2w`, `10m`, `0`."""
+    """Parse a duration in seconds: `90d`, `2w`, `10m`, `0`."""
     try:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
@@ -77,7 +80,7 @@ def duration(value: Any) -> int:
 
 
 def days(value: Any) -> int:
-    """`90`, or `90d`, `12w`."""
+    """Parse a number of days: `90`, `90d`, `12w`."""
     try:
         if not isinstance(value, str) or value.strip().isdecimal():
             return number(value)
@@ -103,7 +106,7 @@ def flag(value: Any) -> bool:
 
 
 def globs(value: Any) -> list[str]:
-    """One pattern, or a list of them, as a line of a `.gitignore` file has them."""
+    """Parse one pattern or a list of patterns, as lines of a `.gitignore` file."""
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list | tuple) or len(found) > _GLOBS or not all(_is_glob(one) for one in found):
         raise ValueError(f'{shown(value)} is not a list of patterns; say ["*.pem", "secrets/"], or [] for none')

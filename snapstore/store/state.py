@@ -1,4 +1,4 @@
-"""The small JSON documents of a store's state folder: its header, its sessions, its open turns."""
+"""The JSON documents in a store's state folder: header, sessions, open turns."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 FORMAT = 1
-_FIRST_SECOND = -62_135_596_800  # of the year 1; some file systems keep stamps of before
+_FIRST_SECOND = -62_135_596_800  # of the year 1; some file systems hold earlier times
 _LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
 LONGEST_NAME = 200
 _UNITS = ("s", "m", "h", "d")
 _CHECK = ', "check": "'  # the last field: a checksum of the text before it
 
 
-# Plain classes on purpose: `import dataclasses` and making these with it cost a turn two interpreter starts (20 ms).
+# Plain classes on purpose: importing dataclasses and building these with it would cost a turn two interpreter starts
+# (20 ms).
 
 
 class Header:
-    """What a store is for, and its settings as they were last read. Checked on every opening."""
+    """What a store is for, and its settings as last read. Checked at every opening."""
 
     format: int
     id: str
@@ -38,7 +39,7 @@ class Header:
     root_hash: str
     user_name: str
     user_email: str
-    config: list[int] | None  # the stat of the file that the settings were read from
+    config: list[int] | None  # stat of the file that the settings were read from
     max_file_size: int
     max_branches: int
     warn_branches: int
@@ -78,21 +79,22 @@ class Header:
 
 
 class SessionState:
-    """What a session remembers beside its refs. Lost, it is read again from them.
+    """What a session stores besides its refs; if lost, it is rebuilt from the refs.
 
-    Written only when the session starts or leaves a branch: while it stays on one, its last commit knows the number.
+    The document is written only when the session starts or leaves a branch. While the session stays on a branch, its
+    last commit has the number.
     """
 
     __slots__ = ("branch", "floor", "session")
 
     def __init__(self, *, session: str, branch: str, floor: int) -> None:
         self.session = session
-        self.branch = branch  # the one last stood on
+        self.branch = branch  # the current branch
         self.floor = floor  # the highest sequence number of its other branches
 
 
 class OpenTurn:
-    """A turn between its begin and its end. It outlives the process that began it."""
+    """A turn between begin and end, which outlives the process that began it."""
 
     __slots__ = (
         "agent",
@@ -139,24 +141,24 @@ class OpenTurn:
         self.prompt = prompt
         self.agent = agent
         self.started_at = started_at
-        self.before = before  # the commit it started from
-        self.owner = owner  # process number and start mark, when one process holds the turn open
-        self.shell = shell  # something ran that may have changed any file
-        self.scan = scan  # the number of the scan it began with
+        self.before = before  # the commit that it started from
+        self.owner = owner  # pid and start mark, if one process holds the turn open
+        self.shell = shell  # a command ran that may have changed any file
+        self.scan = scan  # number of the scan that it began with
         self.named = named or []
-        # What other sessions did meanwhile: commits of turns that ended, and for each move its paths and their states.
+        # What other sessions did meanwhile: commits of turns that ended, and per move its paths and their states.
         self.captured_by_others = captured_by_others or []
-        self.empty_folders = empty_folders or []  # there before the files that were named in them
-        self.first_seen = first_seen or []  # paths whose state before this turn nobody knows
+        self.empty_folders = empty_folders or []  # empty folders that existed before named files in them
+        self.first_seen = first_seen or []  # paths whose state before this turn is unknown
         self.left_out = left_out or {}
-        self.modes = modes or {}  # permission bits out of the ordinary that named files had before
+        self.modes = modes or {}  # unusual permission bits that named files had before
         self.user_git = user_git
-        self.saved_at = saved_at  # when what it had named by then was last saved; 0: never
-        self.origin = origin or {}  # what an agent's hooks said of it: session, prompt_id, transcript
+        self.saved_at = saved_at  # when the files named so far were last saved; 0: never
+        self.origin = origin or {}  # what an agent's hooks reported: session, prompt_id, transcript
 
 
 class Documents:
-    """Reads and encodes them. Writing goes through the journal."""
+    """Reads the documents of a state folder. Writing goes through the journal."""
 
     def __init__(self, state: str) -> None:
         self._state = state
@@ -188,12 +190,12 @@ class Documents:
             return []
 
     def read(self, kind: type[T], name: str) -> T | None:
-        """A document of any kind, None where there is none."""
+        """Read a document of any kind, None if there is none."""
         data = self._read(name)
         return self._build(kind, data, name) if data is not None else None
 
     def optional(self, name: str) -> dict[str, Any] | None:
-        """A document that only saves work: a damaged one is as good as none."""
+        """Read a document that only saves work; treat a damaged one as missing."""
         try:
             return self._read(name, checked=False)
         except Corrupt:
@@ -221,7 +223,7 @@ class Documents:
 
     def _build(self, kind: type[T], data: dict[str, Any], name: str) -> T:
         try:
-            # A later version may have added fields; those are not ours to judge.
+            # A later version may have added fields: ignore them.
             fields: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]
             return kind(**{key: value for key, value in data.items() if key in fields})
         except TypeError as error:
@@ -241,7 +243,7 @@ class Documents:
 
 
 def encode(document: object) -> bytes:
-    """Any of these documents as it is written: its slots, and a checksum."""
+    """Encode a document for writing: its slots, and a checksum."""
     fields: tuple[str, ...] = document.__slots__  # type: ignore[attr-defined]
     body = json.dumps({name: getattr(document, name) for name in fields})
     return f'{body[:-1]}{_CHECK}{_checksum(body)}"}}'.encode()
@@ -252,7 +254,7 @@ def _checksum(body: str) -> str:
 
 
 def check_name(name: str, what: str = "session") -> str:
-    """Session and branch names become file and ref names: nothing that git or a file system could take amiss."""
+    """Check a name of a session or branch, which becomes a file and a ref name."""
     if bad_part(name) or not name.isprintable() or len(os.fsencode(name)) > LONGEST_NAME:
         shown = name if len(name) <= 40 else name[:40] + "…"
         raise Unsafe(
@@ -263,14 +265,14 @@ def check_name(name: str, what: str = "session") -> str:
 
 
 def reads_as_address(name: str) -> bool:
-    """Whether a name would be taken for a turn, a time or a hash (as `log` prints them)."""
+    """Return whether a name looks like a turn, a time or a hash (as `log` prints)."""
     number = name[:-1] if name[-1:] in _UNITS else name
     hash_like = 7 <= len(name) <= 40 and not set(name.lower()) - set("0123456789abcdef")
     return number.isdecimal() or name.startswith("#") or hash_like
 
 
 def timestamp(seconds: float) -> str:
-    """UTC, to the millisecond."""
+    """Format a time in UTC, to the millisecond."""
     seconds = min(max(seconds, _FIRST_SECOND), _LAST_SECOND)
     whole = int(seconds // 1)
     year, *rest = time.gmtime(whole)[:6]
@@ -278,7 +280,7 @@ def timestamp(seconds: float) -> str:
 
 
 def readable(text: str) -> str:
-    """Text as it was meant: what a narrow locale could not decode is UTF-8 after all."""
+    """Decode text that a narrow locale could not decode, as UTF-8."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8")
     except UnicodeError:

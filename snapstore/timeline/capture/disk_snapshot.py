@@ -1,4 +1,4 @@
-"""One look at the disk: by scan, or at named paths only."""
+"""Capture the state of the disk: by a scan, or at named paths only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_BLOB = bytes(20)  # an id that no file has
 
 
 class Capture:
-    """What is on disk now, in objects that are written but not yet visible."""
+    """The state of the disk, in objects that are written but not yet visible."""
 
     def __init__(self, store: StoreHandle, *, forget: bool = False) -> None:
         self._store = store
@@ -47,13 +47,16 @@ class Capture:
         self._only_looks = forget
         self._blobs = Blobs(store.root, self.writer, None if forget else self.held)
         self._never, self._kept = store.never(), store.kept()
-        self.disk: bytes | None = None  # the tree of everything on disk, as far as we know it
+        self.disk: bytes | None = None  # the tree of the whole disk, as far as it is known
         self.found = Found()
 
     def scan(self, reference: bytes | None, at_least: int = 0) -> bytes:
-        """Looks at the whole root; gives the tree of the disk. `reference` is a tree to start from when the cache is
-        lost: the session's own, so that files it tracks stay tracked. A cache that knows of fewer scans than
-        `at_least` has lost the one that a turn began with, and with it what could be seen then."""
+        """Scan the whole root and return the tree of the disk.
+
+        `reference` is the tree to start from if the cache is lost: the session's own, so that files it tracks stay
+        tracked. A cache that knows of fewer scans than `at_least` has lost the scan that the turn began with, and with
+        it the knowledge of what was visible then. Such a cache is dropped.
+        """
         store, cache = self._store, self._store.cache
         cache.load()
         if scans_in(cache.coverage) < at_least:
@@ -72,24 +75,27 @@ class Capture:
                 borrow = Borrow(repo, store.root, home)
             except NotBorrowable:
                 pass
-        # What the session has and the cache does not know: a move brought it back, and the rules may hide it by now.
+        # Files that the session has and the cache lacks: a move restored them, and ignore rules may hide them by now.
         unseen: dict[bytes, Entry] = {}
         if reference not in (None, cache.tree):
             assert reference is not None
             unseen = {path: new for path, old, new in self._trees.diff(cache.tree, reference) if old is None and new}
         try:
             return self._scan(repo, home, borrow, unseen)
-        except NotBorrowable:  # known only when linking was tried: everything is read after all
+        except NotBorrowable:  # known only after linking was tried: read everything instead
             return self._scan(repo, home, None, unseen)
 
     def _read_again(self, reference: bytes | None) -> None:
-        """No ref is known to lead to the tree that the cache speaks of, so its objects may be about to go: what it has
-        beyond the reference is read and stored again. That is rare: the tree is that of a branch, or of the disk's own
-        ref, unless somebody removed those."""
+        """Reset cache entries whose blobs no ref is known to hold.
+
+        No ref is known to lead to the cache's tree, so its objects may be about to be removed. Whatever the tree has
+        beyond the reference is read and stored again. The case is rare: the tree is that of a branch or of the disk's
+        own ref, unless somebody removed these refs.
+        """
         cache = self._store.cache
         try:
             differing = list(self._trees.diff(reference, cache.tree)) if reference is not None else []
-        except Missing:  # gone already
+        except Missing:  # removed already
             reference = None
         if reference is None:
             cache.drop()
@@ -119,9 +125,9 @@ class Capture:
             skip=store.own_place,
             never=self._never,
         )
-        with collector_paused():  # every row is a new tuple; looking for cycles among them takes a fifth of the time
+        with collector_paused():  # every row is a new tuple; searching them for cycles takes a fifth of the time
             self.found = scan.run()
-        if self._kept:  # each turn changes them, and nobody asked for them
+        if self._kept:  # files of other programs: they change in every turn, and nobody asked for them
             for told in (self.found.newly_left_out, self.found.lost):
                 for path in [path for path in told if self._kept.matches(path)]:
                     del told[path]
@@ -133,14 +139,17 @@ class Capture:
             else:
                 changes.update({path: row[5:7] for path, row in self.found.hinted.items()})
             borrow.link(store.shadow.objects, self.found.hinted)
-            if store.shadow.refs.list("refs/"):  # else the store is new, and nobody's git knows of it
+            if store.shadow.refs.list("refs/"):  # otherwise the store is new, and no git process knows of it
                 for oid in borrow.linked_loose():
                     store_again(store.shadow.objects, self.writer, oid)
         self.disk = self._trees.rewrite(self.writer, base, changes) if changes else base
         return self.disk
 
     def _newly_tracked(self, repo: UserRepo | None, mark: tuple[int, ...] | None) -> list[bytes]:
-        """What the user's git tracks, when that may have changed since the last scan: taken whatever the rules say."""
+        """Return what the user's git tracks, if its index changed since the last scan.
+
+        Tracked files are captured whatever the ignore rules say.
+        """
         coverage = self._store.cache.coverage
         if repo is None or mark is None or (coverage is not None and coverage.get("index") == mark):
             return []
@@ -152,15 +161,18 @@ class Capture:
         return [path[len(prefix) :] for path in paths if path.startswith(prefix)]
 
     def look(self, paths: Iterable[bytes], before: bytes) -> dict[bytes, Entry | None]:
-        """Looks at named paths, whatever rules and limits say; gives their states. A folder stands for every file
-        in it, on disk or in the tree before. Those that are never to be taken have none."""
+        """Look at named paths, whatever rules and limits say, and return their states.
+
+        A folder stands for every file in it, on disk or in the tree `before`. Files that are never captured have no
+        state.
+        """
         states: dict[bytes, Entry | None] = {}
         for path in paths:
             self._look_at(path, before, states)
         return states
 
     def covered(self, path: bytes) -> bool:
-        """Whether the last scan would have seen a file here."""
+        """Return whether the last scan would have seen a file at this path."""
         cache = self._store.cache
         cache.load()
         if cache.coverage is None:
@@ -171,15 +183,18 @@ class Capture:
         return not hidden and not RuleBook(*rules).ignored(path, False) and not never_in(cache.coverage).matches(path)
 
     def apply(self, states: dict[bytes, Entry | None], base: bytes, result: bytes) -> None:
-        """Named paths are part of what is known of the disk from now on. `result` is what they make of `base`: with
-        one session at work that is the disk's tree too, and nothing is rewritten twice."""
+        """Add the states of named paths to the known tree of the disk.
+
+        `result` is the tree that `states` make of `base`. If only one session is at work, `result` is the disk's tree
+        too, and no tree is rewritten twice.
+        """
         tree = self._store.cache.load_tree()
         self.held.trust(base)
-        if tree is not None and self.held.has_tree(tree):  # else the next scan looks itself
+        if tree is not None and self.held.has_tree(tree):  # otherwise the next scan compares the disk itself
             self.disk = result if tree == base else self._trees.rewrite(self.writer, tree, states)
 
     def remember(self) -> None:
-        """Writes the cache, once the objects it speaks of are held by refs."""
+        """Write the cache. Call once refs hold the objects that the cache names."""
         found = self.found
         if self.disk is None:
             return
@@ -199,7 +214,7 @@ class Capture:
         full = self._store.root.rstrip(b"/") + b"/" + path
         if os.path.isdir(full) and not os.path.islink(full) and os.path.realpath(full) == full:
             if known is not None and known[0] != FOLDER:
-                states[path] = self.found.files[path] = None  # its row too: the file may come back as it was
+                states[path] = self.found.files[path] = None  # drop its cache row too: the file may come back unchanged
             for folder, folders, names in os.walk(full, onerror=self._not_listed):
                 folders[:] = [name for name in folders if not is_git(name) and not self._is_never(folder, name)]
                 links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
@@ -218,7 +233,7 @@ class Capture:
             raise error
 
     def _is_never(self, folder: bytes, name: bytes) -> bool:
-        """Whether a folder is never to be looked into."""
+        """Return whether a folder must never be entered."""
         path = os.path.join(folder, name)[len(self._store.root.rstrip(b"/")) + 1 :]
         if path == self._store.own_place:
             return True
@@ -228,8 +243,10 @@ class Capture:
         return True
 
     def _is_hidden(self, path: bytes) -> bool:
-        """Whether there is no such file of ours, because there is no such folder. One that lets nobody in does not tell
-        what is in it."""
+        """Return whether a file cannot exist because a folder above is missing or a link.
+
+        Raises LeftOut for a folder that cannot be entered: its content is unknown.
+        """
         try:
             return through_link(self._store.root.rstrip(b"/") + b"/", path)
         except OSError as error:
@@ -253,9 +270,9 @@ class Capture:
             self.found.newly_left_out[path] = str(why.args[0])
             states.pop(path, None)
             if why.args[0] == SPECIAL and known is not None:
-                states[path] = None  # the file itself is no more
+                states[path] = None  # the recorded file no longer exists
             return
-        self.found.newly_left_out.pop(path, None)  # a scan may have passed it over
+        self.found.newly_left_out.pop(path, None)  # a scan may have left it out
         if taken is not None:
             states[path] = taken[0]
             row = row_of(taken, now)

@@ -1,10 +1,10 @@
-"""Addresses: what a person or a program may call a node.
+"""Addresses: the ways to name a node.
 
-`5` turn 5 on the current line (`0` before the first) · `#12` by sequence · `name` a branch or a checkpoint · `name:5`
-turn 5 on its line · `@` the cursor · a commit's hash, or enough of it · `heads/name` and `tags/name` where a name is
-both · `session/name` and `session/name:5` in another session.
+`5` turn 5 on the current line (`0` before the first) · `#12` by sequence number · `name` a branch or a checkpoint ·
+`name:5` turn 5 on its line · `@` the cursor · a commit's hash or an unambiguous prefix · `heads/name` and `tags/name`
+where a name is both · `session/name` and `session/name:5` in another session.
 
-An address is only ever compared with what there is: none becomes a path, the name of a ref or an argument.
+An address is only compared with names and ids that exist. No address becomes a path, a ref name or an argument.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _ELSEWHERE = (
 
 
 def resolve(graph: Graph, address: str) -> bytes:
-    """The commit that an address stands for. Raises Unknown where there is none, or more than one."""
+    """Return the commit of an address; raise Unknown if none or several match."""
     return locate(graph, address)[0]
 
 
 def locate(graph: Graph, address: str) -> tuple[bytes, str | None]:
-    """The commit, and the session's own branch if the address names one."""
+    """Return the commit, and the session's own branch if the address names one."""
     if address == "@":
         return graph.cursor, None
     if address.startswith("#") and _is_number(address[1:]):
         return _by_sequence(graph, int(address[1:])), None
-    if _is_number(address):  # never a name: `heads/5` says a branch of that name
+    if _is_number(address):  # never a name: a branch with that name is `heads/5`
         found = _turn(graph, graph.tip, int(address)) or _by_hash(graph, address)
         if found is None:
             raise _no_turn(graph, graph.tip, int(address), address)
         return found, None
-    # A whole hash means that commit, whatever name somebody else may have given to a branch.
+    # A full hash means that commit, even if somebody gave a branch that name.
     found = _by_hash(graph, address) if len(address) == 40 else None
     if found is not None:
         return found, None
@@ -69,7 +69,7 @@ def _by_sequence(graph: Graph, number: int) -> bytes:
     ordered = graph.by_seq()
     matches = [node.oid for node in ordered if node.seq == number]
     found = matches[0] if matches else None
-    if len(matches) > 1:  # other machines count for themselves: ours is meant where that can be told
+    if len(matches) > 1:  # machines number their nodes independently: prefer ours if it is clear
         line = {node.oid for node in graph.upwards(graph.tip) if node.seq == number}
         ours = [oid for oid in matches if oid in line] or [oid for oid in matches if not _is_foreign(graph, oid)]
         if len(ours) != 1:
@@ -95,14 +95,14 @@ def _is_foreign(graph: Graph, oid: bytes) -> bool:
 
 
 def _turn(graph: Graph, tip: bytes, number: int) -> bytes | None:
-    """A turn on the line that ends at a tip."""
+    """Return a turn on the line that ends at a tip."""
     if number == 0:
         return _before_first(graph, tip)
     return next((node.oid for node in graph.upwards(tip) if node.turn == number), None)
 
 
 def _before_first(graph: Graph, tip: bytes) -> bytes | None:
-    """Where the first turn started from: the first snapshot, or the edits that followed it."""
+    """Return the node before the first turn: the baseline, or edits after it."""
     found: bytes | None = tip
     for node in graph.upwards(tip):
         if node.turn is not None:
@@ -114,7 +114,7 @@ def _before_first(graph: Graph, tip: bytes) -> bytes | None:
 
 
 def _named(graph: Graph, address: str) -> tuple[bytes, str | None] | None:
-    """A branch or checkpoint of this session or another, alone or with a turn on its line."""
+    """Find a branch or checkpoint of any session, alone or with a turn on its line."""
     name, colon, number = address.rpartition(":")
     if not (colon and _is_number(number)):
         return _name(graph, address)
@@ -140,7 +140,7 @@ def _name(graph: Graph, name: str) -> tuple[bytes, str | None] | None:
 
 
 def _own(graph: Graph, name: str) -> tuple[bytes, str | None] | None:
-    """A name of the graph's own session. A listed branch comes before an archived one of the same name."""
+    """Find a name of the graph's own session; listed branches precede archived ones."""
     branch = graph.branches.get(name) or graph.archived.get(name)
     checkpoint = graph.checkpoints.get(name)
     if branch and checkpoint and branch != checkpoint:
@@ -165,7 +165,7 @@ def _own(graph: Graph, name: str) -> tuple[bytes, str | None] | None:
 
 
 def _by_hash(graph: Graph, prefix: str) -> bytes | None:
-    """By the beginning of a commit's hash: of this session, another one, or what a forced move saved."""
+    """Find a commit of any session, or a saved state, by the start of its hash."""
     text = prefix.lower()
     if not SHORTEST_HASH <= len(text) <= 40 or not set(text) <= set("0123456789abcdef"):
         return None
@@ -203,7 +203,7 @@ def _no_turn(graph: Graph, tip: bytes, number: int, address: str, where: str = "
 
 
 def _nearest(graph: Graph, address: str) -> str:
-    """Names that may have been meant, else the forms that an address can have."""
+    """Suggest similar names, or else the forms that an address can have."""
     names = [*graph.branches, *graph.archived, *graph.checkpoints]
     names += [f"{session}/" for session in graph.store.sessions() if session != graph.session]
     close = similar(address.partition(":")[0], names) if len(address) <= 60 else []

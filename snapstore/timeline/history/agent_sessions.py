@@ -1,4 +1,4 @@
-"""Every session of a store with the agents' sessions that it went through: who was forked from whom, and where."""
+"""Sessions of a store with their agent sessions: forks and fork points."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from snapstore.store.handle import StoreHandle
     from snapstore.timeline.history.graph import GraphNode
 
-    # The first turn that it holds, the last that was spoken in it, and how many messages there are.
+    # The first turn held, the last turn in the agent session itself, and the number of messages.
     Talk = tuple[GraphNode, GraphNode | None, int]
 
 
 class Conversation:
-    """One of the agents' own sessions, and what was said in it."""
+    """One agent session, and what was said in it."""
 
     __slots__ = ("current", "first_prompt", "known", "messages", "modified")
 
     def __init__(self, known: AgentSession, talk: Talk | None, *, current: bool) -> None:
         self.known = known
-        self.current = current  # the one that the agent goes on with
+        self.current = current  # the one that the agent continues
         self.first_prompt = talk[0].subject if talk else ""
         self.modified = timestamp(talk[1].seconds) if talk and talk[1] else known.created
         self.messages = talk[2] if talk else 0
 
 
 class SessionLine:
-    """One session: where it stands, and its conversations, the oldest first."""
+    """One session: its current branch, and its conversations, oldest first."""
 
     __slots__ = ("agent", "branch", "conversations", "last_active", "name", "owner", "prompt", "turns")
 
@@ -51,12 +51,14 @@ class SessionLine:
         self.prompt = ""
         self.last_active = ""
         self.conversations: list[Conversation] = []
-        self.owner: dict[str, str] | None = None  # the machine that it is of, where that is another one
+        self.owner: dict[str, str] | None = None  # the other machine that the session belongs to, if any
 
 
 def read_sessions(store: StoreHandle, spoken: Spoken | None = None) -> list[SessionLine]:
-    """All sessions, the one last active first. One that cannot be read is still named. `spoken` is for those who ask
-    often, to be kept."""
+    """Return all sessions, the last active first.
+
+    A session that cannot be read is listed by its name alone. Callers that ask often keep one `spoken` and pass it.
+    """
     spoken = spoken or Spoken()
     conversations = Conversations(store)
     known: dict[str, list[AgentSession]] = {}
@@ -65,7 +67,7 @@ def read_sessions(store: StoreHandle, spoken: Spoken | None = None) -> list[Sess
     if known:
         try:
             spoken.read(store)
-        except SnapstoreError:  # a damaged record: sessions are listed without what was said in them
+        except SnapstoreError:  # a damaged record: list sessions without what was said in them
             pass
     lines = []
     for name in store.sessions():
@@ -97,12 +99,12 @@ def _describe(line: SessionLine, graph: Graph) -> None:
 
 
 def drawn(line: SessionLine) -> Iterator[tuple[str, Conversation]]:
-    """The agent's own sessions as a tree of forks (S1-35), each with what is drawn before it."""
+    """Yield agent sessions as a tree of forks (S1-35), each with its line prefix."""
     every = line.conversations
     ids = {one.known.id for one in every}
     level = [one for one in every if one.known.parent not in ids]
     pending = [(one, "", one is level[-1]) for one in reversed(level)]
-    while pending:  # forks of forks, however deep
+    while pending:  # no recursion: forks may be nested deeply
         one, lead, is_last = pending.pop()
         yield f"{lead}{'└─' if is_last else '├─'} ", one
         below = [other for other in every if other.known.parent == one.known.id and other is not one]
@@ -111,7 +113,7 @@ def drawn(line: SessionLine) -> Iterator[tuple[str, Conversation]]:
 
 
 def about(one: Conversation) -> str:
-    """`current · forked after turn 2 · Another way`"""
+    """Describe a conversation: `current · forked after turn 2 · Another way`."""
     said = ["current"] if one.current else []
     if one.known.parent:
         said.append(f"forked after turn {one.known.fork_turn or 0}")
@@ -121,12 +123,14 @@ def about(one: Conversation) -> str:
 
 
 class Spoken:
-    """Which of the agents' sessions said what: the records of the turns know. One that is kept reads only the records
-    that are new since it was asked last."""
+    """Which agent session said what, according to the turns' records.
+
+    An instance that is kept reads only the records added since its last read.
+    """
 
     def __init__(self) -> None:
-        self._tree = EMPTY_TREE  # of the records read so far
-        # By turn: the agent's session, how many replies, and whether a compaction came before it.
+        self._tree = EMPTY_TREE  # tree of the records read so far
+        # By turn: the agent session, the number of replies, and whether a compaction preceded the turn.
         self._said: dict[bytes, tuple[str, int, bool]] = {}
         self._one = Lock()
 
@@ -148,7 +152,10 @@ class Spoken:
             self._tree = tree
 
     def in_session(self, graph: Graph, known: Iterable[AgentSession]) -> dict[str, Talk]:
-        """By the agent's id: what it holds. A fork holds what was said on the way to where it was made (S1-16)."""
+        """Return what each agent session holds, by the agent's id.
+
+        A fork also holds what was said on the way to its fork point (S1-16).
+        """
         found: dict[str, Talk] = {}
         on_the_way: dict[bytes, Talk] = {}  # by node
         for node in graph.by_seq():
@@ -167,7 +174,7 @@ class Spoken:
         return found
 
     def compaction(self, graph: Graph, oid: bytes) -> GraphNode | None:
-        """The last turn after this node, on the line stood on, that came after a compaction of the conversation."""
+        """Return the last turn after a node, on the current line, after a compaction."""
         for node in graph.upwards(graph.tip):
             if node.oid == oid:
                 break
@@ -183,7 +190,7 @@ def _longer(talk: Talk | None, node: GraphNode, replies: int) -> Talk:
 
 
 def _said(note: bytes) -> tuple[str, int, bool] | None:
-    """The record is a note, which anyone can write."""
+    """Parse a record; None if it is no record, since anyone can write a note."""
     try:
         record = json.loads(note)
         about, replies = record["conversation"], len(record["replies"])

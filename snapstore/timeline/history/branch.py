@@ -1,4 +1,4 @@
-"""One line of turns, as lists show it."""
+"""Branches as lists show them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CURRENT, LISTED, ARCHIVED = "current", "listed", "archived"
 
 
 class Leaf:
-    """The end of a line: how many turns it has, and what was last asked for on it."""
+    """The end of a line: its number of turns and its last prompt."""
 
     __slots__ = ("checkpoints", "prompt", "seconds", "seq", "tip", "turns")
 
@@ -26,7 +26,7 @@ class Leaf:
 
 
 class Branch(Leaf):
-    """A line that has a name, and what of it is its own."""
+    """A line with a name, and the part of the line that is its own."""
 
     __slots__ = ("created", "label", "name", "own", "owner", "parted", "parted_turn", "pinned", "state")
 
@@ -35,21 +35,21 @@ class Branch(Leaf):
         self.name = name
         self.label = graph.label(name)
         self.state = state
-        self.owner = graph.owner_of(name)  # the machine that it is of, where that is another one
-        self.parted = graph.parted(name)  # the deepest node that it shares with another branch
+        self.owner = graph.owner_of(name)  # the other machine that the branch belongs to, if any
+        self.parted = graph.parted(name)  # the deepest node that the branch shares with another branch
         self.parted_turn = graph.turn_of(self.parted) if self.parted else None
-        self.own = 0  # turns since it parted
-        self.created = self.seconds  # of the first node of its own
+        self.own = 0  # turns after `parted`
+        self.created = self.seconds  # time of the first node after `parted`
         for node in graph.upwards(tip):
             if node.oid == self.parted:
                 break
             self.own += node.turn is not None
             self.created = node.seconds
-        self.pinned = pins(graph, name)  # on its own part: these keep it in the list
+        self.pinned = pins(graph, name)  # checkpoints on its own part: these keep the branch listed
 
 
 def pins(graph: Graph, branch: str) -> list[str]:
-    """The checkpoints on the part of a branch that is its own."""
+    """Return the checkpoints on the part of a branch that is its own."""
     found: list[str] = []
     if not graph.pinned:
         return found

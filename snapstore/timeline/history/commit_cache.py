@@ -1,7 +1,7 @@
-"""What a session's commits say, in one file: ten thousand of them take ten milliseconds this way, and a quarter of a
-second from the packs.
+"""A cache of a session's commits, in one file.
 
-Commits never change, so it is never out of date.
+Ten thousand commits take ten milliseconds from this file, and a quarter of a second from the packs. Commits never
+change, so the cache is never stale.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from snapstore.git.objects.commits import Commit
 
-# The fields of a GraphNode, in its order; no parent is b"", and a number that the commit does not have is -1.
+# The fields of a GraphNode, in order. No parent is b"", and a number that the commit lacks is -1.
 Row = tuple[bytes, bytes, bytes, int, int, str, int, str, str]
 
 _WHAT = "graph 1"
-MANY = 200  # commits to read one by one before the file is worth opening, or writing again
+MANY = 200  # commits to read one by one before the file is worth opening or rewriting
 
 
 def row_of(oid: bytes, commit: Commit) -> Row:
@@ -40,7 +40,7 @@ def _or_none(number: int | None) -> int:
 
 
 class CommitCache:
-    """One session's file."""
+    """One session's cache file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -58,7 +58,7 @@ class CommitCache:
         self.rows = {row[0]: row for row in cache_file.read(self._path, _WHAT) or ()}
 
     def save(self, oids: Iterable[bytes]) -> None:
-        """Written again, with these commits, when enough was read that it did not hold."""
+        """Rewrite the file with these commits, if enough of them were missing from it."""
         if len(self._fresh) < MANY:
             return
         rows = [self._fresh.get(oid) or self.rows[oid] for oid in oids]

@@ -1,4 +1,4 @@
-"""Two branches side by side: where they parted, what each did since, and how their files differ."""
+"""Two branches compared: fork point, turns of each since, differing files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONLY_A, ONLY_B, SAME, DIFFERENT = "only a", "only b", "same", "different"
 
 
 class Side:
-    """One of the two: its line after the place where they parted."""
+    """One of the two branches: its line after the fork point."""
 
     __slots__ = ("address", "branch", "changes", "message", "oid", "prompt", "seconds", "turn", "turns")
 
@@ -32,13 +32,13 @@ class Side:
         self.branch = branch or graph.branch_of(self.oid) or ""
         self.turn = graph.turn_of(self.oid)
         self.seconds = graph.node(self.oid).seconds
-        self.turns: list[GraphNode] = []  # since they parted, oldest first
+        self.turns: list[GraphNode] = []  # since the fork point, oldest first
         self.changes: dict[bytes, FileChange] = {}
         last = next((node for node in graph.upwards(self.oid) if node.turn is not None), None)
         node = last and read_node(history.store.shadow, last.oid, files=False)
         replies = node.record.get("replies") if node else None
         self.prompt = node.prompt if node else ""
-        self.message = str(replies[-1]) if replies else ""  # the last thing the agent said there
+        self.message = str(replies[-1]) if replies else ""  # the agent's last reply there
 
     def since(self, history: History, fork: bytes) -> None:
         graph, shadow = history.graph, history.store.shadow
@@ -48,7 +48,7 @@ class Side:
         self.changes = {change.path: change for change in changes}
 
     def counted(self) -> tuple[int, int]:
-        """Lines added and removed."""
+        """Return the numbers of lines added and removed."""
         changes = self.changes.values()
         return sum(change.added or 0 for change in changes), sum(change.removed or 0 for change in changes)
 
@@ -68,7 +68,7 @@ class Comparison:
         self._history = history
 
     def rows(self) -> list[tuple[bytes, FileChange | None, FileChange | None, str]]:
-        """Every file that either changed: the path, what each did to it, and whether it came to the same."""
+        """Return each file that either side changed, both changes, and the outcome."""
         found = []
         for path in sorted({*self.a.changes, *self.b.changes}):
             a, b = self.a.changes.get(path), self.b.changes.get(path)
@@ -77,5 +77,5 @@ class Comparison:
         return found
 
     def differing(self) -> list[FileChange]:
-        """What leads from A's files to B's."""
+        """Return the changes that lead from A's files to B's."""
         return file_changes(self._history.store.shadow, *self._trees, renames=True)

@@ -1,7 +1,7 @@
-"""Every node of one session as data: lines, forks, what is undone, and what was earlier or later. Read-only.
+"""One session's tree of turns as data: lines, forks, what is undone. Read-only.
 
-Commits are read as they are asked for, so that undoing one turn costs the same after ten turns as after ten thousand;
-only what is about the whole tree (`nodes` and all that is built on it) reads the whole tree. Nothing recurses.
+Commits are read on demand, so that undoing one turn costs the same after ten turns as after ten thousand. Only `nodes`
+and the members built on `nodes` read the whole tree. Nothing recurses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class GraphNode:
-    """One commit. Ids are raw; `turn` is None for what is not numbered (baseline, edits)."""
+    """One commit, with raw ids; `turn` is None if not numbered (baseline, edits)."""
 
     __slots__ = ("agent", "kind", "oid", "parent", "seconds", "seq", "subject", "tree", "turn")
 
@@ -53,7 +53,7 @@ class GraphNode:
 
 
 class Graph:
-    """One session's tree at one moment. Make another after a move."""
+    """One session's tree at one moment. Make a new graph after a move."""
 
     def __init__(self, store: StoreHandle, session: str) -> None:
         self.store = store
@@ -66,7 +66,7 @@ class Graph:
         name = f"refs/snapstore/cursor/{session}"
         self.cursor_value: RefValue = refs.value(name)
         cursor = refs.read(self.cursor_value) if isinstance(self.cursor_value, str) else self.cursor_value
-        self.foreign = store.foreign()  # what of it is other machines'
+        self.foreign = store.foreign()  # which refs belong to other machines
         newest = None if cursor is not None else self.foreign.newest(store, session)
         if newest is not None:
             cursor = newest[1]
@@ -86,16 +86,16 @@ class Graph:
         else:
             state = store.documents.session(session)
             self.branch = state.branch if state else self._likely()
-        # The tip of the branch last stood on; one that is gone leaves the cursor at the end of its line.
+        # The tip of the current branch. If that branch is gone, the line ends at the cursor.
         self.tip = self.tip_of(self.branch) or cursor
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the session is another machine's, and nobody here stands in it: it is then read as if at its end."""
+        """Return whether only other machines have this session: it is read at its end."""
         return self.cursor_value is None
 
     def _likely(self) -> str:
-        """The branch stood on, where the note of it is lost: the first one, or the newest that leads to the cursor."""
+        """Guess the current branch: `main`, or the newest that leads to the cursor."""
         tips = {**self.archived, **self.branches}
         if MAIN not in tips:
             for name, tip in sorted(tips.items(), key=lambda found: (self.node(found[1]).seconds, found), reverse=True):
@@ -107,19 +107,19 @@ class Graph:
         return MAIN
 
     def owner_of(self, branch: str) -> dict[str, str] | None:
-        """The machine that a branch is of, None for our own."""
+        """Return the machine that a branch belongs to, None for our own."""
         places = (f"refs/heads/{self.session}/", f"refs/snapstore/archive/{self.session}/")
         return next((found for place in places if (found := self.foreign.owner(place + branch))), None)
 
     @cached_property
     def owner(self) -> dict[str, str] | None:
-        """The machine that the session is of: nobody here stands in it, or has a branch in it."""
+        """Return the machine that the session belongs to, None if a branch is ours."""
         names = [*self.branches, *self.archived]
         owners = [self.owner_of(name) for name in names]
         return self.owner_of(self.branch) if names and all(owners) else None
 
     def tip_of(self, branch: str) -> bytes | None:
-        """Where a branch ends, listed or archived."""
+        """Return the tip of a branch, listed or archived."""
         refs = self._shadow.refs
         listed = refs.read(f"refs/heads/{self.session}/{branch}")
         return listed or refs.read(f"refs/snapstore/archive/{self.session}/{branch}")
@@ -128,18 +128,18 @@ class Graph:
 
     @cached_property
     def branches(self) -> dict[str, bytes]:
-        """Listed branches: name and tip."""
+        """Return the listed branches: name and tip."""
         return self._below(f"refs/heads/{self.session}/")
 
     @cached_property
     def archived(self) -> dict[str, bytes]:
-        """Those that are out of the list. git lets anybody put something else there than a commit: that is none."""
+        """Return the archived branches, without refs that git users set to non-commits."""
         found = self._below(f"refs/snapstore/archive/{self.session}/")
         return {name: oid for name, oid in found.items() if self._shadow.objects.header(oid)[0] == COMMIT}
 
     @cached_property
     def checkpoints(self) -> dict[str, bytes]:
-        """Names and the nodes they are pinned to. A tag that anyone made with git may lead to no commit: not ours."""
+        """Return checkpoints and their nodes, without tags of git users on non-commits."""
         found = {}
         for name, oid in self._below(f"refs/tags/{self.session}/").items():
             commit = self.peel(oid)
@@ -149,7 +149,7 @@ class Graph:
 
     @cached_property
     def pinned(self) -> dict[bytes, list[str]]:
-        """The checkpoints of each node that has some."""
+        """Return the checkpoints of each node that has any."""
         found: dict[bytes, list[str]] = {}
         for name, oid in self.checkpoints.items():
             found.setdefault(oid, []).append(name)
@@ -159,8 +159,8 @@ class Graph:
         return {name[len(prefix) :]: oid for name, oid in sorted(self._shadow.refs.list(prefix).items())}
 
     def peel(self, oid: bytes) -> bytes | None:
-        """The commit that a ref's object leads to."""
-        for _ in range(5):  # a tag of a tag
+        """Return the commit that a ref's object leads to, None if there is none."""
+        for _ in range(5):  # a tag can point to a tag
             if oid in self._cache.rows:
                 return oid
             kind, data = self._shadow.objects.read(oid)
@@ -177,10 +177,10 @@ class Graph:
     # Nodes, one at a time.
 
     def node(self, oid: bytes) -> GraphNode:
-        """What a commit says, this session's or another's."""
+        """Return the node of a commit, of this session or another."""
         found = self._read.get(oid) or self._look(oid)
         if found.seq < 0:
-            # A commit that someone made with git has no number: it comes right after the one before it that has.
+            # A commit made with git has no number: it sorts right after its nearest ancestor that has one.
             above = [found]
             while above[-1].seq < 0 and above[-1].parent is not None:
                 above.append(self._read.get(above[-1].parent) or self._look(above[-1].parent))
@@ -203,12 +203,12 @@ class Graph:
         return row
 
     def open(self) -> None:
-        """Brings what is filed of all nodes into memory: for who is going to ask for very many."""
+        """Load all cached nodes, for callers that will read very many."""
         self._cache.open()
         self.turns.cache.open()
 
     def upwards(self, oid: bytes) -> Iterator[GraphNode]:
-        """A node and all before it, newest first."""
+        """Yield a node and its ancestors, newest first."""
         at: bytes | None = oid
         while at is not None:
             node = self.node(at)
@@ -216,32 +216,31 @@ class Graph:
             at = node.parent
 
     def line(self, tip: bytes) -> list[bytes]:
-        """The nodes up to a tip, root first."""
+        """Return the nodes up to a tip, root first."""
         return [node.oid for node in self.upwards(tip)][::-1]
 
     def current_line(self) -> list[bytes]:
-        """The line of the branch last stood on, what is undone included."""
+        """Return the line of the current branch, including what is undone."""
         return self.line(self.tip)
 
     def undone(self) -> list[bytes]:
-        """The nodes of the current line after the cursor, oldest first: what redo enters, since it follows the branch
-        last stood on."""
+        """Return the nodes that redo enters: after the cursor on the current branch."""
         found: list[bytes] = []
         for node in self.upwards(self.tip):
             if node.oid == self.cursor:
-                return found[::-1]
+                return found[::-1]  # oldest first
             found.append(node.oid)
-        return []  # the branch does not lead through the cursor: there is no way forward on it
+        return []  # the branch does not lead through the cursor: nothing to redo on it
 
     def fork_point(self, a: bytes, b: bytes) -> bytes:
-        """The deepest node that both lines share."""
+        """Return the deepest node that both lines share."""
         found = self._meet(a, b)
         if found is None:
             raise Corrupt(f"commits {a.hex()[:8]} and {b.hex()[:8]} have no common root")
         return found
 
     def _meet(self, a: bytes, b: bytes) -> bytes | None:
-        """Both walk up in step, so that the cost is the distance between them and not the length of the history."""
+        """Return where two lines meet; walk both in step, so the cost is their distance."""
         seen: tuple[set[bytes], set[bytes]] = ({a}, {b})
         ends: list[bytes | None] = [a, b]
         if a == b:
@@ -258,7 +257,7 @@ class Graph:
         return None
 
     def path(self, a: bytes, b: bytes) -> tuple[list[bytes], list[bytes]]:
-        """The way from one node to another: nodes left, newest first, and nodes entered, oldest first."""
+        """Return the nodes left, newest first, and the nodes entered, oldest first."""
         fork = self.fork_point(a, b)
         return self._down_to(a, fork), self._down_to(b, fork)[::-1]
 
@@ -271,14 +270,14 @@ class Graph:
         return found
 
     def turn_of(self, oid: bytes) -> int:
-        """The number of the last numbered node at or before it; 0 before the first."""
+        """Return the number of the last turn at or before a node, 0 for none."""
         return next((node.turn for node in self.upwards(oid) if node.turn is not None), 0)
 
     # The whole tree.
 
     @cached_property
     def nodes(self) -> dict[bytes, GraphNode]:
-        """Everything that the session's refs lead to, each node after its parent."""
+        """Return every node that the session's refs lead to, parents first."""
         found: dict[bytes, GraphNode] = {}
         self._cache.open()
         ends = (self.branches, self.archived, self.checkpoints)
@@ -295,7 +294,7 @@ class Graph:
         return found
 
     def by_seq(self) -> list[GraphNode]:
-        """Every node in the order they were made. The clock may have gone backwards; the sequence never does."""
+        """Return every node in order of creation: a clock may go back, `seq` never does."""
         return self._ordered
 
     @cached_property
@@ -304,7 +303,7 @@ class Graph:
 
     @cached_property
     def children(self) -> dict[bytes, list[bytes]]:
-        """The nodes after each node that has some, in the order they were made."""
+        """Return the children of each node that has any, in order of creation."""
         found: dict[bytes, list[bytes]] = {}
         for node in self._ordered:
             if node.parent is not None:
@@ -313,25 +312,24 @@ class Graph:
 
     @cached_property
     def _homes(self) -> dict[bytes, str]:
-        """The branch of each node. The first to come takes a node, so each is met once whatever the branches share."""
+        """Map each node to a branch: current, then listed, then archived, by last use."""
         found: dict[bytes, str] = {}
         current = {self.branch: self.tip} if self.branch in self.branches else {}
         for group in (current, self.branches, self.archived):
             for name, tip in sorted(group.items(), key=lambda ref: -self.nodes[ref[1]].seq):
                 at: bytes | None = tip
-                while at is not None and at not in found:
+                while at is not None and at not in found:  # each node is visited once
                     found[at] = name
                     at = self.nodes[at].parent
         return found
 
     def branch_of(self, oid: bytes) -> str | None:
-        """The branch to stand on at a node: the current one where it leads there, else the one last used, listed ones
-        first. None for a node that only a checkpoint, or only the cursor, holds."""
+        """Return the branch to use at a node, None if only a checkpoint or cursor has it."""
         return self._homes.get(oid)
 
     @cached_property
     def _shared(self) -> dict[bytes, int]:
-        """How many branches lead through each node."""
+        """Count the branches that lead through each node."""
         counts = dict.fromkeys(self.nodes, 0)
         for tip in (*self.branches.values(), *self.archived.values()):
             counts[tip] += 1
@@ -342,16 +340,15 @@ class Graph:
         return counts
 
     def parted(self, branch: str) -> bytes | None:
-        """Where a branch parts from the others: the deepest node that another branch leads through too."""
+        """Return the deepest node that a branch shares with another branch."""
         at: bytes | None = self.branches.get(branch) or self.archived.get(branch)
         while at is not None and self._shared[at] < 2:
             at = self.nodes[at].parent
         return at
 
     def label(self, branch: str) -> str:
-        """A branch's name for people: the name it was given, or "Branch from turn 5" while it has only a made one. The
-        branch stood on goes by its name, which commands take."""
-        if branch == self.branch or not is_made(branch):
+        """Return a branch's label: "Branch from turn 5" if its name is generated."""
+        if branch == self.branch or not is_made(branch):  # commands take the current branch's name
             return branch
         at = self.parted(branch)
         return branch if at is None else f"Branch from turn {self.turn_of(at)}"
@@ -359,8 +356,10 @@ class Graph:
     # Time, across all branches.
 
     def earlier(self, count: int | None = None, seconds: float | None = None) -> GraphNode | None:
-        """The node some steps, or some time, before the current one; the oldest when that is before all. None when
-        nothing is earlier."""
+        """Return the node some steps or seconds before the cursor, across branches.
+
+        The oldest node if there are not that many; None if nothing is earlier.
+        """
         before = self._ordered[: self._place]
         if not before:
             return None
@@ -370,8 +369,10 @@ class Graph:
         return before[-min(count or 1, len(before))]
 
     def later(self, count: int | None = None, seconds: float | None = None) -> GraphNode | None:
-        """The node some steps, or some time, after the current one; the newest when there are not so many. None when
-        nothing is later, or nothing was recorded in that time."""
+        """Return the node some steps or seconds after the cursor, across branches.
+
+        The newest node if there are not that many; None if nothing is later, or nothing was recorded in that time.
+        """
         after = self._ordered[self._place + 1 :]
         if seconds is not None:
             until = self.nodes[self.cursor].seconds + seconds
@@ -389,11 +390,11 @@ def _node(row: Row) -> GraphNode:
 
 
 def is_made(branch: str) -> bool:
-    """Whether a branch's name was made by snapstore, not given by a person."""
+    """Return whether snapstore generated a branch's name."""
     stem, _, number = branch.partition("-")
     return stem == MAIN and (branch == MAIN or (number.isdecimal() and number != "1"))
 
 
 def last_turn(graph: Graph, target: bytes) -> GraphNode | None:
-    """Return the last turn of an agent at or above a node."""
+    """Return the last agent turn at or before a node."""
     return next((node for node in graph.upwards(target) if node.kind == "turn"), None)

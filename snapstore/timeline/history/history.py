@@ -1,4 +1,4 @@
-"""A session's line of nodes, addresses on it, and differences between its states and the disk."""
+"""One session's line of nodes, its addresses, and diffs of states and the disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class History:
-    """What a session has recorded, read-only."""
+    """Reads what a session has recorded."""
 
     def __init__(self, session: SessionHandle, graph: Graph | None = None) -> None:
         self.session = session
@@ -34,21 +34,21 @@ class History:
         self.cursor, self.branch, self.tip = self.graph.cursor, self.graph.branch, self.graph.tip
 
     def line(self, limit: int | None = None) -> list[bytes]:
-        """Commits of the current line, oldest first; with `limit` only the newest."""
+        """Return commits of the current line, oldest first; with `limit`, the newest."""
         return list(islice(self._upwards(), limit))[::-1]
 
     def nodes(self, limit: int | None = None, *, counts: bool = False) -> list[Node]:
         return list(self.newest_first(limit, counts=counts))[::-1]
 
     def newest_first(self, limit: int | None = None, *, counts: bool = False) -> Iterator[Node]:
-        """The nodes of the current line, each read when it is asked for: there may be very many."""
+        """Yield the nodes of the current line, each read on demand: there may be many."""
         undone = self.cursor != self.tip and any(oid == self.cursor for oid in self._upwards())
         for oid in islice(self._upwards(), limit):
             undone = undone and oid != self.cursor
             yield self._node(oid, self.branch, counts, undone)
 
     def _upwards(self) -> Iterator[bytes]:
-        """From the tip to the first. Not the graph's way: that one keeps what it has read."""
+        """Yield commits from the tip to the root without keeping them, unlike `Graph`."""
         at: bytes | None = self.tip
         while at is not None:
             yield at
@@ -70,16 +70,16 @@ class History:
         return set(self.graph.undone())
 
     def resolve(self, address: str) -> bytes:
-        """The commit an address stands for; see `addresses`."""
+        """Return the commit of an address; see `addresses`."""
         return resolve(self.graph, address)
 
     def tree(self, address: str) -> bytes:
         return self._shadow.commit(self.resolve(address)).tree
 
-    # Differences, recorded and on disk.
+    # Diffs of recorded states and the disk.
 
     def side(self, address: str | None) -> DiffSide:
-        """One side of a difference: the state at an address, or without one the disk."""
+        """Return one side of a diff: the state at an address, or the disk for None."""
         if address is None:
             return DiffSide(None, self.disk())
         oid = self.resolve(address)
@@ -87,22 +87,22 @@ class History:
         return DiffSide(address, commit.tree, oid, commit.number("Turn"))
 
     def disk(self) -> bytes:
-        """The tree of the disk now. Nothing is stored: its new blobs are known by id only."""
+        """Return the tree of the disk. Nothing is stored: new blobs are only hashed."""
         return self.look_at_disk()[0]
 
     def look_at_disk(self) -> tuple[bytes, set[bytes]]:
-        """The tree of the disk, and the files in it of which nobody knows since when they are there."""
+        """Return the disk's tree, and the files in it that may predate their first scan."""
         with self.store.changing():
             capture = Capture(self.store, forget=True)
             disk = capture.scan(self._shadow.commit(self.cursor).tree)
             return disk, first_seen_in(capture.found.coverage)
 
     def changes(self, old: bytes, new: bytes) -> list[FileChange]:
-        """What differs between two trees, of which one may be the disk's; with renames."""
+        """Return the changes with renames between two trees; one may be the disk's."""
         return file_changes(self._shadow, old, new, renames=True, read=self._read)
 
     def renamed(self, path: bytes, was: bytes, old: Entry, new: Entry) -> FileChange:
-        """The change of a file that lay elsewhere in the old state."""
+        """Return the change of a file that had another path in the old state."""
         a, b = self._read(was, old), self._read(path, new)
         alike = 100 if old[1] == new[1] else similarity(a, b) if a is not None and b is not None else LEAST_SIMILAR
         return renamed(path, was, old, new, alike)
@@ -115,19 +115,22 @@ class History:
         return self.store.restorer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
 
     def edits(self) -> list[FileChange]:
-        """What differs on disk from where the session stands."""
+        """Return the changes from the cursor's tree to the disk."""
         return file_changes(self._shadow, self._shadow.commit(self.cursor).tree, self.disk())
 
     def patch(self, changes: list[FileChange]) -> Iterator[bytes]:
-        """The changes as a patch that git can apply."""
+        """Yield the changes as a patch that git can apply."""
         for change in changes:
             sides = self.sides(change)
             if sides is not None:
                 yield from sides.patch()
 
     def sides(self, change: FileChange) -> Sides | None:
-        """A change with the content of both its sides. What is on disk only may have changed since it was looked at:
-        then this tells of what is there now, and a file that is gone is a deleted one. None where nothing is left."""
+        """Return a change with the content of both sides, None if no change is left.
+
+        A file that is on disk only may have changed since the comparison. The result then describes what is there now,
+        and a file that is gone counts as deleted.
+        """
         old, a, large_a = self._content(change, change.old)
         new, b, large_b = self._content(change, change.new)
         if (old, new) != (change.old, change.new):
@@ -141,14 +144,14 @@ class History:
         return Sides(change, a, b, large_a or large_b)
 
     def _content(self, change: FileChange, entry: Entry | None) -> tuple[Entry | None, bytes, bool]:
-        """What one side is, its bytes, and whether it is too large to be compared line by line."""
+        """Return one side's entry, its bytes, and whether it is too large to diff."""
         objects = self._shadow.objects
         if entry is None:
             return None, b"", False
         if objects.contains(entry[1], fresh=False):
             large = objects.header(entry[1])[1] > linediff.LARGEST
             data = objects.read(entry[1])[1] if not large else None
-        else:  # on disk only
+        else:  # the content is on disk only
             disk = self.store.restorer("look", [])
             found = disk.read(change.path, linediff.LARGEST + 1, link=entry[0] == LINK)
             if found is None:
@@ -157,11 +160,11 @@ class History:
             data = found if not large else None
             if data is not None:
                 entry = (entry[0], object_id(BLOB, data))
-        return entry, b"\0" if data is None else data, large  # a large one stands in a patch as if it were binary
+        return entry, b"\0" if data is None else data, large  # a patch shows a large file as binary
 
 
 class DiffSide:
-    """One side of a difference: the tree of a node, or of the disk (then without an address and a commit)."""
+    """One side of a diff: the tree of a node, or of the disk (no address, no commit)."""
 
     __slots__ = ("address", "commit", "tree", "turn")
 
@@ -173,7 +176,7 @@ class DiffSide:
 
 
 class Sides:
-    """One file's change, and what it holds before and after."""
+    """One file's change, with the content before and after."""
 
     __slots__ = ("change", "large", "new", "old")
 

@@ -1,4 +1,4 @@
-"""Nodes: what a commit of the tree means to a person or a program."""
+"""Nodes: commits of the tree of turns, as people and programs see them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PathFields(TypedDict):
     path_b64: NotRequired[str]
 
 
-# What the fields of a turn's record must be to be believed.
+# The types of the fields of a turn's record. A field of another type is ignored.
 _SHAPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("prompt", "started_at", "ended_at", "status", "found_by", "agent"), str),
     **dict.fromkeys(("replies", "thinking", "tool_calls", "lines", "left_out", "first_seen"), list),
@@ -43,10 +43,11 @@ _WORDS = {
 
 
 class FileChange:
-    """One file's part in a node. Counts are None for binary files, for those that are too large to compare, and where
-    nobody asked for them.
+    """One file's change in a node.
 
-    A renamed file is one change, R, with the path it had, and how many lines it has in all, before and after."""
+    Counts are None for binary files, for files that are too large to compare, and if counts were not requested. A
+    renamed file is one change, R, with its former path and its total number of lines before and after.
+    """
 
     __slots__ = (
         *("added", "binary", "change", "large", "lines", "new", "old", "path", "removed"),
@@ -81,7 +82,7 @@ class FileChange:
         self.lines = lines
 
     def compared(self, counts: tuple[int, int] | None, *, large: bool, a: bytes, b: bytes) -> FileChange:
-        """Return the change with its line counts; None: binary or too large."""
+        """Return the change with its line counts; None means binary or too large."""
         lines = (patch.line_count(a), patch.line_count(b)) if counts and self.renamed_from is not None else None
         added, removed = counts or (None, None)
         return FileChange(
@@ -99,16 +100,16 @@ class FileChange:
         )
 
     def within(self, is_wanted: Callable[[bytes], bool]) -> list[FileChange]:
-        """Return what of this change concerns the wanted paths.
+        """Return the part of this change that concerns the wanted paths.
 
-        Of a file that was renamed into or out of them, only that it was added or deleted.
+        A file that was renamed into or out of these paths counts as added or deleted.
         """
         parts = self.came_and_went()
         wanted = [part for part in parts if is_wanted(part.path)]
         return [self] if len(wanted) == len(parts) else wanted
 
     def came_and_went(self) -> list[FileChange]:
-        """Return a rename as an added and a deleted file, any other change as it is."""
+        """Return a rename as an addition and a deletion, any other change as it is."""
         if self.renamed_from is None:
             return [self]
         before, after = self.lines or (None, None)
@@ -173,8 +174,11 @@ class Node:
 def read_node(
     shadow: Shadow, oid: bytes, *, branch: str = "", files: bool = True, counts: bool = False, lines: bool = False
 ) -> Node:
-    """The node of a commit. Its files cost a tree comparison, their line counts a look into each; the raw `lines` of
-    its conversation are read only where they are asked for."""
+    """Read the node of a commit.
+
+    `files` costs a tree comparison, and `counts` a comparison of every file. The raw `lines` of the conversation are
+    read only on request.
+    """
     commit = shadow.commit(oid)
     note = shadow.note(oid)
     record = _known_fields(note) if note is not None else {}
@@ -211,7 +215,10 @@ def read_node(
 
 
 def _known_fields(note: bytes) -> dict[str, Any]:
-    """A record as we write it. Anyone can put another note on a commit: what has the wrong shape is passed over."""
+    """Parse a record and drop fields of the wrong type.
+
+    Anyone can put another note on a commit.
+    """
     try:
         found = json.loads(note)
     except ValueError:
@@ -232,12 +239,12 @@ def _known_fields(note: bytes) -> dict[str, Any]:
 
 
 def paths_in(record: dict[str, Any], field: str) -> set[bytes]:
-    """The paths that a record lists, those of them that are paths."""
+    """Return the valid paths in a field of a record."""
     return {os.fsencode(path) for path in record.get(field, []) if is_path(path)}
 
 
 def is_path(text: object) -> bool:
-    """Whether it could have come from `os.fsdecode`."""
+    """Return whether a value could have come from `os.fsdecode`."""
     try:
         return isinstance(text, str) and bool(os.fsencode(text))
     except UnicodeEncodeError:
@@ -257,10 +264,10 @@ def file_changes(
     renames: bool = False,
     read: Callable[[bytes, Entry], bytes | None] | None = None,
 ) -> list[FileChange]:
-    """Return what differs between two trees; with `counts` how many lines of it.
+    """Return the changes between two trees, with line counts if `counts` is set.
 
-    With `renames` a file that lies elsewhere now is one change. `read` gives the content of files that are on disk
-    only."""
+    With `renames`, a moved file is one change. `read` returns the content of files that are on disk only.
+    """
     found = list(shadow.trees.diff(old, new))
     moved = git_renames.find(found, read or (lambda _, entry: stored(shadow, entry))) if renames else []
     known = {rename.new[0]: rename for rename in moved}
@@ -281,7 +288,7 @@ def renamed(path: bytes, before: bytes, old: Entry | None, new: Entry | None, si
 
 
 def stored(shadow: Shadow, entry: Entry) -> bytes | None:
-    """Return the content of a stored file, or None if it is large."""
+    """Return the content of a stored file, None if it is large or not stored."""
     objects = shadow.objects
     if not objects.contains(entry[1], fresh=False) or objects.header(entry[1])[1] > git_renames.LARGEST:
         return None
@@ -289,7 +296,7 @@ def stored(shadow: Shadow, entry: Entry) -> bytes | None:
 
 
 def counted(shadow: Shadow, change: FileChange) -> FileChange:
-    """Return a file's change with how many lines of it came and went."""
+    """Return a file's change with its numbers of added and removed lines."""
     sides = (change.old, change.new)
     if any(entry and shadow.objects.header(entry[1])[1] > patch.LARGEST for entry in sides):
         return change.compared(None, large=True, a=b"", b=b"")
@@ -299,7 +306,10 @@ def counted(shadow: Shadow, change: FileChange) -> FileChange:
 
 
 def path_json(path: bytes) -> PathFields:
-    """Return the fields of a path: as text, and again in base64 where it is not UTF-8 (then with surrogate escapes)."""
+    """Return the JSON fields of a path: text, and base64 if it is not UTF-8.
+
+    The text of a path that is not UTF-8 has surrogate escapes.
+    """
     text = os.fsdecode(path)
     try:
         path.decode("utf-8")
@@ -310,7 +320,7 @@ def path_json(path: bytes) -> PathFields:
     return {"path": text}
 
 
-# Where a session's nodes can hang: `<prefix><session>/…`. Taken out of the list or deleted, their numbers stay theirs.
+# Prefixes of refs that hold a session's nodes: `<prefix><session>/…`. Archived and deleted nodes keep their numbers.
 _HELD_BY = tuple(
     f"refs/{place}/"
     for place in ("heads", "tags", "snapstore/archive", "snapstore/deleted", "snapstore/pruned", "snapstore/safety")
@@ -318,13 +328,13 @@ _HELD_BY = tuple(
 
 
 def highest_seq(store: StoreHandle, session: str) -> int:
-    """The highest sequence number that the session ever gave, -1 for none."""
+    """Return the highest sequence number that the session ever used, -1 for none."""
     found = -1
     for tip in set(_held(store.shadow, session).values()):
         try:
             found = max(found, store.shadow.commit(tip).number("Seq") or 0)
         except Corrupt:
-            pass  # a tag of somebody's own, or damage that `check` names: no reason to refuse a turn
+            pass  # somebody's own tag, or damage that `check` reports: no reason to refuse a turn
     return found
 
 
@@ -333,7 +343,7 @@ def _held(shadow: Shadow, session: str) -> dict[str, bytes]:
 
 
 def git_parts(node: Node) -> str:
-    """`HEAD, the index, branches`: which parts of the user's own repository moved during the turn."""
+    """Name what moved in the user's repository: `HEAD, the index, branches`."""
     moved = node.record.get("user_git")
     names = {"head": "HEAD", "head_commit": "HEAD", "index": "the index", "branches_digest": "branches"}
     parts = [names.get(str(key), str(key)) for key in moved] if isinstance(moved, dict) else []

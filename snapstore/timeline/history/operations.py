@@ -1,7 +1,7 @@
-"""The operation log: every move and branch change, with what it takes to go back to before it.
+"""The operation log: every move and branch change, with what undoing it needs.
 
-One small file each, written through the journal together with what it tells of. Folders of a thousand, so that the
-next number is found without reading them all.
+Each operation is one small file, written through the journal together with the change. Files lie in folders of one
+thousand, so that the next number is found without reading them all.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     RefMove = tuple[str, RefValue, RefValue]
 
 FOLDER = "ops"
-UNDO = "ops undo"  # the kind of an operation that takes others back
-CLONE = "clone"  # what filled the folder: nothing was there before it, so it is not taken back
-PRUNE, AUTO_PRUNE = "prune", "auto prune"  # by a person, and by itself
+UNDO = "ops undo"  # kind of an operation that undoes others
+CLONE = "clone"  # kind of the operation that filled the folder: nothing was there before, so it is not undone
+PRUNE, AUTO_PRUNE = "prune", "auto prune"  # started by a person, and automatic
 _A_FOLDER = 1000
-_FAR_ENOUGH = 20  # operations back: who brings files back mostly does so soon
+_FAR_ENOUGH = 20  # operations to search: most files are restored soon after their removal
 
 
 class Operation:
@@ -76,24 +76,24 @@ class Operation:
         self.session = session
         self.kind = kind
         self.at = at
-        self.what = what  # a sentence for people: "undo of 2 turns"
-        self.from_ = from_  # where the session stood: {"commit", "branch"}; None where only branches changed
+        self.what = what  # for people: "undo of 2 turns"
+        self.from_ = from_  # cursor before the operation: {"commit", "branch"}; None if only branches changed
         self.to = to
         self.arguments = list(arguments)
-        self.refs = list(refs)  # branches and checkpoints that it changed
-        self.files = list(files)  # what it did to the user's files
-        self.safety = safety  # the ref that holds what was on disk
-        self.undoes = list(undoes)  # operations it took back
-        self.standing = list(standing)  # folders that were there, empty, before it put files into them
-        self.modes = dict(modes or {})  # permission bits of what it removed, where not all may read it
+        self.refs = list(refs)  # changes of branches and checkpoints
+        self.files = list(files)  # changes of the user's files
+        self.safety = safety  # ref of the commit of what was on disk before
+        self.undoes = list(undoes)  # numbers of the operations that it undid
+        self.standing = list(standing)  # folders that existed, empty, before it wrote files into them
+        self.modes = dict(modes or {})  # permission bits of what it removed, if not readable to all
 
     def named_modes(self) -> dict[str, int]:
-        """The permission bits of its own files, and of the folders above them."""
+        """Return the permission bits of its files and of the folders above them."""
         named = {part for path, _, _ in self.files for part in with_parents(path)} if self.modes else set()
         return {os.fsdecode(path): mode for path, mode in sorted(self.modes.items()) if path in named}
 
     def document(self) -> tuple[str, bytes]:
-        """Name and content of its state file."""
+        """Return the name and content of its state file."""
         modes = self.named_modes()
         stored: dict[str, Any] = {
             "op": self.number,
@@ -121,7 +121,7 @@ class Operations:
         self._objects = store.shadow.objects
 
     def next_number(self) -> int:
-        """Call under the lock."""
+        """Return the number for a new operation. Call under the lock."""
         for folder in self._folders(newest_first=True):
             numbers = self._numbers(folder)
             if numbers:
@@ -138,7 +138,7 @@ class Operations:
             raise Corrupt(f"the record of operation {number} is damaged", "The others still work.", op=number) from None
 
     def newest_first(self) -> Iterator[Operation]:
-        """All that can be read: a damaged record hides no other."""
+        """Yield all readable operations; a damaged record hides no other."""
         for folder in self._folders(newest_first=True):
             for number in reversed(self._numbers(folder)):
                 try:
@@ -147,8 +147,11 @@ class Operations:
                     continue
 
     def modes_of(self, paths: Iterable[bytes]) -> dict[bytes, int]:
-        """Permission bits out of the ordinary that files, and folders above them, had when a move last removed them: a
-        key that was made private after its turn must not come back readable to all."""
+        """Return unusual permission bits that paths had when a move last removed them.
+
+        Folders above the paths are included. A key that was made private after its turn must not become readable to all
+        when it is restored.
+        """
         missing, found = set(paths), dict[bytes, int]()
         for operation in islice(self.newest_first() if missing else (), _FAR_ENOUGH):
             removed = {path for path, _, new in operation.files if not is_file(new)}
@@ -162,15 +165,15 @@ class Operations:
 
     @staticmethod
     def taken_back(newest_first: Iterable[Operation]) -> dict[int, int]:
-        """Which of them no longer count, each with the one that took it back."""
+        """Return the undone operations, each with the operation that undid it."""
         found: dict[int, int] = {}
         for one in newest_first:
-            if one.number not in found:  # what was taken back itself takes nothing back any more
+            if one.number not in found:  # an undo that was undone itself undoes nothing
                 found.update(dict.fromkeys(one.undoes, one.number))
         return found
 
     def damaged(self) -> list[int]:
-        """The records that cannot be read."""
+        """Return the numbers of the records that cannot be read."""
         found = []
         for folder in self._folders(newest_first=True):
             for number in self._numbers(folder):
@@ -181,14 +184,16 @@ class Operations:
         return found
 
     def since(self, session: str, number: int | None) -> list[Operation]:
-        """A session's operations back to one, newest first: what taking that one back takes back. Without a number
-        back to the last that still counts. A prune that is final is passed by, with what was done to its branches
-        before, and so is one that happened by itself where nobody asks for it, unless what is to be taken back is about
-        the same branch."""
+        """Return the operations that undoing one operation undoes, newest first.
+
+        Without a number, go back to the last operation that still counts. A final prune is skipped, with the earlier
+        changes of its branches. An automatic prune that nobody asked for is skipped too, unless it concerns a branch
+        that the operations to undo changed.
+        """
         found: list[Operation] = []
         passed: list[Operation] = []
         cancelled: set[int] = set()
-        lost: set[tuple[str, RefValue]] = set()  # refs, as they stood, that went with a prune that is final
+        lost: set[tuple[str, RefValue]] = set()  # refs and their values that a final prune removed
         for operation in self.newest_first():
             if operation.session != session:
                 continue
@@ -204,7 +209,7 @@ class Operations:
                     raise Unknown(f"operation {number} was taken back already", "`snapstore ops` shows what counts.")
                 continue
             if operation.kind == UNDO and operation.number != number:
-                cancelled.update(operation.undoes)  # the two cancel each other: neither is on the way back
+                cancelled.update(operation.undoes)  # an undo and what it undid cancel out: neither is on the way back
                 continue
             if operation.number != number and operation.kind in (PRUNE, AUTO_PRUNE):
                 if self._is_final(operation):
@@ -238,7 +243,7 @@ class Operations:
                 )
 
     def _is_final(self, prune: Operation) -> bool:
-        """Whether gc has taken what it pruned."""
+        """Return whether gc has removed what a prune set aside."""
         return all(self._refs.value(name) is None for name, _, new in prune.refs if new is not None)
 
     def _folders(self, newest_first: bool) -> list[int]:
@@ -249,7 +254,7 @@ class Operations:
 
 
 def _is_settled(operation: Operation, lost: set[tuple[str, RefValue]]) -> bool:
-    """Whether all that it did was to put branches where they were lost later."""
+    """Return whether an operation only put branches where they were lost later."""
     made = [(name, new) for name, _, new in operation.refs if new is not None]
     return operation.from_ is None and bool(made) and all(one in lost for one in made)
 

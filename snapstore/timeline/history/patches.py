@@ -1,4 +1,4 @@
-"""Patches of what changed, line by line, and counted."""
+"""Patches of changes, with line counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from snapstore.timeline.history.nodes import FileChange
 
 
 def patched(history: History, changes: list[FileChange]) -> tuple[list[FileChange], list[bytes]]:
-    """The changes with their counts, and their patch line by line. Each file is compared once for both."""
+    """Return the changes with line counts, and their patch as lines.
+
+    Each file is compared once for both.
+    """
     counted: list[FileChange] = []
     lines: list[bytes] = []
     for change in changes:

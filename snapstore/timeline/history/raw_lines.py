@@ -1,8 +1,8 @@
 """The raw lines of a turn's conversation, kept apart from its record.
 
-A record (`refs/notes/turns`) is for reading; the lines as the agent wrote them stand in a note of their own
+A record (`refs/notes/turns`) is for reading. The lines as the agent wrote them are a note of their own
 (`refs/notes/transcripts`), byte for byte, so that `git log --notes=turns` shows a turn and not a transcript. Records of
-former versions hold their lines themselves, and so do lines that cannot be told apart in one text.
+former versions contain their lines. So do records whose lines could not be separated again in one text.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import Any
 from snapstore.git.repository import Shadow
 
 LINES = "lines"
-_BARE = "bare_lines"  # in a record: its lines had no newline at their ends
+_BARE = "bare_lines"  # in a record: its lines had no newline at the end
 
 
 def take_out(record: dict[str, Any]) -> tuple[dict[str, Any], bytes | None]:
-    """Return a record without its lines, and the lines as one text; None where they stay in the record."""
+    """Return a record without its lines, and the lines as one text.
+
+    The text is None if the lines stay in the record.
+    """
     lines = record.get(LINES)
     if not lines or not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         return record, None
@@ -29,12 +32,12 @@ def take_out(record: dict[str, Any]) -> tuple[dict[str, Any], bytes | None]:
         return record, None
     try:
         return rest, "".join(lines).encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a character that JSON can hold, and no text
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can hold and UTF-8 cannot
         return record, None
 
 
 def put_back(record: dict[str, Any], text: bytes | None) -> dict[str, Any]:
-    """Return a record with the lines that were taken out of it."""
+    """Return a record with its lines put back."""
     if text is None:
         return record
     lines = text.decode("utf-8", "surrogateescape").split("\n")

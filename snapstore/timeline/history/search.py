@@ -1,4 +1,4 @@
-"""Search over what was asked, answered and changed: prompts, replies and paths of a session's turns."""
+"""Search a session's turns: prompts, replies and paths."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     Where = Literal["prompt", "path", "reply"]
 
 MOST = 200
-_AROUND = 80  # characters shown on either side of what was found
+_AROUND = 80  # characters shown on each side of a match
 
 
 class Hit:
-    """One place of a node that holds what was searched for, with the text around it."""
+    """One place in a node that matches, with the text around the match."""
 
     __slots__ = ("branch", "node", "text", "where")
 
@@ -32,7 +32,7 @@ class Hit:
 
 
 def search(graph: Graph, text: str, limit: int = MOST) -> list[Hit]:
-    """What holds a text, whatever its case, the newest first: one hit for each place of a node."""
+    """Return matches regardless of case, newest first, one per place in a node."""
     wanted = text.casefold()
     hits: list[Hit] = []
     for node in reversed(graph.by_seq()):
@@ -65,7 +65,10 @@ def _places(graph: Graph, oid: bytes, wanted: str) -> Iterator[tuple[Where, str]
 
 
 def _may_hold(note: bytes, wanted: str) -> bool:
-    """Whether it is worth being read. What is not plain is spelled otherwise in JSON."""
+    """Return whether a note may match and is worth parsing.
+
+    JSON spells characters that are not plain differently.
+    """
     plain = wanted.isascii() and wanted.isprintable() and not set(wanted) & set('"\\/')
     return not plain or wanted.encode() in note.lower() or b"\\u" in note
 

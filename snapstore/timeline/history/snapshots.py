@@ -1,4 +1,7 @@
-"""The states that undo can go back to, in the words of S2: one from before the first turn, and one after each."""
+"""The states that undo can return to, in the terms of S2.
+
+There is one snapshot from before the first turn, and one after each turn.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class TurnSnapshot:
-    """`message_index` counts the messages of the conversation so far, `snapshot_id` is the commit."""
+    """One snapshot: `snapshot_id` is the commit.
+
+    `message_index` counts the messages of the conversation so far.
+    """
 
     __slots__ = ("message_index", "snapshot_id", "timestamp")
 
@@ -22,7 +28,7 @@ class TurnSnapshot:
 
 
 def read_snapshots(session: SessionHandle) -> list[TurnSnapshot]:
-    """Of the line up to where the session stands: the initial one first, then the one after each turn."""
+    """Return the snapshots up to the cursor: the initial one, then one per turn."""
     graph = Graph(session.store, session.name)
     line = list(graph.upwards(graph.cursor))[::-1]
     found = [TurnSnapshot(0, line[0].oid.hex(), line[0].seconds)]

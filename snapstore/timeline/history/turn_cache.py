@@ -1,12 +1,13 @@
-"""What a session's turns touched and what their records hold, in one file that every turn adds a line to.
+"""A cache of what a session's turns touched and what their records hold.
 
-A move across twenty thousand turns asks each of them for the files it touched, and its record for what cannot be moved
-back. From the packs that takes seconds, from here a tenth of one. It is only a shortcut: whatever it does not hold is
-read from the store. Everything is filed under the id of the commit or of the record, which never change, so nothing in
-it is ever out of date.
+A move across twenty thousand turns asks each turn for the files it touched, and each record for what cannot be undone.
+From the packs that takes seconds, from this file a tenth of a second. The cache is only a shortcut: whatever is missing
+here is read from the store. Entries are stored under the id of a commit or record. These never change, so no entry is
+ever stale.
 
-The file is a mark and frames: for each its length, a checksum and the data. It is not synced. A frame that a crash tore
-hides those after it until so much is missing that the file is written again.
+Every turn appends to the file. The file is a mark followed by frames; each frame is a length, a checksum and data. The
+file is not synced. A frame torn by a crash hides the frames after it until so much is missing that the file is
+rewritten.
 """
 
 from __future__ import annotations
@@ -29,30 +30,33 @@ if TYPE_CHECKING:
 
     Parts = tuple[dict[bytes, Row], dict[bytes, Sequence[Change]], dict[bytes, int]]
 
-MOST_TOUCHED = 64  # a turn of more files is compared again: that takes no longer than dealing with its files
-LONGEST_RECORD = 1 << 16  # a longer one is not parsed a second time at the end of a turn
-ODD = -1  # a record that must be read: it tells of more than replies
+MOST_TOUCHED = 64  # a turn with more files is compared again: that takes no longer than handling its files
+LONGEST_RECORD = 1 << 16  # a longer record is not parsed a second time at the end of a turn
+ODD = -1  # marks a record that must be read: it holds more than replies
 
-# Fields of a record that a move has something to do with, or to say about.
+# Fields of a record that a move acts on or reports.
 _TELLING = ("modes", "user_git", "left_out", "first_seen", "beside", "unknown", "empty_folders", "left_folders")
 _MARK = f"snapstore turns 1 {sys.implementation.cache_tag}\n".encode()
 
 
 def turns_file(state: str, session: str) -> str:
-    """Beside `graph-SESSION`: no session's name begins with a dash, and whoever forgets turns removes all of them."""
+    """Return the path of the cache file, next to `graph-SESSION`.
+
+    No session's name begins with a dash, so the names do not clash. `forget` removes all of these files.
+    """
     return f"{state}/graph--{session}"
 
 
 class TurnCache:
-    """One session's file, and what was read beside it."""
+    """One session's cache file, and what was read from the store."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.opened = False
-        self._whole = True  # every frame could be read
+        self._whole = True  # whether every frame could be read
         self.rows: dict[bytes, Row] = {}
         self.touched: dict[bytes, Sequence[Change]] = {}  # by commit
-        self.replies: dict[bytes, int] = {}  # by record: how many, or ODD
+        self.replies: dict[bytes, int] = {}  # by record: the number of replies, or ODD
         self._fresh: Parts = ({}, {}, {})
 
     def open(self) -> None:
@@ -86,14 +90,17 @@ class TurnCache:
         touched: Mapping[bytes, Sequence[Change]] | None = None,
         replies: Mapping[bytes, int] | None = None,
     ) -> None:
-        """What was read from the store, for `keep`."""
+        """Add what was read from the store, for `keep`."""
         for into in ((self.rows, self.touched, self.replies), self._fresh):
             into[0].update(rows or {})
             into[1].update(touched or {})
             into[2].update(replies or {})
 
     def keep(self, least: int = 1) -> None:
-        """Adds what was read to the file, if that is enough to be worth it. A damaged file is written again."""
+        """Append what was read to the file, if there are at least `least` entries.
+
+        A damaged file is rewritten.
+        """
         rows, touched, replies = self._fresh
         if len(rows) + len(touched) + len(replies) < least:
             return
@@ -109,12 +116,12 @@ class TurnCache:
         except FileNotFoundError:
             self._write(found)
             return
-        except OSError:  # a store that can only be read
+        except OSError:  # a read-only store
             return
         try:
             ours = os.pread(fd, len(_MARK), 0) == _MARK
             if ours:
-                os.write(fd, _frame(found))  # in one piece: another process may add to it too
+                os.write(fd, _frame(found))  # one write: another process may append too
         except OSError:  # a full disk
             return
         finally:
@@ -127,7 +134,7 @@ class TurnCache:
 
 
 def replies_in(note: bytes | None) -> int:
-    """How many replies a record holds; ODD where a move must look at it."""
+    """Return the number of replies in a record; ODD if a move must read the record."""
     if note is None:
         return 0
     try:

@@ -1,4 +1,4 @@
-"""What moves ask of every turn they pass: the files it touched, and whether its record has more to tell."""
+"""What a move asks of every turn it passes: touched files, record contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TurnFacts:
-    """Of one session's graph. From the store, or from the cache where that was worth opening."""
+    """Facts about a session's turns, from the store, or from the cache once opened."""
 
     def __init__(self, graph: Graph, path: str) -> None:
         self._graph = graph
@@ -27,7 +27,7 @@ class TurnFacts:
         self.cache = TurnCache(path)
 
     def touched(self, oid: bytes) -> Iterable[Change]:
-        """What differs between a node and the one before it, as `Trees.diff` gives it."""
+        """Return what differs between a node and its parent, as `Trees.diff` does."""
         known = self.cache.touched.get(oid)
         if known is not None:
             return known
@@ -41,7 +41,7 @@ class TurnFacts:
         return first
 
     def replies(self, oids: Iterable[bytes]) -> dict[bytes, int]:
-        """How many replies the record of each node holds; ODD where its record must be read."""
+        """Return the number of replies per node; ODD if the record must be read."""
         records = self._records
         found: dict[bytes, int] = {}
         for oid in oids:
@@ -58,7 +58,7 @@ class TurnFacts:
 
     @cached_property
     def _records(self) -> Callable[[bytes], bytes | None]:
-        """Leads from a commit to its record. Those of very many are listed at once."""
+        """Return a function from commit to record; very many are listed at once."""
         tip = self._shadow.refs.read(notes.REF)
         if tip is None:
             return lambda oid: None
@@ -69,6 +69,6 @@ class TurnFacts:
         return found.get
 
     def keep(self) -> None:
-        """Files what was read of very many nodes, for the next who asks."""
+        """Save what was read of very many nodes for the next caller."""
         if self.cache.opened:
             self.cache.keep(MANY)

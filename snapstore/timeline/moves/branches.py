@@ -1,7 +1,7 @@
-"""Branches and checkpoints of one session: listed, renamed, archived, deleted, promoted, pinned.
+"""Branches and checkpoints of one session: list, rename, archive, delete, pin.
 
-Every change is refs that travel from one name to another, in one journal entry with its record, so `ops undo` can send
-them back. Nothing becomes unreachable: what is deleted moves to `refs/snapstore/deleted/<session>/<operation>/…`.
+Every change renames refs and is one journal entry together with its operation record, so `ops undo` can reverse it. No
+node becomes unreachable: a deleted ref moves to `refs/snapstore/deleted/<session>/<operation>/…`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class Branches:
-    """What can be done with a session's branches and checkpoints. Each change gives its operation."""
+    """Lists and changes a session's branches and checkpoints.
+
+    Every change returns its `Operation`.
+    """
 
     def __init__(self, session: RecordingSession) -> None:
         self._store = session.store
@@ -37,7 +40,10 @@ class Branches:
         self._refs = session.store.shadow.refs
 
     def list(self, *, archived: bool = True) -> Listing:
-        """The current one first (a session may have gone to one in the archive), then by last use, then the archive."""
+        """Return branches: the current one, listed ones by last use, archived ones.
+
+        The current branch comes first even if it is archived.
+        """
         graph = self._graph()
         groups = [(graph.branches, LISTED), (graph.archived, ARCHIVED)]
         found = [
@@ -50,7 +56,7 @@ class Branches:
         return sorted(found, key=lambda branch: (order.index(branch.state), -branch.seq))
 
     def named(self, names: Iterable[str]) -> Listing:
-        """Those to be deleted by name. Refused at once where one cannot be."""
+        """Return the named branches for deletion; refuse if one cannot be deleted."""
         graph = self._graph()
         for name in names:
             self._own(graph, name, "deleted")
@@ -73,8 +79,11 @@ class Branches:
         return self.delete_all([name])
 
     def delete_all(self, names: Iterable[str], *, tips: Mapping[str, bytes] | None = None) -> Operation:
-        """Out of every list; its nodes stay, and `ops undo` brings it back. With `tips`, only while each is still where
-        a person saw it."""
+        """Delete branches from every list, in one operation.
+
+        The nodes stay, and `ops undo` brings the branches back. With `tips`, refuse if a branch no longer ends where
+        the user saw it.
+        """
         wanted = list(dict.fromkeys(names))
 
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
@@ -94,8 +103,11 @@ class Branches:
     def matching(
         self, *, older_seconds: float | None = None, merged_into: str | None = None, archived: bool = False
     ) -> tuple[Listing, Listing]:
-        """Branches last used longer ago than that, or whose tip lies on another's line, and of these the ones that
-        stay all the same: the one stood on, and those with checkpoints."""
+        """Return branches that match the filters: those to delete, those to keep.
+
+        A branch matches if it passes every given filter: last used more than `older_seconds` ago; tip on the line of
+        `merged_into`. The current branch, branches with checkpoints and branches of other machines are kept.
+        """
         graph = self._graph()
         on_line: set[bytes] = set()
         if merged_into is not None:
@@ -140,10 +152,12 @@ class Branches:
         return self._change("branch unarchive", [name], change)
 
     def promote(self, name: str) -> Operation | None:
-        """Makes a branch the canonical line (C19): it takes the name `main`, and the branch that had it becomes
-        `archive-main` (`archive-main-2`, …) in the archive. Only names move: no node and no file changes, and a session
-        goes on standing where it stands. Where it stands on the former `main`, that stays in the list, since nobody can
-        stand in the archive. None when it is `main` already."""
+        """Make a branch the canonical line `main` (C19); None if it is `main` already.
+
+        The former `main` becomes `archive-main` (`archive-main-2`, …) in the archive. Only names change: no node and no
+        file changes, and the cursor stays on its node. A former `main` that is the current branch stays listed, because
+        the current branch cannot be archived.
+        """
 
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
             travels = [(self._own(graph, name, "promoted"), self._place("heads", MAIN))]
@@ -158,13 +172,13 @@ class Branches:
         return self._change("branch promote", [name], change)
 
     def former(self, operation: Operation) -> str | None:
-        """What became of the former `main` in a promotion, in words."""
+        """Return in words where a promotion moved the former `main`."""
         travels = dict(travels_in(operation.refs)[0])
         found = travels.get(self._place("heads", MAIN)) or travels.get(self._place("snapstore/archive", MAIN))
         return _in_words(found) if found else None
 
     def checkpoint(self, name: str, oid: bytes, *, force: bool = False) -> Operation | None:
-        """Pins a name to a node. None when it is there already."""
+        """Pin a name to a node; None if the name is pinned there already."""
         ref = self._place("tags", check_own_name(name, "checkpoint"))
         with self._store.changing():
             if self._refs.read(ref) == oid:
@@ -226,8 +240,11 @@ class Branches:
         return operation
 
     def _documents(self, graph: Graph, arranged: Arrangement) -> dict[str, bytes | None]:
-        """The session's document as it must be afterwards: the branch stood on may have another name, and the numbers
-        of one that goes away stay taken."""
+        """Return the session's document as the change requires it, if it differs.
+
+        The current branch may have another name afterwards. The floor keeps the sequence numbers of a deleted branch
+        from being used again.
+        """
         found = self._store.documents.session(self._session)
         state = found or SessionState(session=self._session, branch=graph.branch, floor=-1)
         before = (state.branch, state.floor)
@@ -237,15 +254,17 @@ class Branches:
         changed = found is None or before != (state.branch, state.floor)
         return {f"sessions/{self._session}.json": encode(state)} if changed else {}
 
-    # The way back.
+    # Undoing operations.
 
     def take_back(
         self, *operations: Operation, target: bytes | None = None
     ) -> tuple[Moves, dict[str, bytes | None], str]:
-        """The moves that put the refs of operations (newest first) back from where they are now, the state files to
-        write with them, and the branch stood on then. A renamed branch may have grown, and takes that back with it; a
-        deleted one returns; a checkpoint that was made goes. Where the operations also moved the session, `target` is
-        the node that it goes back to. Conflict where a later change is in the way."""
+        """Return ref moves, state files and current branch for undoing operations.
+
+        `operations` are newest first. Each ref moves back from where it is now: a renamed branch keeps the turns that
+        it gained since, a deleted branch returns, and a created checkpoint is removed. If the operations also moved the
+        session, `target` is the node to return to. Raises Conflict if a later change prevents the undo.
+        """
         graph = self._graph()
         arranged = Arrangement(self._refs, self._session, graph.branch)
         for operation in operations:
@@ -287,7 +306,7 @@ class Branches:
         return f"{self._place('snapstore/deleted', str(number))}/tags/{name}"
 
     def _find(self, graph: Graph, name: str) -> str:
-        """The ref of a branch, listed or archived."""
+        """Return the ref of a branch, listed or archived."""
         if name in graph.branches:
             return self._place("heads", name)
         if name in graph.archived:
@@ -298,7 +317,7 @@ class Branches:
         raise Unknown(f"there is no branch {name!r}", hint, branch=name)
 
     def _own(self, graph: Graph, name: str, what: str) -> str:
-        """The ref of a branch of ours: those of other machines are only read."""
+        """Return the ref of a branch; refuse one that belongs to another machine."""
         ref = self._find(graph, name)
         self._not_foreign(graph, ref, f"branch {name}", what)
         return ref
@@ -326,8 +345,11 @@ class Branches:
             raise Usage(f"there is a {_in_words(holder)} already", "Choose another name.", name=name)
 
     def _holder(self, name: str, refs: Arrangement | None = None, besides: Iterable[str] = ()) -> str | None:
-        """The ref that has a name already. One name is one thing: an address may be a branch or a checkpoint; and on
-        some file systems `Login` and `login` are the same."""
+        """Return the ref that already has a name, or None.
+
+        Branches and checkpoints share one namespace, because an address may name either. Case is ignored, because some
+        file systems treat `Login` and `login` as the same name.
+        """
         source = refs.names if refs is not None else self._refs.list
         wanted = name.casefold()
         for place in ("heads", "snapstore/archive", "tags"):
@@ -360,7 +382,7 @@ def _in_words(ref: str) -> str:
 
 
 def check_own_name(name: str, what: str) -> str:
-    """A name that a person gives: one that git and file systems take, and that no address looks like."""
+    """Check a name that a person gives: valid for git and files, not an address."""
     check_name(name, what)
     if reads_as_address(name):
         raise Unsafe(f"{name!r} cannot be a {what} name: it reads as a turn, a time or a hash", "Add a letter to it.")

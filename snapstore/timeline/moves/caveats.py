@@ -1,5 +1,8 @@
-"""What the record of a turn does not tell: what no move can take back, and whose work it was. Said by whoever undoes it
-(G-30, G-31)."""
+"""Caveats of undoing a turn: what cannot be restored, and whose work it may be.
+
+A turn's record does not list these facts as file changes. Every command that undoes a turn shows these caveats (G-30,
+G-31).
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,11 @@ _SHOWN = 3
 
 
 def unrecorded(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
-    """A sentence each. `changing` are the paths that the move writes or removes; `told` those of which something was
-    said already, and those named here join them."""
+    """Return one sentence per caveat of a turn.
+
+    `changing` holds the paths that the move writes or removes. `told` holds the paths that were mentioned before; the
+    paths mentioned here are added to `told`.
+    """
     name = f"turn {node.turn}"
     notes: list[str] = []
     others = beside(node)
@@ -40,7 +46,7 @@ def unrecorded(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
         stays = "it stays as it is" if len(seen) == 1 else "they stay as they are"
         names = ", ".join(seen[:_SHOWN])
         notes.append(f"{names}{more} came into view in {name}, the state before is not known: {stays}.")
-    # A turn that was imported knows no more than its conversation tells.
+    # An imported turn knows only what its conversation file tells.
     for item in node.record.get("unknown", []):
         if isinstance(item, dict) and not item.get("path") and item.get("why"):
             notes.append(f"{name} {item['why']}, and stays as it is.")
@@ -48,7 +54,10 @@ def unrecorded(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
 
 
 def beside(node: Node) -> str:
-    """Whose turns were open when a scan took everything for this one's; empty for nobody's."""
+    """Name the sessions whose turns were open when a scan ended this turn.
+
+    A scan attributes every change to the turn that ends. Returns an empty string if no other turn was open.
+    """
     names = [name for name in node.record.get("beside", []) if isinstance(name, str)]
     if not names:
         return ""

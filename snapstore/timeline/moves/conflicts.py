@@ -1,4 +1,4 @@
-"""Holds a plan against the disk: what each path is found in, which are in conflict, and how conflicts are settled."""
+"""Compare a plan with the disk: find conflicts and resolve them by policy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Settler:
-    """One look at the disk for one plan."""
+    """Compares one plan with the disk, once."""
 
     def __init__(self, session: RecordingSession, graph: Graph, plan: Plan) -> None:
         self._store = session.store
@@ -39,14 +39,15 @@ class Settler:
         self._plan = plan
         self._restore = session.store.restorer("plan", [], plan.known)
         self._made: dict[bytes, bytes] = {}  # blobs that merges made
-        self._going: set[str] | None = None  # what is removed, whatever its case
-        self._others: dict[str, Graph] = {}  # the other sessions: each is read once, however many files changed
+        self._going: set[str] | None = None  # case-folded paths that the move removes
+        self._others: dict[str, Graph] = {}  # graphs of other sessions; each is read once, however many files changed
 
     def run(self) -> None:
         plan = self._plan
         for move in plan.paths:
             move.found = self._restore.observe(move.path)
-        plan.modes.update(self._restore.modes)  # for the way back
+        # Recorded with the operation, so that undoing the operation restores them.
+        plan.modes.update(self._restore.modes)
         removed = {move.path for move in plan.paths if self._goes(move)}
         emptied = folders_above(removed)
         for move in plan.paths:
@@ -55,8 +56,10 @@ class Settler:
         self._keep_apart()
 
     def _keep_apart(self) -> None:
-        """Where edits between the turns made a file of a folder, or the other way around, the move would want both in
-        the same place."""
+        """Mark paths as conflicts where a file and a folder would share a name.
+
+        Edits between the turns can turn a file into a folder, or a folder into a file. The move would then want both.
+        """
         paths = self._plan.paths
         files = {move.path for move in paths if isinstance(move.result, tuple) and move.action != CONFLICT}
         clashing = files & folders_above(files)
@@ -69,14 +72,17 @@ class Settler:
                     move.why = "a file and a folder would be in the same place"
 
     def _goes(self, move: PathMove) -> bool:
-        """Whether the file there will be removed."""
+        """Return whether the move removes the file at this path."""
         forced = isinstance(move.found, tuple) and self._plan.policy.choice(move.path) == FORCE
         return move.wanted is None and (forced or (move.found == move.expected and len(move.segments) == 1))
 
     def _clear_the_way(self, move: PathMove, removed: set[bytes], emptied: set[bytes]) -> None:
-        """A file turns into a folder, or a folder into a file: what stands in the way now goes with this very move."""
+        """Treat an obstacle as absent if this same move removes it.
+
+        A file may turn into a folder, a folder into a file, or a name may change its case.
+        """
         if move.found == FOLDER_THERE:
-            # A folder with nothing in it holds no byte: an exact or a forced move puts the file there.
+            # An empty folder holds no bytes, so an exact or forced move puts the file in its place.
             insists = self._plan.exact or self._plan.policy.choice(move.path) == FORCE
             goes = move.path in emptied or insists
             if move.wanted is None or (goes and self._restore.holds_only(move.path, removed)):
@@ -107,7 +113,7 @@ class Settler:
         move.action = KEPT if result == move.found else REMOVE if result is None else WRITE
 
     def _resolve(self, move: PathMove, choice: str) -> None:
-        """A conflict, as the policy wants it. What cannot be done that way stays one."""
+        """Resolve a conflict by the policy's choice; otherwise leave it a conflict."""
         move.action = CONFLICT
         if choice == REFUSE:
             return
@@ -127,7 +133,7 @@ class Settler:
             move.merged = self._made.get(merged[1]) if isinstance(merged, tuple) else None
             move.settled = choice
 
-    # Three ways: from what the turns left, to what is on disk, to what is wanted.
+    # Three-way merge: base is what the turns left, mine is on disk, theirs is what the move wants.
 
     def _merge(self, move: PathMove, *, markers: bool) -> State:
         assert not isinstance(move.found, str)
@@ -171,17 +177,17 @@ class Settler:
         if made is not None:
             return made
         objects = self._store.shadow.objects
-        if not objects.contains(state[1], fresh=False):  # on disk only
+        if not objects.contains(state[1], fresh=False):  # the content is on disk only
             data = self._restore.read(move.path, LARGEST + 1)
             if data is None or (len(data) <= LARGEST and object_id(BLOB, data) != state[1]):
                 raise stale(f"{os.fsdecode(move.path)} changed while the plan was made")
             return data
         return objects.read(state[1])[1] if objects.header(state[1])[1] <= LARGEST else b"\0"
 
-    # Whose change it is.
+    # Who made a conflicting change.
 
     def _whose(self, move: PathMove) -> str:
-        if move.found == move.expected:  # then something lies between two of the turns
+        if move.found == move.expected:  # the disk is as the turns left it: the edits lie between two of the turns
             return self._between(move)
         graph, trees = self._graph, self._store.shadow.trees
         for node in graph.upwards(graph.cursor):
@@ -194,7 +200,7 @@ class Settler:
         return self._other_session(move) or f"edits since turn {self._plan.turn_before}"
 
     def _between(self, move: PathMove) -> str:
-        """The edits that the turns of this move do not know of."""
+        """Name the edits that lie between the turns of this move."""
         graph, trees = self._graph, self._store.shadow.trees
         states = {state for segment in move.segments for state in segment}
         for node in graph.upwards(graph.cursor):
@@ -220,7 +226,7 @@ class Settler:
                     break
                 last = node
             else:
-                continue  # as it was when that session began: not its doing
+                continue  # the file is as it was when that session began: not that session's change
             if last is not None and last.turn is not None:
                 return f"{_name(last)} of session {name}"
         return ""

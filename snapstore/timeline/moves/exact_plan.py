@@ -1,4 +1,7 @@
-"""The whole tree as it was at a node: the one move that takes back edits too."""
+"""The steps of an exact move, the only move that undoes edits too.
+
+An exact move restores the whole tree of a node.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,11 @@ if TYPE_CHECKING:
 def exact_steps(
     session: RecordingSession, graph: Graph, target: bytes, between: Iterable[bytes]
 ) -> tuple[bytes, list[PathStep], set[bytes]]:
-    """The tree of the disk, what it takes to make it that of the target, and the files that are not removed: those that
-    came into view later, and may have been there all along."""
+    """Return the disk's tree, the steps to the target's tree, and files to keep.
+
+    A file to keep was first seen after the target was recorded. The file may have existed at the target, so it is not
+    removed.
+    """
     disk, unknown = History(session).look_at_disk()
     trees, wanted = session.store.shadow.trees, graph.node(target).tree
     steps = list(trees.diff(disk, wanted))
@@ -27,7 +33,7 @@ def exact_steps(
         records = [read_node(session.store.shadow, oid, files=False).record for oid in between]
         seen = unknown.union(*(paths_in(record, "first_seen") for record in records))
         gone = [path for path, _, new in steps if new is None and path in seen]
-        # A file in the place of its folder: then it was not there.
+        # If the target has a file where the path needs a folder, the path did not exist at the target.
         kept = {path for path in gone if not any(trees.file(wanted, folder) for folder in trees.missing(wanted, path))}
         steps = [step for step in steps if step[0] not in kept]
     return disk, steps, kept

@@ -1,4 +1,7 @@
-"""Carries out a plan: check, safety, journal, write, refs, done. The one way in which files of the user change."""
+"""Carry out a plan: check, save, journal, write, move refs, mark done.
+
+Every change of the user's files starts here.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Moved:
-    """What a move did."""
+    """The result of a move."""
 
     __slots__ = ("_session", "operation", "pending_fork", "plan", "safety", "safety_ref", "target")
 
@@ -45,7 +48,7 @@ class Moved:
         self.operation: int | None = None
         self.pending_fork = False  # whether the agent's conversation now holds turns that are undone
         self.safety_ref: str | None = None
-        self.safety: bytes | None = None  # the commit of what was on disk
+        self.safety: bytes | None = None  # the commit of what was on disk before the move
 
     @property
     def turns_undone(self) -> int:
@@ -61,7 +64,7 @@ class Moved:
 
     @property
     def files_reverted(self) -> list[bytes]:
-        """The paths whose bytes, mode or existence it changed."""
+        """Return the paths whose bytes, mode or existence the move changed."""
         return [move.path for move in self.plan.changing]
 
     @property
@@ -69,11 +72,11 @@ class Moved:
         return self.target.hex() if self.plan.changing else None
 
     def start_node(self) -> Node:
-        """Read the node that the session stood on."""
+        """Read the node that the session left."""
         return self._node(self.plan.start, self.plan.start_branch)
 
     def target_node(self) -> Node:
-        """Read the node that the session stands on now, or would after a preview."""
+        """Read the node that the session is on now, or would be on after a preview."""
         return self._node(self.target, self.plan.branch)
 
     def _node(self, oid: bytes, branch: str) -> Node:
@@ -81,7 +84,7 @@ class Moved:
 
 
 class Mover:
-    """One move, under the store's lock."""
+    """Carries out one move under the store's lock."""
 
     def __init__(self, session: RecordingSession, plan: Plan) -> None:
         self._session = session
@@ -93,7 +96,7 @@ class Mover:
         self._files: dict[str, bytes | None] = {}
         self._saved = Saved()
         self._standing: list[str] = []
-        self._modes: dict[bytes, int] = {}  # of folders that files are removed from
+        self._modes: dict[bytes, int] = {}  # permission bits of folders that files are removed from
 
     def run(self) -> Moved:
         plan = self._plan
@@ -121,7 +124,7 @@ class Mover:
             try:
                 self._shadow.objects.release(self._saved.pack)
                 self._remember(stats)
-            except Exception as error:  # what only saves space or time makes no move look failed, whatever it is
+            except Exception as error:  # of any kind: a step that only saves space or time must not fail the move
                 self._store.log(f"after a move: {type(error).__name__}: {error}")
         if plan.new_node is not None:
             start_push(self._store)
@@ -142,7 +145,7 @@ class Mover:
         return found == move.found or (move.found is None and isinstance(found, str))
 
     def _discard(self) -> None:
-        """Lets go of what was saved for a move that came to nothing; never of what a ref or the journal may need."""
+        """Discard the pack saved for a failed move, unless a ref or the journal needs it."""
         refs, plan = self._shadow.refs, self._plan
         try:
             needed = self._store.journal.pending() or refs.read(f"refs/snapstore/cursor/{plan.session}") != plan.start
@@ -153,11 +156,14 @@ class Mover:
             self._shadow.objects.give_up(self._saved.pack, retried=True)
 
     def preview(self) -> Moved:
-        """What the move would do. Every path and object is checked; conflicts are part of the answer."""
+        """Return what the move would do, after checking every path and object.
+
+        Conflicts are part of the result.
+        """
         plan = self._plan
         self._refuse_to_start()
         contains = self._shadow.objects.contains
-        saved = {  # what the move itself would put into the store first
+        saved = {  # the move itself would store these first
             move.path
             for move in plan.changing
             if move.settled or (isinstance(move.found, tuple) and not contains(move.found[1], fresh=False))
@@ -173,13 +179,13 @@ class Mover:
             raise conflict(self._plan)
 
     def _refuse_to_start(self) -> None:
-        """Whatever stands against the move as a whole."""
+        """Refuse the move as a whole: a turn is open, or the plan is stale."""
         store, plan = self._store, self._plan
         turn = store.open_turn(plan.session)
         if turn is not None:
             raise Busy(f"a turn is open in session {plan.session}", _how_to_end(turn), session=plan.session)
         graph = Graph(store, plan.session)
-        # A cursor that follows its branch holds the same name after another turn, and stands elsewhere.
+        # A symbolic cursor keeps its value when its branch advances, so the node is compared too.
         if graph.cursor_value != plan.cursor_value or graph.cursor != plan.start:
             raise stale("the session has moved since the plan was made")
         if graph.branch != plan.start_branch or (graph.tip_of(plan.branch) is None and not plan.ref_moves):
@@ -212,7 +218,7 @@ class Mover:
         return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, restore=restore)
 
     def _with_node(self, capture: Capture, restore: Restore, refs: list[RefMove]) -> dict[bytes, os.stat_result | None]:
-        """The move as a node of its own, after what was edited by hand in the same files."""
+        """Carry out a move that adds a node, after a node for edits in the same files."""
         plan, store, trees = self._plan, self._store, self._shadow.trees
         assert plan.new_node is not None
         writer = capture.writer
@@ -249,7 +255,10 @@ class Mover:
         return recorder.commit(self.what, self._files, refs=refs, moves=plan.file_moves(), restore=restore)
 
     def _stand(self) -> list[RefMove]:
-        """The cursor at the target: on its branch where that ends there, else on the node itself."""
+        """Return the ref moves that put the cursor on the target.
+
+        The cursor refers to the branch if the target is its tip, otherwise to the node itself.
+        """
         plan, refs = self._plan, self._shadow.refs
         branch_ref = f"refs/heads/{plan.session}/{plan.branch}"
         tip = refs.read(branch_ref)
@@ -258,10 +267,10 @@ class Mover:
         archive_ref = f"refs/snapstore/archive/{plan.session}/{plan.branch}"
         if tip is None:
             tip = refs.read(archive_ref)
-            # Nobody can stand in the archive: the branch is listed again.
+            # The current branch cannot be archived: list it again.
             if tip is not None and archive_ref not in foreign:
                 moves += [(branch_ref, None, tip), (archive_ref, tip, None)]
-        # Another machine's branch advances when it is pulled, and the files here do not: stand on the node.
+        # A pull advances another machine's branch but not the files here, so the cursor refers to the node.
         on_tip = tip == plan.target and branch_ref not in foreign and archive_ref not in foreign
         value: RefValue = branch_ref if on_tip else plan.target
         cursor_ref = f"refs/snapstore/cursor/{plan.session}"
@@ -287,7 +296,10 @@ class Mover:
             self._moved.pending_fork = state.pending_fork
 
     def _look_at_conversation(self) -> None:
-        """For the answer of a move that does not touch it, or not yet. One that cannot be read is in nobody's way."""
+        """Set `pending_fork` in the result without writing the conversation's state.
+
+        For previews and for moves of files only. An unreadable conversation does not stop a move.
+        """
         try:
             state = Conversations(self._store).state(self._plan.session)
             if state is not None and self._plan.scope != FILES and not self._plan.nothing_to_do:
@@ -309,7 +321,7 @@ class Mover:
             from_={"commit": plan.start.hex(), "branch": plan.start_branch, "turn": plan.turn_before},
             to={"commit": self._moved.target.hex(), "branch": plan.branch, "turn": plan.turn},
             arguments=plan.arguments,
-            # Where the session stands is told by `from` and `to`; these are branches and checkpoints.
+            # `from` and `to` tell how the cursor moved; `refs` holds branches and checkpoints only.
             refs=[move for move in plan.ref_moves if move[0] not in (f"refs/snapstore/cursor/{plan.session}", "HEAD")],
             files=[(move.path, move.old, move.new) for move in plan.file_moves()],
             safety=self._saved.ref,
@@ -323,7 +335,7 @@ class Mover:
         self._moved.operation = self._number
 
     def _tell_others(self) -> None:
-        """What this move writes is not the doing of turns that are open in other sessions."""
+        """Tell open turns of other sessions that this move's writes are not theirs."""
         plan = self._plan
         for other in self._store.open_turns(besides=plan.session):
             written = [[os.fsdecode(move.path), spell_entry(move.new)] for move in plan.file_moves()]
@@ -332,7 +344,7 @@ class Mover:
 
     @property
     def what(self) -> str:
-        """The move in a few words."""
+        """Return a short description of the move."""
         plan = self._plan
         if plan.new_node is not None:
             return plan.new_node.subject[:1].lower() + plan.new_node.subject[1:]
@@ -340,21 +352,22 @@ class Mover:
         count = len(plan.undone) if plan.kind == "undo" else len(plan.redone)
         if plan.kind in ("undo", "redo"):
             return f"{plan.kind} of {count} turn{'s' if count != 1 else ''}{part}"
-        if plan.kind == "goto" and len(plan.arguments[0]) == 40:  # a commit, from where people pick instead of typing
+        # A commit id: the user picked a node instead of typing.
+        if plan.kind == "goto" and len(plan.arguments[0]) == 40:
             return f"goto {f'turn {plan.turn}' if plan.turn else 'the start'} of {plan.branch}{part}"
         return " ".join([plan.kind, *plan.arguments]) + part
 
     def _remember(self, stats: dict[bytes, os.stat_result | None]) -> None:
-        """Tells the stat cache, where the disk's tree is known without writing one: else the next scan looks itself."""
+        """Update the stat cache if the disk's tree is known; else the next scan looks."""
         plan, cache = self._plan, self._store.cache
-        # A file that was put into the wanted state by hand has a row of its old state: then it would not add up.
+        # A file that somebody put into the wanted state has a row of its old state: rows and tree would disagree.
         plain = all(move.action in (WRITE, REMOVE) and not move.settled for move in plan.paths)
         if not plain or plan.new_node is not None or plan.scope != "both" or not stats:
             return
         trees = self._shadow.trees
         start, target = (self._shadow.commit(oid).tree for oid in (plan.start, plan.target))
         changed = {path: new for path, _, new in trees.diff(start, target)}
-        # Where edits were carried along, the disk is not the target.
+        # Where edits were carried along, the disk's tree differs from the target's.
         if changed != {move.path: move.result for move in plan.paths} or cache.load_tree() != start:
             return
         now = time.time_ns()

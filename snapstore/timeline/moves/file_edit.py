@@ -1,4 +1,7 @@
-"""One file written, edited or removed on request: planned, checked, journaled and undone like any other move."""
+"""Write, edit or remove one file on request.
+
+The change is planned, checked, journaled and undone like any other move.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ LARGEST = 64 << 20
 
 
 class FileWriting:
-    """Plans for one file. Each becomes a node of its own, after what was edited by hand in it."""
+    """Makes plans for one file.
+
+    Each plan becomes a node of its own, after a node for manual edits of the file.
+    """
 
     def __init__(self, session: RecordingSession, path: bytes) -> None:
         self._session = session
@@ -27,19 +33,23 @@ class FileWriting:
         self._name = os.fsdecode(path)
 
     def write(self, data: bytes) -> Plan:
-        """The file with this content. A conflict where it is not as the session knows it."""
+        """Plan to write `data`; a conflict if the file is not as the session recorded it."""
         known = self._recorded()
         mode = known[0] if known is not None and known[0] != LINK else FILE
         return self._plan(f"Write {self._name}", known, (mode, object_id(BLOB, data)), data)
 
     def remove(self, content: bytes | None = None) -> Plan:
-        """No file. A conflict where it is not as the session knows it, or as the caller says it must be (S0-45)."""
+        """Plan to remove the file.
+
+        The plan has a conflict if the file is not as the session recorded it. Raises Conflict if the file does not hold
+        `content` (S0-45).
+        """
         if content is not None and self.content() != content:
             raise self._differs("it does not hold the content that was to be removed")
         return self._plan(f"Delete {self._name}", self._recorded(), None, None)
 
     def edit(self, old: bytes, new: bytes, *, every: bool = False) -> Plan:
-        """Another text in place of one that must be there (S0-44), once unless `every` one is meant."""
+        """Plan to replace text that must be there (S0-44), once unless `every` is set."""
         data = self.content()
         if data is None:
             raise self._differs("it is not there")
@@ -55,7 +65,7 @@ class FileWriting:
         return self._plan(f"Edit {self._name}", found, (found[0], object_id(BLOB, edited)), edited)
 
     def content(self) -> bytes | None:
-        """What is on disk; None where no file is."""
+        """Return the content on disk, None if there is no file."""
         found = self._observed()
         if found is None:
             return None
@@ -81,7 +91,7 @@ class FileWriting:
                 f"{self._name!r} is never captured: what is written into it could not be undone",
                 "Write it with a program of your own, or change never_capture.",
             )
-        if expected == wanted and self._observed() != wanted:  # a plan without a step would look at no file
+        if expected == wanted and self._observed() != wanted:  # a plan without steps would check no file
             raise self._differs("it is not as the session knows it")
         return _Planner(self._session, How()).put(subject, self._path, expected, wanted, data)
 
@@ -95,5 +105,5 @@ class _Planner(Planner):
         self._settle(plan, {path: [(expected, wanted)]} if expected != wanted else {})
         for move in plan.paths:
             if move.action == WRITE:
-                move.merged = data  # in no object yet: it is put into the store before the move
+                move.merged = data  # not stored yet: `safety` stores it before the move
         return plan

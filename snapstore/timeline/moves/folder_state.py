@@ -1,4 +1,4 @@
-"""What no tree holds: which folders a move may remove when it has emptied them, and who may read a file."""
+"""Facts that no tree holds: empty folders to keep, and private permission bits."""
 
 from __future__ import annotations
 
@@ -24,20 +24,27 @@ if TYPE_CHECKING:
 
 
 def private_modes(shadow: Shadow, passed: Iterable[bytes]) -> dict[bytes, int]:
-    """Permission bits out of the ordinary, from the records of the nodes that made or removed the files."""
+    """Return unusual permission bits from the records of nodes.
+
+    The nodes are those that created or removed the files.
+    """
     found: dict[bytes, int] = {}
     for oid in passed:
         modes = read_node(shadow, oid, files=False).record.get("modes", {})
         for path, mode in modes.items():
             if isinstance(mode, int) and 0 <= mode <= 0o777 and is_path(path):
-                # The record may be of somebody else: what its owner could not read would be out of our sight, too.
+                # The record may come from another machine. A file that its owner cannot read would be unreadable to
+                # snapstore too.
                 found[os.fsencode(path)] = mode | S_IRUSR
     return found
 
 
 def folders_to_keep(graph: Graph, plan: Plan, last: Operation | None) -> list[bytes]:
-    """Of the folders that files are removed from, those that no turn of this move made or took away: they stay, even if
-    they are empty then. So do those that a person had made when the last move put the turn's files back into them."""
+    """Return the folders to keep even if the move empties them.
+
+    A move may remove only folders that were created by a turn it leaves, or removed by a turn it enters. A folder that
+    a person had made before the last move wrote the turn's files into it is kept too.
+    """
     left, entered = list(plan.undone), list(plan.redone)
     if plan.new_node is not None and plan.new_node.kind == "revert":
         left.append(plan.new_node.of)
@@ -55,8 +62,10 @@ def folders_to_keep(graph: Graph, plan: Plan, last: Operation | None) -> list[by
 
 
 def _made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: bool = False) -> set[bytes]:
-    """The folders that a turn made (`backwards`: took away), without those of which its record says that they were
-    (are) there, empty."""
+    """Return the folders that a turn created (`backwards`: removed).
+
+    Folders in the record's field `besides` are left out: they existed, empty, before the turn (`backwards`: after it).
+    """
     added = [path for path, old, new in graph.turns.touched(oid) if (new if backwards else old) is None]
     if not added:
         return set()
@@ -68,7 +77,7 @@ def _made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: 
 
 
 def standing_folders(shadow: Shadow, plan: Plan, restore: Restore, tree: bytes) -> list[str]:
-    """Folders that are there and hold nothing that a tree knows of, and that the move puts files into."""
+    """Return folders without recorded content that exist and get files by the move."""
     found = []
     for folder in {folder for path in plan.of(WRITE) for folder in shadow.trees.missing(tree, path)}:
         state = restore.observe(folder)

@@ -1,7 +1,8 @@
-"""A plan: what a move would do, path by path, with its conflicts, before anything is written.
+"""A plan: what a move would do, path by path, before anything is written.
 
-Every move is a list of steps, one a path and a turn left or entered: the state the path should be in, and the one to
-leave it in. Steps of one path that meet are one; where they do not, somebody's edit lies between two turns.
+Every move is a list of steps, one per path and turn left or entered. A step holds the state that the path should be in
+and the state to leave it in. Steps of one path are joined where one begins with the state in which the other ends.
+Where steps do not meet, somebody's edit lies between two turns.
 """
 
 from __future__ import annotations
@@ -20,28 +21,35 @@ if TYPE_CHECKING:
     from snapstore.git.refs import RefValue
     from snapstore.worktree.write.safe_dirs import Known
 
-    # What a file is in, or should be: an entry, or nothing. What is found can be odd as well: then in words.
+    # The state that a file has or should have: an entry, or None for no file. Anything else found on disk is described
+    # by a text.
     State = Entry | None
     Found = Entry | str | None
     Segment = tuple[State, State]
     PathStep = tuple[bytes, State, State]
 
-# What becomes of a path.
+# What happens to a path.
 WRITE, REMOVE, KEPT, SKIPPED, CONFLICT = "write", "remove", "kept", "skipped", "conflict"
 
-# What to do about conflicts.
+# How to resolve conflicts.
 REFUSE, MERGE, MARKERS, FORCE, SKIP = WAYS = ("refuse", "merge", "markers", "force", "skip")
 
-# The kind of a commit that holds what was on disk before a move.
+# The kind of the commit that holds what was on disk before a move.
 SAFETY = "safety"
 
-# What a move is about.
+# What a move applies to.
 BOTH, FILES, CONVERSATION = SCOPES = ("both", "files", "conversation")
 
 
 class Policy:
-    """How conflicts are settled, for all files and for some: refuse, merge, markers (a merge, with markers in the file
-    where both changed it), force (what is wanted) or skip (what is on disk). `ours` are skipped, `theirs` forced."""
+    """How to resolve conflicts, for all files and for single files.
+
+    - refuse: the conflict refuses the move
+    - merge: three-way merge
+    - markers: three-way merge, with conflict markers where both sides changed the file
+    - force: the wanted state (files in `theirs`)
+    - skip: what is on disk (files in `ours`)
+    """
 
     __slots__ = ("default", "each", "ours", "theirs")
 
@@ -67,7 +75,7 @@ class Policy:
 
 
 class How:
-    """How a move is to be made: what to do about conflicts, what to move, and whether to the byte."""
+    """How to make a move: conflict policy, scope, and whether it is exact."""
 
     __slots__ = ("exact", "policy", "scope")
 
@@ -79,7 +87,7 @@ class How:
 
 
 class PathMove:
-    """One path's part in a move."""
+    """What a move does to one path."""
 
     __slots__ = ("action", "changed_by", "found", "merged", "path", "result", "segments", "settled", "why")
 
@@ -88,11 +96,11 @@ class PathMove:
         self.segments = segments
         self.found: Found = None  # on disk when the plan was made
         self.action = CONFLICT
-        self.result: Found = None  # what will be on disk
-        self.merged: bytes | None = None  # the result's bytes where a merge made them
-        self.settled = ""  # how a conflict was settled: merge, markers, force, skip
-        self.changed_by = ""  # whose change a conflict is about
-        self.why = ""  # what the chosen way could not do about it
+        self.result: Found = None  # on disk after the move
+        self.merged: bytes | None = None  # the result's bytes, if a merge made them
+        self.settled = ""  # how a conflict was resolved: merge, markers, force, skip
+        self.changed_by = ""  # who made the conflicting change
+        self.why = ""  # why the chosen way could not resolve the conflict
 
     @property
     def expected(self) -> State:
@@ -104,23 +112,26 @@ class PathMove:
 
     @property
     def conflicting(self) -> bool:
-        """Whether the disk held something else than the turns left there, however that was settled."""
+        """Return whether the disk differed from what the turns left, resolved or not."""
         return self.action == CONFLICT or bool(self.settled)
 
 
 class NewNode:
-    """A node that the move puts on top of the line: a revert, an applied turn, restored files."""
+    """A node that a move adds to the line: revert, applied turn or restored files."""
 
     __slots__ = ("kind", "of", "subject")
 
     def __init__(self, kind: str, subject: str, of: bytes) -> None:
         self.kind = kind
         self.subject = subject
-        self.of = of  # the commit it takes out, in, or from
+        self.of = of  # the commit that is reverted, applied or restored from
 
 
 class Plan:
-    """A move as data. Make one with `session.plan_undo(2)` and its like, carry it out with `session.move(plan)`."""
+    """A move as data.
+
+    Make a plan with `session.plan_undo(2)` or a similar method and carry it out with `session.move(plan)`.
+    """
 
     __slots__ = (
         "arguments",
@@ -167,11 +178,11 @@ class Plan:
     ) -> None:
         self.kind = kind
         self.session = session
-        self.start = start  # where the session stands
+        self.start = start  # the cursor before the move
         self.start_branch = start_branch
-        self.cursor_value = cursor_value  # what the cursor's ref holds: a plan is stale when that changed
-        self.target = target  # where it would stand
-        self.branch = branch  # and the branch that redo would follow from there
+        self.cursor_value = cursor_value  # value of the cursor ref: the plan is stale once the ref changed
+        self.target = target  # the cursor after the move
+        self.branch = branch  # the branch that redo would follow from the target
         self.policy = policy
         self.scope = scope
         self.arguments = arguments or []
@@ -179,28 +190,28 @@ class Plan:
         self.undone: list[bytes] = []  # turns left, newest first
         self.redone: list[bytes] = []  # turns entered, oldest first
         self.paths: list[PathMove] = []
-        self.known: Known = {}  # what was read to make it: not read again while it looks the same
-        self.modes: dict[bytes, int] = {}  # permission bits that the turns' records know of
+        self.known: Known = {}  # file states that planning read; not read again while the files look unchanged
+        self.modes: dict[bytes, int] = {}  # known permission bits
         self.new_node: NewNode | None = None
-        self.source: bytes | None = None  # the tree of the disk, where the plan looked at all of it
-        self.notes: list[str] = []  # what a person should know about it
-        self.prompt: str | None = None  # of the first turn undone: handed back for editing
+        self.source: bytes | None = None  # the disk's tree, if planning scanned the whole disk
+        self.notes: list[str] = []  # notes for the user
+        self.prompt: str | None = None  # prompt of the earliest turn undone, returned for editing
         self.messages_removed = 0
-        self.turn_before = 0  # the number of the turn it starts at
-        self.turn = 0  # and of the one it leads to
-        self.undoes: list[int] = []  # operations that it takes back
-        self.ref_moves: list[tuple[str, RefValue, RefValue]] = []  # of branches and checkpoints that it takes back
-        self.state_files: dict[str, bytes | None] = {}  # and the documents that go with them
+        self.turn_before = 0  # number of the turn at the start
+        self.turn = 0  # number of the turn at the target
+        self.undoes: list[int] = []  # numbers of the operations to undo
+        self.ref_moves: list[tuple[str, RefValue, RefValue]] = []  # branches and checkpoints to move back
+        self.state_files: dict[str, bytes | None] = {}  # state files that go with `ref_moves`
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether the session stands there already and no file would change."""
+        """Return whether the session is there already and no file would change."""
         idle = not self.changing and not self.conflicts and self.new_node is None and not self.ref_moves
         return idle and self.target == self.start and self.branch == self.start_branch
 
     @property
     def saves(self) -> bool:
-        """Whether what is on disk is saved first."""
+        """Return whether the move first saves what is on disk."""
         return self.exact or any(move.settled for move in self.paths)
 
     @property
@@ -209,11 +220,11 @@ class Plan:
 
     @property
     def conflicts(self) -> list[PathMove]:
-        """Those that stand in the way."""
+        """Return the unresolved conflicts."""
         return [move for move in self.paths if move.action == CONFLICT]
 
     def file_moves(self) -> list[FileMove]:
-        """What is to be written, as the writer of files wants it."""
+        """Return the files to write or remove, for `worktree.write.writer`."""
         moves = []
         for move in self.changing:
             assert not isinstance(move.found, str) and not isinstance(move.result, str)
@@ -221,7 +232,7 @@ class Plan:
         return moves
 
     def folder_modes(self) -> dict[bytes, int]:
-        """Those of the known permission bits that are folders'. The move itself must be able to write into them."""
+        """Return the known permission bits of folders, writable for the move itself."""
         files = {move.path for move in self.paths}
         return {path: mode | S_IRWXU for path, mode in self.modes.items() if path not in files and mode & S_IXUSR}
 
@@ -230,7 +241,10 @@ class Plan:
 
 
 def fold(steps: Iterable[PathStep]) -> dict[bytes, list[Segment]]:
-    """Steps by path, those that meet made one. A path that ends as it began is left out: it is nobody's business."""
+    """Group steps by path and join steps that meet.
+
+    A path that ends as it began is left out.
+    """
     folded: dict[bytes, list[Segment]] = {}
     for path, old, new in steps:
         segments = folded.setdefault(path, [])
@@ -245,7 +259,7 @@ _KINDS = {FILE: "file", EXECUTABLE: "executable", LINK: "link"}
 
 
 def state_text(state: Found) -> str:
-    """A state for people and programs: `missing`, `file 5f3a…`, `link …`."""
+    """Return a state for people and programs: `missing`, `file 5f3a…`, `link …`."""
     if state is None:
         return "missing"
     if isinstance(state, str):

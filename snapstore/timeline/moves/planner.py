@@ -1,4 +1,4 @@
-"""Makes plans: which turns a move leaves and enters, and what that means for each path. Looks only; writes nothing."""
+"""Make plans: turns left and entered, and the steps per path. Read-only."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Planner:
         self._how = how
         self._graph = Graph(session.store, session.name)
 
-    # Along the line, and across branches.
+    # Moves along the line and across branches.
 
     def undo(self, count: int) -> Plan:
         _check_count(count)
@@ -79,7 +79,7 @@ class Planner:
         if branch is None:
             on_line = self._on_current_line(target)
             branch = self._graph.branch if on_line else self._graph.branch_of(target) or self._graph.branch
-        turn = address.isdecimal() or ":" in address  # a turn: what was edited after it, by hand, stays
+        turn = address.isdecimal() or ":" in address  # a turn: manual edits after the turn stay
         return self._travel(kind, target, branch, [address], extend=turn)
 
     def switch(self, address: str) -> Plan:
@@ -93,7 +93,7 @@ class Planner:
     def later(self, count: int | None, seconds: float | None) -> Plan:
         return self._in_time("later", self._graph.later(count, seconds), count, seconds)
 
-    # One turn, some files: each a new node.
+    # Moves that add a node: one turn, or some files.
 
     def revert(self, address: str) -> Plan:
         node = self._turn(address)
@@ -130,7 +130,7 @@ class Planner:
     # Operations.
 
     def ops_undo(self, number: int | None) -> Plan:
-        """Back to before an operation, through every one since, and through the turns recorded after them."""
+        """Plan to undo an operation, all later ones, and the turns recorded after them."""
         graph = self._graph
         back = Operations(self._store).since(self._session.name, number)
         plan = self._plan(UNDO, graph.cursor, graph.branch, [str(back[-1].number)] if back else [])
@@ -156,10 +156,10 @@ class Planner:
         self._settle(plan, fold(steps))
         return self._note(plan, plan.undone)
 
-    # How a plan is made.
+    # Parts of planning.
 
     def _numbered_before(self, count: int) -> list[GraphNode]:
-        """The last numbered nodes up to the cursor, newest first."""
+        """Return the last `count` numbered nodes up to the cursor, newest first."""
         found: list[GraphNode] = []
         for node in self._graph.upwards(self._graph.cursor):
             if node.turn is not None:
@@ -178,8 +178,11 @@ class Planner:
         return self._travel(kind, node.oid, graph.branch_of(node.oid) or graph.branch, arguments)
 
     def _travel(self, kind: str, target: bytes, branch: str, arguments: list[str], *, extend: bool = False) -> Plan:
-        """The plan that leads from where the session stands to another node. With `extend` to the last of the edits
-        that follow it on its branch: they are not the turn's, and are not undone with the turns after them."""
+        """Plan the way from the cursor to another node.
+
+        With `extend`, go on to the last of the edits that follow the target on its branch: these edits are not part of
+        the turn, and undoing the turns after them must not undo them.
+        """
         graph, how = self._graph, self._how
         if not (kind in ("goto", "switch") and how.exact and how.scope == BOTH):
             self._here()
@@ -198,7 +201,7 @@ class Planner:
 
             plan.exact = True
             plan.source, steps, unknown = exact_steps(self._session, graph, target, [*left, *entered])
-            # Of these only that is known which the turns did to them: at least that is taken back.
+            # The turns' changes are all that is known of these files; undo at least those.
             known = [step for step in self._steps(plan.undone, plan.redone) if step[0] in unknown]
             unknown -= {path for path, _, _ in known}
             plan.notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in sorted(unknown)]
@@ -242,7 +245,7 @@ class Planner:
         return plan
 
     def _here(self) -> None:
-        """Nobody stands in another machine's session before having gone there, files and all."""
+        """Refuse another machine's session that was not checked out here."""
         graph = self._graph
         if graph.is_elsewhere:
             owner = graph.owner_of(graph.branch) or {"name": "another machine"}
@@ -259,7 +262,7 @@ class Planner:
         plan.new_node = NewNode(kind, subject, of)
         plan.turn = plan.turn_before + 1
         if kind != "restore" and plan.policy.default == REFUSE:
-            # Other turns lie above it: a merge is what is asked for.
+            # Other turns lie above the turn, so a merge is what the user asks for.
             plan.policy = plan.policy.with_default(MERGE)
         return plan
 
@@ -271,7 +274,7 @@ class Planner:
             telling = self._graph.turns.replies(self._passed(plan)).items()
             plan.modes = private_modes(self._shadow, [oid for oid, replies in telling if replies == ODD])
         Settler(self._session, self._graph, plan).run()
-        # A file that is there keeps the bits it has: only for the others is it worth a look at former operations.
+        # An existing file keeps its permission bits. Earlier operations are worth reading only for the other files.
         gone = [move.path for move in wanted if not isinstance(move.found, tuple) or move.found[0] == LINK]
         if gone:
             plan.modes |= Operations(self._store).modes_of(gone)
@@ -280,7 +283,7 @@ class Planner:
             plan.turn = plan.turn_before
 
     def _without_never(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> dict[bytes, list[Segment]]:
-        """Nothing is done to files that are never captured: what they hold now could not be brought back."""
+        """Drop paths that are never captured: their content could not be restored."""
         never = self._store.never()
         if not never:
             return segments
@@ -289,7 +292,7 @@ class Planner:
         return {path: parts for path, parts in segments.items() if path not in left}
 
     def _passed(self, plan: Plan) -> list[bytes]:
-        """The nodes whose records tell of the files that the plan brings back."""
+        """Return the nodes whose records describe the files that the plan restores."""
         graph, target = self._graph, plan.target
         if plan.new_node is not None:
             target = plan.new_node.of
@@ -297,12 +300,12 @@ class Planner:
                 return [target]
         try:
             left, entered = graph.path(graph.cursor, target)
-        except Corrupt:  # another session's
+        except Corrupt:  # a node of another session
             return [target]
         return [*left, *entered]
 
     def _steps(self, left: Iterable[bytes], entered: Iterable[bytes]) -> Iterator[PathStep]:
-        """What each turn did, backwards for those left."""
+        """Yield what each turn did, reversed for turns that are left."""
         for oid in left:
             for path, old, new in self._graph.turns.touched(oid):
                 yield path, new, old
@@ -310,7 +313,7 @@ class Planner:
             yield from self._graph.turns.touched(oid)
 
     def _note(self, plan: Plan, turns: list[bytes]) -> Plan:
-        """What the records of the turns add: their messages, and what cannot be moved back."""
+        """Add what the turns' records tell: messages, prompt, and what cannot be undone."""
         changing, told = set(plan.of(WRITE, REMOVE)), set[bytes]()
         first: bytes | None = None
         for oid, replies in self._graph.turns.replies(turns).items():
@@ -341,10 +344,10 @@ class Planner:
         return node
 
     def _own(self, address: str) -> tuple[bytes, str | None]:
-        """A node of this session to stand on, and the branch that the address names."""
+        """Return a node of this session, and the branch that the address names."""
         oid, branch = locate(self._graph, address)
         trailers = self._shadow.commit(oid).trailers
-        # A session of another machine may have another name here than its commits say.
+        # Another machine's session may have another name here than in its commits.
         own = trailers.get("Session") == self._session.name or oid in self._graph.nodes
         if not own or trailers.get("Kind") == SAFETY:
             raise Unknown(
@@ -364,7 +367,7 @@ class Planner:
         return False
 
     def _files_at(self, tree: bytes, path: bytes) -> Iterator[tuple[bytes, Entry]]:
-        """The file at a path, or every file below it."""
+        """Yield the file at a path, or every file below the path."""
         if not path:
             yield from self._trees.walk(tree)
             return

@@ -1,4 +1,4 @@
-"""Refs that travel from one name to another, with the cursor and HEAD behind them; and what moves of refs amount to."""
+"""Compute the ref moves of branch changes: the cursor and HEAD follow renames."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from snapstore.git.refs import Refs, RefValue
     from snapstore.timeline.history.operations import RefMove
 
-    Travel = tuple[str, str]  # what one ref holds goes to another
+    Travel = tuple[str, str]  # source and target: the source's value moves to the target
 
 
 class Arrangement:
-    """A session's refs as they would be after some changes, which can follow one another."""
+    """A session's refs as they would be after a series of changes."""
 
     def __init__(self, refs: Refs, session: str, branch: str) -> None:
         self._refs = refs
@@ -21,7 +21,7 @@ class Arrangement:
         self._heads = f"refs/heads/{session}/"
         self._archive = f"refs/snapstore/archive/{session}/"
         self._after: dict[str, RefValue] = {}
-        self.branch = branch  # the one stood on
+        self.branch = branch  # the current branch
 
     def value(self, name: str) -> RefValue:
         return self._after[name] if name in self._after else self._refs.value(name)
@@ -31,7 +31,7 @@ class Arrangement:
         return sorted(name for name in found if self.value(name) is not None)
 
     def travel(self, travels: Iterable[Travel], made: Mapping[str, bytes], gone: Iterable[str] = ()) -> None:
-        """What each source holds goes to its target, all at once; `made` comes from nothing and `gone` goes there."""
+        """Move each source's value to its target, all at once; add `made`, drop `gone`."""
         ways = dict(travels)
         arrived = {target: self.value(source) for source, target in ways.items()} | dict(made)
         leaving: dict[str, RefValue] = dict.fromkeys([*ways, *gone])
@@ -41,28 +41,31 @@ class Arrangement:
         self.branch = branch
 
     def _stood_on(self) -> str:
-        """The ref of the branch stood on. It may be in the archive: a session can go anywhere."""
+        """Return the ref of the current branch, which may be archived."""
         listed = self._heads + self.branch
         return listed if self.value(listed) is not None else self._archive + self.branch
 
     def stand(self, branch: str) -> None:
-        """On the tip of another branch; HEAD goes along."""
+        """Put the cursor and HEAD on the tip of another branch."""
         self.branch = branch
         self._after[self._cursor] = self._after["HEAD"] = self._heads + branch
 
     def stand_at(self, oid: bytes) -> None:
-        """On a node of the branch: its tip, or one before it."""
+        """Put the cursor on a node of the current branch, its tip or one before it."""
         tip = self.value(self._heads + self.branch)
         self._after[self._cursor] = self._heads + self.branch if tip == oid else oid
 
     def _goes_to(self, ways: Mapping[str, str]) -> str:
-        """The name that the branch stood on has afterwards."""
+        """Return the name of the current branch after the renames."""
         target = ways.get(self._stood_on(), "")
         return target.rpartition("/")[2] if target.startswith((self._heads, self._archive)) else self.branch
 
     def _follow(self, name: str, ways: Mapping[str, str]) -> RefValue:
-        """Where the cursor or HEAD leads when its branch travels. A HEAD whose branch leaves the list goes to the
-        branch stood on; a cursor at the tip of one that comes into the list is on it from then on."""
+        """Return the value of the cursor or HEAD after the renames.
+
+        A HEAD whose branch leaves the list goes to the current branch. A cursor at the tip of a branch that enters the
+        list refers to that branch from then on.
+        """
         value = self.value(name)
         target = ways.get(value if isinstance(value, str) else self._stood_on())
         if target is None or (not isinstance(value, str) and value != self.value(self._stood_on())):
@@ -72,8 +75,11 @@ class Arrangement:
         return self._heads + self._goes_to(ways) if isinstance(value, str) else value
 
     def moves(self) -> list[RefMove]:
-        """One move a ref. New places first and old ones last, so that no moment leaves a node to a `git gc`, or the
-        cursor on a branch that is not there."""
+        """Return one move per ref, in a safe order.
+
+        New names come first and old names last, so that at no moment a `git gc` could remove a node or the cursor
+        refers to a missing branch.
+        """
         found = [(name, self._refs.value(name), value) for name, value in self._after.items()]
         changed = [move for move in found if move[1] != move[2]]
         return sorted(changed, key=_order)

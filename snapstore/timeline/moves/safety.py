@@ -1,4 +1,4 @@
-"""Before a move: what is on disk and nowhere else goes into the store, and what merges made."""
+"""Save before a move: content that is on disk only, and results of merges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Saved:
-    """What was saved: the pack it is in, and the commit of what was on disk with the ref that is to hold it."""
+    """What was saved: the pack, the commit of the disk, and the ref that will hold it."""
 
     __slots__ = ("commit", "pack", "ref", "refs")
 
@@ -35,7 +35,10 @@ class Saved:
 
 
 def save(store: StoreHandle, plan: Plan, number: int, what: str) -> Saved:
-    """Saves for a plan, under the store's lock. No ref leads to it before the journal is written."""
+    """Save what a plan would replace. Call under the store's lock.
+
+    No ref leads to the saved objects before the journal is written.
+    """
     saver = _Saver(store, plan, number, what)
     if not plan.saves and saver.all_stored():
         return Saved()
@@ -55,7 +58,7 @@ class _Saver:
         self._what = what
 
     def all_stored(self) -> bool:
-        """Whether whatever the move replaces could be brought back from the store, and what it writes is in it."""
+        """Return whether the store holds what the move replaces and what it writes."""
         if any(move.merged is not None for move in self._plan.paths):
             return False
         held = Held(self._store)
@@ -102,8 +105,11 @@ class _Saver:
             raise stale(f"{os.fsdecode(move.path)} changed since the plan was made")
 
     def _hold(self, writer: PackWriter, disk: bytes | None, saved: Saved) -> None:
-        """A commit of what is on disk, as far as the move is about it, on top of where the session stands; and one of
-        what merges made, which is in no turn yet: taken back, it would be held by nothing."""
+        """Commit what is on disk in the move's paths, on top of the cursor.
+
+        Results of merges get a second commit: no turn holds them yet, so nothing would hold them once the move is
+        undone.
+        """
         plan, trees = self._plan, self._shadow.trees
         start = self._shadow.commit(plan.start).tree
         found = {move.path: move.found for move in plan.paths if not isinstance(move.found, str)}
@@ -118,7 +124,7 @@ class _Saver:
 
     def _commit(self, writer: PackWriter, subject: str, old: bytes, tree: bytes, parent: bytes) -> bytes:
         if tree == EMPTY_TREE:
-            writer.add(TREE, b"")  # known to every git without being there, but `git fsck` wants to see it
+            writer.add(TREE, b"")  # git knows the empty tree without storing it, but `git fsck` wants to find it
         changes = [(letter(change), change[0]) for change in self._shadow.trees.diff(old, tree)]
         trailers = {"Kind": SAFETY, "Session": self._plan.session, "Operation": self._number}
         text = commits.message(subject, changes, trailers)

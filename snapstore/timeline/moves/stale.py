@@ -1,4 +1,7 @@
-"""Who asks for a change has seen the session somewhere. Where it has moved since, nothing is done: they look again."""
+"""Optimistic locking: a request carries the cursor that its user saw.
+
+The request is refused as stale if the session has moved since.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,19 @@ def stale(cursor: str) -> Conflict:
 
 
 def unlike(plan: Plan, seen: Mapping[bytes, str]) -> list[bytes]:
-    """The files that a plan found in another state than somebody saw: a yes to what was there is no yes to what is
-    there now. States are as `state_text` spells them; a file that nobody looked at is not asked about."""
+    """Return the paths that a plan found in another state than the user saw.
+
+    A confirmation of one state is no confirmation of another. `seen` holds states as `state_text` spells them; paths
+    that the user did not see are not checked.
+    """
     return [move.path for move in plan.paths if seen.get(move.path, found := state_text(move.found)) != found]
 
 
 def expect(session: RecordingSession, expected: str | None) -> None:
-    """Refuses what was asked for in view of a state that is gone (C15). For a change, call it under the lock."""
+    """Refuse a request whose expected cursor is out of date (C15).
+
+    For a change, call this under the lock.
+    """
     if expected is None:
         return
     cursor = Graph(session.store, session.name).cursor.hex()
@@ -39,7 +48,7 @@ def expect(session: RecordingSession, expected: str | None) -> None:
 
 
 def changing(session: RecordingSession, expected: str, change: Callable[[], T]) -> T:
-    """A change, made only where the session still stands as expected; the lock is held for both."""
+    """Make a change if the cursor is as expected, under one lock for both."""
     with session.store.changing():
         expect(session, expected)
         return change()

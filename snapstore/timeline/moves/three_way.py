@@ -1,4 +1,4 @@
-"""One conflicting file of a plan with its three sides, for a person to look at before choosing."""
+"""The three sides of one conflicting file, for a person to choose from."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ThreeWay:
-    """What the turns left (base), what is on disk (mine), what the move wants (theirs), and the three in one, with
-    markers where both changed the same lines (then it is not clean). A side that is missing, or no text, is None."""
+    """The three sides of a conflict and their merge.
+
+    `base` is what the turns left, `mine` is on disk, `theirs` is what the move wants. `merged` has conflict markers
+    where both sides changed the same lines; then `clean` is false. A side that is missing or not text is None.
+    """
 
     base: str | None = None
     mine: str | None = None
@@ -29,7 +32,7 @@ class ThreeWay:
 
 
 def three_way(session: RecordingSession, plan: Plan, path: bytes) -> ThreeWay:
-    """Read the three sides of one file of a plan, and merge them."""
+    """Read the three sides of one file of a plan and merge them."""
     move = next((move for move in plan.paths if move.path == path), None)
     if move is None:
         raise Unknown(
@@ -55,7 +58,7 @@ def _data(session: RecordingSession, move: PathMove, state: Found) -> bytes | No
     if not isinstance(state, tuple):
         return None
     objects = session.store.shadow.objects
-    if not objects.contains(state[1], fresh=False):  # on disk only
+    if not objects.contains(state[1], fresh=False):  # the content is on disk only
         return session.store.restorer("look", []).read(move.path, LARGEST + 1, link=state[0] == LINK)
     return objects.read(state[1])[1] if objects.header(state[1])[1] <= LARGEST else b"\0"
 
