@@ -241,7 +241,7 @@ class Recorder:
         return Scrub(self._store.root, Never(patterns).matches, patterns)
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
-        """Discard the pack of a failed transaction unless a ref or the journal needs it."""
+        """Give up the pack of a failed transaction unless a ref or journal needs it."""
         try:
             needed = self._store.journal.pending() or any(self._refs.value(name) == new for name, _, new in moves)
         except (OSError, SnapstoreError):
