@@ -229,9 +229,9 @@ class _Replacing:
             self._reach.left.append(f"nothing of {branch}, which was deleted: the next push makes it again")
 
     def _became(self, commit: bytes) -> bytes | None:
-        """Return the replacement of a commit; None if the commit must go there too.
+        """Return the replacement of a commit; None if the replacement is gone here.
 
-        It must go where its replacement is gone here.
+        Then the commit must go there too.
         """
         new = self._new[commit]
         return new if self._shadow.objects.contains(new) else None
