@@ -86,8 +86,8 @@ def check_told(store: StoreHandle, remote: Remote) -> None:
 def without_let_go(store: StoreHandle, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return a server's refs without what was forgotten or pruned here.
 
-    A pruned ref is one that is as we left it on the server and that no longer exists here. It must not come back as
-    another machine's ref.
+    A pruned ref is one that is as we left it on the server and that no longer exists here. Such a ref must not come
+    back as another machine's ref.
     """
     forgotten = rewritten_ids.read(store).commits
     here = store.shadow.refs

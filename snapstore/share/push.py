@@ -356,9 +356,8 @@ class _Attempt:
     def _knows(self) -> bool:
         """Return whether every record of the server is here.
 
-        If so, the next exchange can start from these records.
-
-        Records that others have added and that were not pulled yet are not here.
+        If so, the next exchange can start from these records. Records that others have added and that were not pulled
+        yet are missing.
         """
         shadow, theirs = self._shadow, self.survey.notes
         base_ref = notes_ref(self._remote)

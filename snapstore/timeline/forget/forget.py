@@ -54,7 +54,7 @@ _NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/note
 # What a server had at the last look; a later look fetches this again.
 _OF_SERVERS = "refs/snapstore/remotes/"
 _QUICK = 1 << 25  # bytes that can be packed while other processes wait for the lock
-_GIVES_WAY = 3  # times
+_GIVES_WAY = 3  # times that other processes may go first
 
 
 class _Overtaken(Busy):

@@ -201,7 +201,7 @@ def _is_mixed(text: str) -> bool:
 def _is_dense(text: str) -> bool:
     """Return whether letters and digits alternate often.
 
-    They alternate less often in names and paths that people choose.
+    Letters and digits alternate less often in names and paths that people choose.
     """
     plain = text.translate(_NO_MARKS)
     return _is_mixed(text) and len(set(text)) >= _RUN and (len(_RUNS.findall(plain)) - 1) * 5 >= len(plain)

@@ -36,7 +36,7 @@ _MEMO = "user-git.json"
 
 
 class Step:
-    """One transaction, a context manager under the store's lock; see `commit`."""
+    """One transaction under the store's lock; nothing is visible before `commit`."""
 
     def __init__(self, store: StoreHandle, session: str) -> None:
         self._store = store
@@ -63,7 +63,7 @@ class Step:
         return self._recorder.cursor
 
     def scan(self, since: OpenTurn | None = None) -> bytes:
-        """Scan the disk and return its tree; `since` is the turn about to end."""
+        """Return the tree of the disk, as seen from the start of turn `since` if given."""
         disk = self._capture.scan(self._recorder.tree, since.scan if since is not None else 0)
         for other in self._others:
             other.first_seen += [os.fsdecode(path) for path in self._capture.found.first_seen]
