@@ -145,7 +145,7 @@ class Forgetting:
     def _alone(self, dry_run: bool) -> Iterator[PackWriter]:
         """Hold off other changes, and yield a writer; refuse while a turn is open.
 
-        A gc must not run at the same time: it would write objects that it saw earlier again.
+        A gc must not run at the same time: it would bring back objects that it saw earlier.
         """
         store = self._store
         with Repack(self._shadow.objects, older_than=0.0, packing=pack_builder.by_ourselves), store.changing():

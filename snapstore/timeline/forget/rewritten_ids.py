@@ -1,7 +1,7 @@
 """Maps commit ids from before a `forget` to their replacements.
 
-A remote has commits under the old ids until a push replaces them. Bundles and clones made earlier have the old ids
-forever. Whatever arrives under an old id is content that was forgotten.
+A remote has commits under the old ids until `forget --remotes` replaces them. Bundles and clones made earlier have the
+old ids forever. Whatever arrives under an old id is content that was forgotten.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ FILE = "former.json"
 class Former:
     """Old and new commit ids, across any number of forgets.
 
-    `commits` maps each old id to the current id. `gone` lists the old ids of forgotten turns, which have no
-    replacement. `done` lists the remotes where the old commits have been replaced.
+    `commits` maps each old id to the current id. `gone` lists the ids of turns that were forgotten. `done` lists the
+    remotes where the old commits have been replaced.
     """
 
     __slots__ = ("commits", "done", "gone")
