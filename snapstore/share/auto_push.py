@@ -1,8 +1,8 @@
-"""Push after each turn, in the background. It never delays a turn and never fails one.
+"""Push after each turn, in the background, without delaying or failing the turn.
 
-A turn that ends starts a process of its own, which pushes and is gone. While one is at work the next only leaves a
-mark, and the one at work goes round once more: ten quick turns make one or two pushes. What goes wrong is in the log,
-which `status` shows, and is tried again after the next turn.
+The end of a turn starts a process that pushes and exits. While one such process is running, the next one only leaves a
+mark, and the running one pushes once more: ten quick turns make one or two pushes. Failures go to the log, which
+`status` shows, and the next turn tries again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOCK, _MARK = "autopush.lock", "autopush.again"
 
 
 def run(store: StoreHandle) -> None:
-    """Pushes to the remotes that every turn goes to; unless another process is doing so, which then goes on."""
+    """Push to the automatic remotes, or let a process that is already pushing do it."""
     mark = f"{store.state}/{_MARK}"
     _touch(mark)
     while os.path.exists(mark):
@@ -50,12 +50,12 @@ def _push(store: StoreHandle) -> None:
         log.settle(f"{store.folder}/log", "push")
     except SnapstoreError as error:
         log.stand(f"{store.folder}/log", "push", f"push after a turn: {error.message}", store.clock())
-    except Exception as error:  # nobody is there to see it
+    except Exception as error:  # nobody would see it
         store.log(f"push after a turn: {type(error).__name__}: {error}")
 
 
 def _touch(path: str) -> None:
-    """Not synced: after a power cut no push is under way, and the next turn's push sends everything."""
+    """Create a file; not synced, since the next turn's push sends everything anyway."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 

@@ -1,7 +1,9 @@
-"""Turns in a file, for machines with no network between them: a git bundle, read as a remote that one only pulls from.
+"""Export of turns to a git bundle, which acts as a pull-only remote.
 
-Everything that is here goes into it, others' lines too, each with the word whose it is. So it does not matter by which
-way a line came: it has one name in a store.
+Bundles are for machines without a network between them.
+
+The bundle contains everything that is here, also the lines of other machines, each with its owner. So a line has one
+name in a store, whichever way it arrived.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Exported:
     __slots__ = ("objects", "path", "refs", "remarks", "size")
 
     def __init__(self, path: str, refs: dict[str, bytes], objects: int, remarks: list[str]) -> None:
-        self.remarks = remarks  # what the look for secrets could not do
+        self.remarks = remarks  # what the search for secrets could not do
         self.path = path
         self.refs = refs
         self.objects = objects
@@ -36,8 +38,10 @@ class Exported:
 
 
 def export(store: StoreHandle, path: str, *, since: str | None = None, progress: Progress | None = None) -> Exported:
-    """Writes a bundle. With `since`, an earlier one that the reader has already, only what came after it. Raises Secret
-    where it would publish one, as a push does."""
+    """Write a bundle; raise Secret where the bundle would publish one, as a push does.
+
+    `since` is an earlier bundle that the reader already has; only what came after it is written.
+    """
     known = list(bundles.read_header(since).refs.values()) if since is not None else []
     shadow = store.shadow
     refs = shared_refs(store)

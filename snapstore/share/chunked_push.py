@@ -1,10 +1,10 @@
-"""A large push over a network goes in parts, so that one that breaks off goes on from where it was.
+"""Large pushes over a network in parts, so that an interrupted push can resume.
 
 A server keeps nothing of half a pack. So the files of a large push go first, some megabytes at a time, below a ref that
-only we use: a chain of commits, each with a tree that lists the files of its part by their ids and holds the tree of
-the part before. History itself moves in one step at the end, as ever, with whatever is not there yet: git leaves out
-what the last part's tree holds (see `has_parts` in git/remote). Then the ref goes; where a server deletes none it
-stays, and holds nothing that history does not.
+only this machine uses. The ref holds a chain of commits. The tree of each commit lists the files of its part by their
+ids and contains the tree of the previous part. History itself moves in one step at the end, as always, with whatever is
+not there yet: git omits what the last part's tree contains (see `has_parts` in git/remote). Then the ref is deleted. On
+a server that deletes no refs it stays, and holds nothing that history does not.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ if TYPE_CHECKING:
     Updates = Mapping[str, tuple[bytes | None, bytes | None]]
 
 PREFIX = "refs/snapstore/parts/"
-SIZE = 64 << 20  # bytes of files in a part, as they are on disk: a minute over a slow line
+SIZE = 64 << 20  # bytes of files per part, as they are on disk: a minute over a slow line
 
 _SUBJECT = "A part of a push"
-_EARLIER = b"parts"  # the tree of the part before; it sorts behind every id
+_EARLIER = b"parts"  # the name of the previous part's tree; it sorts after every id
 
 
 def others(refs: Mapping[str, bytes]) -> list[bytes]:
-    """What a server's refs lead to, but for parts: their trees are like nobody's."""
+    """Return the targets of a server's refs except parts.
+
+    The trees of parts resemble no others, so comparing with them is of no use.
+    """
     return [oid for ref, oid in refs.items() if not ref.startswith(PREFIX)]
 
 
 def of(machine: str, refs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The refs of parts of one machine's pushes that are not over."""
+    """Return the refs of parts of one machine's unfinished pushes."""
     own = PREFIX + machine
     return {ref: oid for ref, oid in refs.items() if ref == own or ref.startswith(f"{own}-")}
 
@@ -50,7 +53,7 @@ class Parts:
         self._connection = connection
         self._machine = machine
         self._refs = of(machine, refs)
-        self.there: set[bytes] = set()  # files that the server has by them
+        self.there: set[bytes] = set()  # files that the server has from earlier parts
         for oid in self._refs.values():
             self.there.update(self._listed(oid))
 
@@ -58,18 +61,20 @@ class Parts:
         objects, trees = self._shadow.objects, self._shadow.trees
         if objects.contains(oid):
             commit = self._shadow.commit(oid)
-            if commit.subject == _SUBJECT:  # a server may put its refs anywhere
+            if commit.subject == _SUBJECT:  # a server may have other refs there
                 yield from (entry[1] for _, entry in trees.walk(commit.tree))
 
     def send(self, files: Iterable[bytes], seconds: int, first: Updates) -> bool:
-        """Sends all of them but for the last part, which goes with history. `first` are refs without which the server
-        would be taken for somebody else's: says whether they went along."""
+        """Send all files but the last part, which goes with history.
+
+        `first` has refs without which the server would look like another project's. Return whether they were sent.
+        """
         if self._connection.address.scheme == "path":
-            return False  # a folder takes as long to read the parts again as to write them
+            return False  # for a local folder, reading the parts again takes as long as writing them
         sent = False
         for part in self._cut(oid for oid in files if oid not in self.there):
             if not self._send(part, seconds, first if not sent else {}):
-                break  # a server that will not have it, or another push of ours: it goes at once, then
+                break  # the server refuses parts, or another push of ours interferes: the rest goes at once
             sent = True
             self.there.update(part)
         return sent
@@ -112,7 +117,7 @@ class Parts:
         return True
 
     def _next_ref(self) -> tuple[str, bytes | None]:
-        """One that can advance: what it was at may be gone from here."""
+        """Return a ref for the next part, and its value, which must be present here."""
         number = 1
         while True:
             ref = f"{PREFIX}{self._machine}" + (f"-{number}" if number > 1 else "")
@@ -122,15 +127,15 @@ class Parts:
             number += 1
 
     def clear(self) -> None:
-        """History holds all of it by now."""
+        """Delete the parts, because history contains all of it now."""
         if self._refs:
             try:
                 drop(self._connection, self._machine, self._connection.refs(push=True), self._shadow.objects)
             except Remote:
-                pass  # the push itself is done; the next large one tries again
+                pass  # the push itself is done; the next large push tries again
 
 
 def drop(connection: Connection, machine: str, refs: Mapping[str, bytes], objects: Objects) -> dict[str, str | None]:
-    """Delete a machine's parts from a server; give for each None, or why it stayed."""
+    """Delete a machine's parts from a server; return per ref None or why it stayed."""
     gone: dict[str, tuple[bytes | None, bytes | None]] = {ref: (oid, None) for ref, oid in of(machine, refs).items()}
     return connection.push(gone, [], objects, atomic=False)

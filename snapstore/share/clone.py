@@ -1,4 +1,7 @@
-"""A store made from a remote: for a new folder (clone), or for one that has the project already (init --from)."""
+"""Creation of a store from a remote: `clone`, or `init --from`.
+
+`clone` makes a new folder; `init --from` is for a folder that has the project already.
+"""
 
 from __future__ import annotations
 
@@ -35,20 +38,20 @@ if TYPE_CHECKING:
 
 
 class Attached:
-    """What became of it."""
+    """The result of a clone or an attach."""
 
     __slots__ = ("joined", "pulled", "root", "session", "written")
 
     def __init__(self, root: bytes) -> None:
         self.root = root
-        self.session: str | None = None  # where one stands now
+        self.session: str | None = None  # the active session
         self.pulled: Pulled | None = None
-        self.joined = False  # the folder had a store of its own
-        self.written = 0  # files
+        self.joined = False  # whether the folder had a store of its own
+        self.written = 0  # number of files
 
 
 def folder_of(url: str) -> str:
-    """The folder that a clone is made in when nobody says: the last part of the address."""
+    """Return the default folder of a clone: the last part of the address."""
     name = url.rstrip("/").replace(":", "/").rpartition("/")[2].removesuffix(".git").rstrip("/")
     if not name or name.startswith((".", "-")):
         raise Usage("which folder?", "Say it: `snapstore clone URL DIR`.")
@@ -64,8 +67,10 @@ def clone(
     progress: Progress | None = None,
     ask: Ask | None = None,
 ) -> Attached:
-    """A new folder with the files of the newest turn, and everything that was recorded. A kill leaves no store, or one
-    that the next command completes."""
+    """Create a folder with the files of the newest turn and all recorded history.
+
+    A kill leaves no store, or one that the next command completes.
+    """
     root = os.fsencode(os.path.realpath(folder))
     if os.path.lexists(root) and (not os.path.isdir(root) or os.listdir(root)):
         raise Usage(
@@ -104,8 +109,11 @@ def attach(
     ask: Ask | None = None,
     **settings: Any,
 ) -> Attached:
-    """Joins a project that is shared already, from a folder that has its files. No file changes: what is on disk is
-    recorded on top of the newest turn there, as edits on a branch of one's own."""
+    """Join a shared project from a folder that already has its files.
+
+    No file changes. What is on disk is recorded on top of the newest turn on the server, as edits on a branch of our
+    own.
+    """
     id = _project(url, say, progress, ask)
     if not os.path.isdir(locations.store_folder(home, root)):
         return _create(home, root, url, id, progress, ask, on_disk=True, anyway=anyway, **settings)
@@ -161,7 +169,10 @@ def _create(
 
 
 def _named(store: StoreHandle, url: str) -> Remote:
-    """The remote that a store comes from. An address with a password in it is used once, and not kept."""
+    """Return the remote of a new store, without a name if its address has a password.
+
+    Such an address is used once and not stored.
+    """
     if bundles.is_bundle(url):
         return Remote("", absolute(url))
     try:
@@ -172,7 +183,10 @@ def _named(store: StoreHandle, url: str) -> Remote:
 
 
 def _stand(store: StoreHandle, session: str) -> None:
-    """On the newest node of somebody's session, without a file being touched: the next step records the difference."""
+    """Set the cursor to the newest node of another machine's session; no file changes.
+
+    The next transaction records the difference.
+    """
     with store.changing():
         graph = Graph(store, session)
         if graph.is_elsewhere:
@@ -181,7 +195,7 @@ def _stand(store: StoreHandle, session: str) -> None:
 
 
 def _join(store: StoreHandle, url: str, id: str, progress: Progress | None, ask: Ask | None) -> Attached:
-    """A store of its own becomes one of the project's: the id changes together with what comes in."""
+    """Make an existing store part of the project; its id changes with what is pulled."""
     attached = Attached(store.root)
     attached.joined = store.header.id != id
     remotes = [remote for remote in Remotes(store).list() if remote.url != absolute(url)]
@@ -207,7 +221,7 @@ def _join(store: StoreHandle, url: str, id: str, progress: Progress | None, ask:
 
 
 def newest_session(store: StoreHandle) -> str | None:
-    """The session with the newest node."""
+    """Return the session with the newest node."""
     found: list[tuple[int, str, str]] = []
     for name in store.sessions():
         graph = Graph(store, name)
@@ -216,7 +230,10 @@ def newest_session(store: StoreHandle) -> str | None:
 
 
 def _ended_at(store: StoreHandle, commit: bytes) -> str:
-    """To the millisecond, from the record: a commit knows whole seconds, and two sessions may share one."""
+    """Return when a turn ended, to the millisecond, from its record.
+
+    A commit has whole seconds only, and two sessions may share a second.
+    """
     try:
         note = json.loads(store.shadow.note(commit) or b"null")
     except (SnapstoreError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What of a store is shared: its refs, which of them are ours, and what was last exchanged with each remote."""
+"""The shared refs of a store, their owners, and the last exchange per remote."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from snapstore.store.journal import RefMove
 
 
-_LATEST = ("latest", "latest-transcripts")  # of a remote: where its notes stand, by notes.REFS
+_LATEST = ("latest", "latest-transcripts")  # per remote: refs to the server's notes, in the order of notes.REFS
 
 
 class Exchanged:
-    """Beside the refs, for one remote: where each of ours is there and how far, and what was there when we looked."""
+    """State per remote besides refs: what was pushed where, and the refs seen there."""
 
     __slots__ = ("protected", "pushed", "seen")
 
@@ -33,9 +33,9 @@ class Exchanged:
         seen: list[str] | None = None,
         protected: dict[str, int] | None = None,
     ) -> None:
-        self.pushed = pushed or {}  # local ref: [ref there, commit]
+        self.pushed = pushed or {}  # local ref: [server ref, commit]
         self.seen = seen or []
-        self.protected = protected or {}  # a default branch there: the second at which the server refused to move it
+        self.protected = protected or {}  # default branch there: when (in seconds) the server refused to move it
 
 
 def document_of(remote: Remote) -> str:
@@ -43,12 +43,18 @@ def document_of(remote: Remote) -> str:
 
 
 def notes_ref(remote: Remote) -> str | None:
-    """Holds the server's records as both sides last knew them: where the next exchange starts from."""
+    """Return the ref of the server's records as both sides last knew them.
+
+    The next exchange starts from there.
+    """
     return f"refs/snapstore/remotes/{remote.name}/notes" if remote.name else None
 
 
 def known_notes(store: StoreHandle, remote: Remote, theirs: bytes, ancestry: Ancestry) -> bytes | None:
-    """The server's records as both sides last knew them. A server that went back to a backup knows them no longer."""
+    """Return the server's records as both sides last knew them.
+
+    A server that was restored from a backup no longer knows them.
+    """
     ref = notes_ref(remote)
     base = store.shadow.refs.read(ref) if ref is not None else None
     return base if base is not None and ancestry.descends(theirs, base) else None
@@ -60,7 +66,7 @@ def exchanged(store: StoreHandle, remote: Remote) -> Exchanged:
 
 
 def is_untold(store: StoreHandle, remote: Remote) -> bool:
-    """Whether a remote may have under our names what was forgotten here."""
+    """Return whether a remote may still have forgotten commits under our names."""
     known = rewritten_ids.read(store)
     if not known.commits or remote.name in known.done:
         return False
@@ -68,7 +74,7 @@ def is_untold(store: StoreHandle, remote: Remote) -> bool:
 
 
 def check_told(store: StoreHandle, remote: Remote) -> None:
-    """Raises Unsafe: to exchange anything with it would bring back what was forgotten."""
+    """Raise Unsafe if an exchange with the remote would bring back what was forgotten."""
     if is_untold(store, remote):
         raise Unsafe(
             f"{remote.name} still has what was forgotten here",
@@ -78,8 +84,11 @@ def check_told(store: StoreHandle, remote: Remote) -> None:
 
 
 def without_let_go(store: StoreHandle, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """A server's refs but for what was forgotten here, and for those that are as we left them there, and that we have
-    none of any more: what was pruned here is not to come back as somebody else's."""
+    """Return a server's refs without what was forgotten or pruned here.
+
+    A pruned ref is one that is as we left it on the server and that no longer exists here. Such a ref must not come
+    back as another machine's ref.
+    """
     forgotten = rewritten_ids.read(store).commits
     here = store.shadow.refs
     pushed = exchanged(store, remote).pushed
@@ -88,7 +97,7 @@ def without_let_go(store: StoreHandle, remote: Remote, refs: Mapping[str, bytes]
 
 
 def shared_refs(store: StoreHandle) -> dict[str, bytes]:
-    """Every branch and checkpoint here that can be shared, of whomever."""
+    """Return every local branch and checkpoint that can be shared, whoever owns it."""
     found = {ref: oid for place in PLACES for ref, oid in store.shadow.refs.list(f"{place}/").items()}
     return {ref: oid for ref, oid in found.items() if split(ref)}
 
@@ -99,7 +108,7 @@ def own_refs(store: StoreHandle) -> dict[str, bytes]:
 
 
 def haves(store: StoreHandle) -> list[bytes]:
-    """Tips of ours, whole with all their history, newest use first: what a server need not send."""
+    """Return local tips with complete history, which a server need not send."""
     refs = store.shadow.refs
     found = [*shared_refs(store).values(), *refs.list(PREFIX).values(), *refs.list("refs/snapstore/remotes/").values()]
     own = [refs.read(ref) for ref in NOTES]
@@ -109,8 +118,11 @@ def haves(store: StoreHandle) -> list[bytes]:
 def latest_moves(
     store: StoreHandle, remote: Remote, notes: Iterable[bytes | None], beside: Iterable[RefMove] = ()
 ) -> list[RefMove]:
-    """Refs on the server's records and transcripts as they are now: they may hold some that are not ours yet, and a
-    push builds on them, so no gc may take a part of them. None is needed where `beside` already holds them."""
+    """Return moves of the refs that hold the server's current records and transcripts.
+
+    A push builds on these, and they may contain records that are not ours yet, so no gc may remove a part of them. No
+    ref is needed for what `beside` already holds.
+    """
     held = {move[2] for move in beside}
     moves: list[RefMove] = []
     for name, tip in zip(_LATEST, notes, strict=True):
@@ -122,7 +134,7 @@ def latest_moves(
 
 
 def machine_moves(store: StoreHandle, refs: Mapping[str, bytes], ancestry: Ancestry) -> list[RefMove]:
-    """What machines say of themselves, held here too; as everything from elsewhere, forward only."""
+    """Return moves that store other machines' claims here; they only advance."""
     moves: list[RefMove] = []
     for ref, new in sorted(refs.items()):
         if ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX)):

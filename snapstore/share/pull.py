@@ -1,7 +1,7 @@
-"""Pull: what others have recorded comes in as branches of theirs. Nothing of ours moves, and no file changes.
+"""Pull: fetch other machines' branches; our refs and files do not change.
 
-Everything is fetched and checked first, beside the store; then, under the lock, names are found and all refs, the
-records and `state/foreign` change in one journal entry. A kill anywhere leaves the old or the new.
+Everything is fetched and checked outside the store first. Then, under the lock, names are chosen, and all refs, the
+records and `state/foreign` change in one journal entry. A kill at any point leaves the old state or the new one.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 
 class _Overtaken(RemoteError):
-    """Refs of ours went away while a pull was at work."""
+    """Local refs went away during a pull."""
 
 
 class PulledRef:
-    """One ref here that came in: its name there, where it was and is, the turns it brought, and whose it is."""
+    """One local ref that came in: names, old and new value, turns, and its machine."""
 
     __slots__ = ("machine", "new", "old", "ref", "there", "turns")
 
@@ -72,20 +72,20 @@ class PulledRef:
 
 
 class Pulled:
-    """What came in."""
+    """The result of a pull."""
 
     __slots__ = ("dropped", "empty", "gone", "objects", "received", "refused", "remote", "turns", "updates")
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
-        self.empty = False  # the repository holds nothing yet
+        self.empty = False  # whether the server's repository is empty
         self.objects = 0
         self.turns = 0
         self.updates: list[PulledRef] = []
-        self.received: dict[str, str] = {}  # ref there: ref here
-        self.dropped: list[str] = []  # refs here that have another name there by now
-        self.gone: list[str] = []  # refs that went back or away there, and stay here
-        self.refused = 0  # records that were none
+        self.received: dict[str, str] = {}  # server ref: local ref
+        self.dropped: list[str] = []  # local refs that have another name on the server by now
+        self.gone: list[str] = []  # refs that moved back or went away on the server, and stay here
+        self.refused = 0  # notes that were no records
 
 
 def pull(
@@ -96,7 +96,10 @@ def pull(
     ask: Ask | None = None,
     joining: Mapping[str, bytes | None] | None = None,
 ) -> Pulled:
-    """Brings in what is new there. `joining` are state files that change with it (see attach)."""
+    """Fetch what is new on the remote and record it.
+
+    `joining` has state files that change in the same journal entry (see `clone.attach`).
+    """
     if bundles.is_bundle(remote.url):
         refs = bundles.read_header(remote.url).refs
         if joining is None and not check_project(store, refs, remote.url):
@@ -122,17 +125,17 @@ def pull(
                 incoming = connection.fetch(*wanted, store.shadow.objects)
                 with incoming:
                     return _take_in(store, remote, refs, incoming, joining or {})
-            except (_Overtaken, Missing):  # former records, which a turn has replaced and somebody's git removed
+            except (_Overtaken, Missing):  # old records that a turn replaced and somebody's git removed
                 if attempts >= ATTEMPTS:
                     raise
-            except RemoteError:  # over http, what was asked for may have moved on while we asked
+            except RemoteError:  # over http, what we asked for may have moved on meanwhile
                 if attempts >= ATTEMPTS or connection.refs() == refs:
                     raise
             wait(attempts)
 
 
 def _wanted(store: StoreHandle, refs: Mapping[str, bytes]) -> tuple[list[bytes], list[bytes]]:
-    """What to ask for, and what we have."""
+    """Return the objects to ask for, and the tips that are here."""
     tips = haves(store)
     there = [oid for _, oid in interesting(refs)]
     held = reached(store.shadow.objects, tips, there)
@@ -142,8 +145,8 @@ def _wanted(store: StoreHandle, refs: Mapping[str, bytes]) -> tuple[list[bytes],
 def _take_in(
     store: StoreHandle, remote: Remote, refs: Mapping[str, bytes], incoming: Incoming, files: Mapping[str, bytes | None]
 ) -> Pulled:
-    """Makes what was fetched count, in one journal entry."""
-    this_machine(store)  # made before, not in the middle
+    """Make fetched objects visible in one journal entry."""
+    this_machine(store)  # creates the document now, not within the change
     with store.changing():
         objects = store.shadow.objects
         fresh = _fresh(store, incoming.ids)
@@ -152,20 +155,23 @@ def _take_in(
         try:
             pulled = _Taking(store, remote, refs, files, fresh).run()
         except BaseException:
-            # Only the `.keep` goes, and not while a change is pending that needs the pack: the next run finishes it.
+            # Only the `.keep` file goes, and not while a pending change needs the pack: the next run finishes that
+            # change.
             if not store.journal.pending():
                 for pack in packs:
                     objects.give_up(pack)
             raise
         for pack in packs:
             objects.release(pack)
-        fold.tidy(objects)  # a machine that only pulls has no turns that do it
+        fold.tidy(objects)  # a machine that only pulls has no turns to do it
         return pulled
 
 
 def _fresh(store: StoreHandle, ids: list[bytes]) -> list[bytes]:
-    """Of what came in, what is new here: a server may send more than was asked. What is left of a pull that failed is
-    stored, and new all the same."""
+    """Return which of the received objects are new here; a server may send too much.
+
+    Objects left by a failed pull are stored already, but still count as new.
+    """
     objects = store.shadow.objects
     stored = {oid for oid in ids if objects.contains(oid, fresh=False)}
     commits = {oid for oid in stored if objects.header(oid)[0] == COMMIT}
@@ -175,8 +181,11 @@ def _fresh(store: StoreHandle, ids: list[bytes]) -> list[bytes]:
 
 
 def _must_be_held(store: StoreHandle, incoming: Incoming) -> None:
-    """What came in builds on what we had when it was fetched, without the lock. Raises Remote where refs no longer lead
-    to that: then it may be gone at any moment. Former records are held by the reflog, for git too."""
+    """Raise Remote if refs no longer reach the objects that received ones build on.
+
+    The fetch ran without the lock, so these objects may have become unreachable and may go at any moment. Old records
+    are protected by the reflog, also from git.
+    """
     refs, builds_on = store.shadow.refs, incoming.builds_on
     tips = set(refs.list("refs/").values())
     if any(oid not in tips for oid in builds_on):
@@ -236,7 +245,10 @@ class _Taking:
         return self._pulled
 
     def _found_again(self, me: Machine, local: Mapping[str, bytes]) -> dict[str, Origin]:
-        """A store that has heard of other machines and knows no line of theirs may have lost `state/foreign`."""
+        """Return the owners of local refs for a store that may have lost `state/foreign`.
+
+        A store that knows other machines but none of their lines may have lost the file.
+        """
         if not self._shadow.refs.list(PREFIX):
             return {}
         said = self._survey.claims.get(me.id)
@@ -252,7 +264,7 @@ class _Taking:
                 self._moves.append((cursor, value, received.dropped[value]))
         for here, (old, new) in sorted(received.made.items()):
             for cursor, value in pinned.items():
-                if value == here:  # the files stay where they are, so the one who stands there does too
+                if value == here:  # the files stay as they are, so the cursor stays too
                     self._moves.append((cursor, value, old))
             self._moves.append((here, old, new))
             turns = self._turns(new)
@@ -267,7 +279,7 @@ class _Taking:
         pulled.gone = sorted({*received.rewound, *gone})
 
     def _turns(self, tip: bytes) -> int:
-        """The turns that a ref brings, and no other did."""
+        """Return the number of turns that this ref brings and no earlier ref brought."""
         found = 0
         at: bytes | None = tip
         while at is not None and at in self._fresh:

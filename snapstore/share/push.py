@@ -1,7 +1,8 @@
-"""Push: what is ours goes to a server, under names that nobody else has there. Refs there are made or advance.
+"""Push: send our refs to a server, under names that no other machine uses there.
 
-Branches, records and the word whose they are go in one atomic push where the server can; where it cannot, branches
-first, so that nothing is claimed that is not there. A race that is lost is looked at again and tried again.
+Refs on the server are only created or advanced. Branches, records and claims go in one atomic push if the server
+supports that. If not, branches go first, so that nothing is claimed that is not there. A push that loses a race looks
+at the server again and retries.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
     Updates = dict[str, tuple[bytes | None, bytes | None]]
 
-_UNMOVED = 2  # refusals by a server that did not move meanwhile: then that is its last word
-_PATIENCE = 30.0  # seconds: where very many push at once, ten attempts are over before one's turn has come
+_UNMOVED = 2  # refusals by a server whose refs did not move meanwhile; after so many the refusal is final
+_PATIENCE = 30.0  # seconds: where very many machines push at once, ten attempts can fail before one gets through
 SAFETY = "refs/snapstore/safety/"
 
 
@@ -62,7 +63,7 @@ def push(
     ask: Ask | None = None,
     with_safety: bool = False,
 ) -> Pushed:
-    """Sends what is new here. Raises Remote where the server refuses, Secret where it would publish one."""
+    """Send what is new here; raise Remote if the server refuses, Secret for a secret."""
     check_told(store, remote)
     pushed = Pushed(remote)
     unmoved, start = 0, time.monotonic()
@@ -80,14 +81,14 @@ def push(
                     return pushed
                 error: RemoteError | Missing = _refused(connection.shown, refused)
             except (RemoteError, Missing) as found:
-                # What was asked for may have moved on while we asked. Or former records were looked at, without the
-                # lock, which a turn has replaced since and somebody's git removed.
+                # What we asked for may have moved on meanwhile. Or we read old records without the lock, and a turn has
+                # replaced them since and somebody's git removed them.
                 error = found
                 if not attempt.refs:
                     raise
             try:
                 unmoved = unmoved + 1 if connection.refs(push=True) == attempt.refs else 0
-            except RemoteError:  # it went away altogether: the first word says more
+            except RemoteError:  # the server is unreachable now: the first error says more
                 raise error from None
         if unmoved >= _UNMOVED or (pushed.attempts >= ATTEMPTS and time.monotonic() - start > _PATIENCE):
             raise error
@@ -119,7 +120,7 @@ class _Attempt:
         self._remote = remote
         self._connection = connection
         self._pushed = pushed
-        self._cleared = cleared  # what holds no secret: looked at once, however often it is tried
+        self._cleared = cleared  # objects without secrets; each is checked once, however many attempts there are
         self._with_safety = with_safety
         self._me = this_machine(store)
         self._seconds = max(0, int(store.clock()))
@@ -129,7 +130,7 @@ class _Attempt:
         self.survey = Survey(store, {})
 
     def run(self) -> dict[str, str]:
-        """Gives the refs that the server did not take, and why."""
+        """Run the attempt; return the refs that the server did not accept, and why."""
         store, connection = self._store, self._connection
         refs = self.refs = connection.refs(push=True)
         check_project(store, refs, connection.shown)
@@ -180,15 +181,18 @@ class _Attempt:
         return refused
 
     def _bring_in(self, refs: Mapping[str, bytes]) -> bool:
-        """What machines say of themselves, and the records: a push adds to them. Says whether anything was lacking."""
+        """Fetch the machines' claims and the records that a push adds to.
+
+        Return whether anything was missing.
+        """
         store = self._store
         wanted = {ref: oid for ref, oid in refs.items() if ref in notes.REFS or ref.startswith(PREFIX)}
-        # What is stored and no ref leads to may lack parts, or be removed by a gc at any moment.
+        # A stored object that no ref reaches may lack parts, and a gc may remove it at any moment.
         held = reachability.reached(self._shadow.objects, haves(store), wanted.values()) | self._brought
         lacking = [oid for oid in wanted.values() if oid not in held]
         if not lacking:
             return False
-        self._brought.update(lacking)  # once is enough: a server may have gone back to what no ref here will lead to
+        self._brought.update(lacking)  # fetch once: a server restored to an old state may have what no ref here reaches
         with self._connection.fetch(lacking, haves(store), self._shadow.objects) as incoming, store.changing():
             packs = incoming.accept()
             try:
@@ -206,7 +210,7 @@ class _Attempt:
         return True
 
     def _safety(self, refs: Mapping[str, bytes]) -> Updates:
-        """What was on disk before forced moves, as a copy that nobody pulls."""
+        """Return updates that copy safety commits of forced moves; nobody pulls them."""
         found: Updates = {}
         for ref, oid in self._shadow.refs.list(SAFETY).items():
             there = f"{SAFETY}{self._me.id}/{ref.removeprefix(SAFETY)}"
@@ -244,14 +248,14 @@ class _Attempt:
             self._cleared.update(commits, (blob for _, blob in records))
 
     def _new_words_of_ourselves(self) -> dict[str, bytes]:
-        """The machine's name and its person's, where the server does not know them."""
+        """Return this machine's name and person if they are new to the server."""
         known, me = self.survey.claims.get(self._me.id), self._me
         if known is not None and _identity(known.machine) == _identity(me):
             return {}
         return {f"machine {me.name} of {me.person} <{me.email}>": b""}
 
     def _default_branch(self, own: Mapping[str, bytes], names: Mapping[str, str], refs: Mapping[str, bytes]) -> Updates:
-        """Return the move of the branch that `git clone` checks out, if it is to move."""
+        """Return the move of the branch that `git clone` checks out, if it moves."""
         branch = self._connection.default_branch()
         refused_at = exchanged(self._store, self._remote).protected.get(branch)
         if branch == self._pushed.protected or not is_asked(refused_at, self._seconds):
@@ -266,7 +270,7 @@ class _Attempt:
         refs: Mapping[str, bytes],
         shown: Updates,
     ) -> Updates:
-        """The store's id, the records, and whose the refs are: what goes along with branches."""
+        """Write what goes along with branches: the store's id, the records and our claims."""
         found: Updates = {}
         shadow = self._shadow
         if f"{STORES}{self._store.header.id}" not in refs:
@@ -292,8 +296,11 @@ class _Attempt:
         return found
 
     def _retired(self, known: Claims | None, names: Mapping[str, str]) -> set[str]:
-        """What has another name here by now, or none. Not what others have moved, or we never had: a home that was
-        copied, or went back to a backup, finds refs under its own id there that are alive elsewhere."""
+        """Return our refs on the server that were renamed or removed here.
+
+        Refs that others have moved, or that we never had, are not included. A home folder that was copied or restored
+        from a backup finds refs under its own id there that are in use elsewhere.
+        """
         if known is None:
             return set()
         ours = set(known.refs)
@@ -312,7 +319,7 @@ class _Attempt:
         fresh: list[bytes],
         objects: int,
     ) -> None:
-        """Notes what the server has now."""
+        """Record what the server has now."""
         store, remote, pushed, refs = self._store, self._remote, self._pushed, self._shadow.refs
         with store.changing():
             moves: list[RefMove] = []
@@ -327,13 +334,13 @@ class _Attempt:
             if own_ref in words:
                 moves.append((own_ref, refs.read(own_ref), words[own_ref][1]))
             document = exchanged(store, remote)
-            # What has another name here by now, or none, is still there.
+            # A ref that was renamed or removed here is still on the server.
             after = {**document.pushed, **{ref: [name, own[ref].hex()] for ref, name in sorted(names.items())}}
             protected = {pushed.protected: self._seconds} if pushed.protected else document.protected
             if remote.name and (document.pushed, document.protected) != (after, protected):
                 document.pushed, document.protected = after, protected
                 files[document_of(remote)] = encode(document)
-            # A forget that came between has taken away what was pushed: nothing here may lead to it.
+            # A forget that came in between has removed what was pushed: no ref here may lead to it.
             self._shadow.objects.refresh()
             contains = self._shadow.objects.contains
             moves = [move for move in moves if not isinstance(move[2], bytes) or contains(move[2])]
@@ -347,8 +354,11 @@ class _Attempt:
         pushed.updates = [PushedRef(homes.get(name), name, old, new) for name, (old, new) in sorted(branches.items())]
 
     def _knows(self) -> bool:
-        """Whether every record of the server is here, so that the next exchange may start from it: not where others
-        have added some that were not pulled yet."""
+        """Return whether every record of the server is here.
+
+        If so, the next exchange can start from these records. Records that others have added and that were not pulled
+        yet are missing.
+        """
         shadow, theirs = self._shadow, self.survey.notes
         base_ref = notes_ref(self._remote)
         base = shadow.refs.read(base_ref) if base_ref is not None else None

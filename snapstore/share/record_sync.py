@@ -1,7 +1,7 @@
-"""Records of turns on their way: what we have and a server lacks, and the other way round.
+"""Transfer of turn records: which ones a server lacks, and which ones we lack.
 
-A record changes only where its turn was made, so what changed since both sides were last the same is what goes over.
-A record of a turn of our own is never replaced by what a server says.
+A record changes only on the machine that made its turn. So what changed since both sides last agreed is what has to be
+transferred. A record of our own turn is never replaced by the server's.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ if TYPE_CHECKING:
     from snapstore.git.repository import Shadow
     from snapstore.share.server.ancestry import Ancestry
 
-    Blobs = dict[bytes, bytes]  # a commit, and the object that holds its record
+    Blobs = dict[bytes, bytes]  # commit: the blob with its record
 
-LARGEST = 64 << 20  # bytes of a record from elsewhere
-_MANY = 20  # commits to ask about one by one, before whole lines are walked for all of them
+LARGEST = 64 << 20  # bytes of a record from another machine
+_MANY = 20  # commits to look up one by one, before whole lines are walked for all of them
 
 
 def to_send(
     shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, goes: Callable[[bytes], bool], own: Own
 ) -> Blobs:
-    """The records that a server's notes lack: of commits that it has or gets (`goes`), and new or changed here."""
+    """Return records that are new or changed here and that a server lacks.
+
+    Only records of commits that the server has or gets (`goes`) count.
+    """
     found: Blobs = {}
     for commit, blob in _differing(shadow, base or theirs, ours):
         there = notes.find(shadow.trees, theirs, commit)
@@ -38,7 +41,7 @@ def to_send(
 
 
 def to_take(shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, own: Own) -> tuple[Blobs, int]:
-    """The records that we lack, or that changed where they were made; and how many were no records."""
+    """Return the records that we lack or that changed, and the number of invalid ones."""
     found: Blobs = {}
     refused = 0
     for commit, blob in _differing(shadow, base or ours, theirs):
@@ -53,7 +56,7 @@ def to_take(shadow: Shadow, ours: bytes, theirs: bytes, base: bytes | None, own:
 
 
 def transcripts_of(shadow: Shadow, tip: bytes | None, commits: Iterable[bytes]) -> Blobs:
-    """The raw lines that go with the records of some commits, from the transcripts that a notes commit holds."""
+    """Return the raw lines for the records of `commits`, from notes commit `tip`."""
     if tip is None:
         return {}
     tree = shadow.commit(tip).tree
@@ -77,7 +80,7 @@ def _differing(shadow: Shadow, old: bytes, new: bytes) -> Iterator[tuple[bytes, 
 
 
 def _is_record(shadow: Shadow, blob: bytes) -> bool:
-    """Anyone who can push can write a note."""
+    """Return whether a blob is a record; anyone who can push can write a note."""
     try:
         kind, size = shadow.objects.header(blob)
         return kind == BLOB and size <= LARGEST and isinstance(json.loads(shadow.objects.read_kind(blob, BLOB)), dict)
@@ -86,8 +89,10 @@ def _is_record(shadow: Shadow, blob: bytes) -> bool:
 
 
 class Own:
-    """Whether a commit is of our own making, as far as refs tell: ours lead to it, and nobody else's. Walked only when
-    it is asked, which is where two records of one turn differ."""
+    """Whether a commit is our own: our refs lead to it and no other machine's do.
+
+    Lines are walked only when asked, which happens where two records of one turn differ.
+    """
 
     def __init__(self, ancestry: Ancestry, own: Iterable[bytes], others: Iterable[bytes]) -> None:
         self._ancestry = ancestry

@@ -1,6 +1,6 @@
-"""The remotes of a store: a short name for an address, and whether every turn goes there by itself.
+"""The remotes of a store: names for addresses, and which get every turn.
 
-No credentials are kept: who may push is between git's credential helpers, the ssh agent and the server.
+No credentials are stored: git's credential helpers, the ssh agent and the server decide who may push.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Document:
 
 
 class Remote:
-    """Where to push and pull. One that is given by its address alone has no name."""
+    """Where to push and pull; a remote given by its address alone has no name."""
 
     __slots__ = ("auto", "name", "url")
 
@@ -41,7 +41,7 @@ class Remote:
 
     @property
     def shown(self) -> str:
-        """The address without anything secret."""
+        """Return the address without secrets."""
         return shown(self.url)
 
 
@@ -54,7 +54,7 @@ class Remotes:
         return [Remote(name, row["url"], bool(row.get("auto"))) for name, row in sorted(document.remotes.items())]
 
     def add(self, name: str, url: str, *, auto: bool = False) -> Remote:
-        """A name for an address. The same again changes nothing but `auto`."""
+        """Name an address; repeating the same name and address changes nothing but `auto`."""
         check_name(name, "remote")
         refuse_password(url)
         url = absolute(url)
@@ -71,7 +71,7 @@ class Remotes:
         return known[name]
 
     def remove(self, name: str) -> Remote:
-        """Forgets an address. Nothing changes there, and what was pulled from it stays."""
+        """Remove a remote; the server does not change, and what was pulled from it stays."""
         with self._store.changing():
             known = {remote.name: remote for remote in self.list()}
             gone = known.pop(name, None)
@@ -83,7 +83,7 @@ class Remotes:
         return gone
 
     def make_automatic(self, name: str, auto: bool) -> Remote:
-        """Whether every turn goes there by itself."""
+        """Set whether every turn is pushed to the remote automatically."""
         with self._store.changing():
             known = {remote.name: remote for remote in self.list()}
             if name not in known:
@@ -96,7 +96,7 @@ class Remotes:
         return known[name]
 
     def find(self, name: str | None) -> Remote:
-        """By name or by address; without either, the only one or `origin`."""
+        """Find a remote by name or address; without either, the only one or `origin`."""
         known = {remote.name: remote for remote in self.list()}
         if name is None:
             if len(known) == 1:
@@ -123,23 +123,26 @@ class Remotes:
         self._store.journal.carry_out([], {DOCUMENT: encode(document)}, what=what)
 
     def _hush(self, name: str) -> None:
-        """That a push by itself did not get there is of no interest any more: there will be none."""
+        """Clear the notice about failed automatic pushes; there will be no more pushes."""
         log.settle(f"{self._store.folder}/log", f"push-{name}")
 
     def _follow(self) -> None:
-        """The setting that every turn looks at follows what the remotes say."""
+        """Update the `auto_push` setting, which every turn reads, from the remotes."""
         wanted = any(remote.auto for remote in self.list())
         if self._store.header.auto_push != wanted:
             self._store.configure(auto_push=wanted)
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an address, not a remote's name: with a scheme, a host and a path, or a path."""
+    """Return whether a text is an address (a URL, host and path, or path), not a name."""
     return "://" in text or ":" in text or "/" in text or text in (".", "..")
 
 
 def refuse_password(url: str) -> None:
-    """Raises Unsafe for an address with a password in it: whoever can read the file could push."""
+    """Raise Unsafe for an address with a password, which the store must not keep.
+
+    Whoever can read the store's file could push.
+    """
     authority = url.partition("://")[2].partition("/")[0]
     user = authority.rpartition("@")[0]
     if ":" in user or (is_token(user) and url.lower().startswith("http")):
@@ -150,7 +153,7 @@ def refuse_password(url: str) -> None:
 
 
 def absolute(url: str) -> str:
-    """A path means the same from every folder."""
+    """Make a path absolute, so that it means the same from every folder."""
     if "://" in url or url.startswith("-"):
         return url
     head = url.partition("/")[0]

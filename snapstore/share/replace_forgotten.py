@@ -1,8 +1,8 @@
-"""What was shared before it was forgotten: which remotes may have it, and how what is ours there is replaced.
+"""Replacement of forgotten commits on remotes.
 
-The only place where anything on a server is forced, and only refs that this machine pushed, from exactly the value that
-it pushed, and the branch for `git clone`, whichever machine advanced it. What others built on it, what the server keeps
-for itself and what anybody has fetched is out of reach, and said so.
+This is the only place that forces anything on a server. Forced are only refs that this machine pushed, from exactly the
+value it pushed, and the branch for `git clone`, whichever machine advanced it. What others built on forgotten commits,
+what the server keeps for itself and what anybody has fetched is out of reach, and the user is told so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CLONES = "what other machines and clones have: forget it there as well, or the n
 
 
 class Reach:
-    """One remote: whether what is ours there was replaced, and what is left."""
+    """One remote: whether our refs there were replaced, and what is left."""
 
     __slots__ = ("done", "error", "left", "remote")
 
@@ -51,7 +51,7 @@ class Reach:
         self.error: str | None = None
 
     def told(self) -> list[str]:
-        """Lines for people."""
+        """Return the result as lines for the user."""
         name = self.remote.name
         if self.error is not None:
             return [f"Remote {name} was not changed: {self.error}"]
@@ -60,7 +60,7 @@ class Reach:
 
 
 def survey(store: StoreHandle) -> list[Reach]:
-    """The remotes that may have what is forgotten, for now as they are."""
+    """Return the remotes that may have what is forgotten, without changing them."""
     found = []
     for remote in Remotes(store).list():
         reach = Reach(remote)
@@ -70,13 +70,15 @@ def survey(store: StoreHandle) -> list[Reach]:
 
 
 def is_due(store: StoreHandle) -> bool:
-    """Whether a remote may have what was forgotten here earlier."""
+    """Return whether a remote may have what was forgotten here earlier."""
     return any(is_untold(store, remote) for remote in Remotes(store).list())
 
 
 def replace(store: StoreHandle) -> list[Reach]:
-    """Replaces what is ours on every remote by what it became, now or when something was forgotten earlier. One that
-    cannot be reached keeps nobody from the others, and is told the next time."""
+    """Replace our forgotten commits on every remote, also those of earlier forgets.
+
+    An unreachable remote does not stop the others, and is handled next time.
+    """
     found = []
     for remote in Remotes(store).list():
         reach = Reach(remote)
@@ -89,7 +91,7 @@ def replace(store: StoreHandle) -> list[Reach]:
             reach.error = f"{error.message} {error.hint}"
             reach.left = ["everything that was pushed", CLONES]
     if found:
-        with store.changing():  # the records of the server had to be fetched to be changed
+        with store.changing():  # the server's records had to be fetched to be changed
             follow_up(store, PURGE)
     return found
 
@@ -103,7 +105,7 @@ class _Replacing:
         self._gone = {bytes.fromhex(commit) for commit in known.gone}
         self._reach = reach
         self._me = this_machine(store).id
-        self._packs: list[str | None] = []  # what no ref leads to, kept until it is sent
+        self._packs: list[str | None] = []  # objects that no ref reaches, kept until they are sent
 
     def run(self) -> None:
         try:
@@ -125,7 +127,7 @@ class _Replacing:
                     updates[ref] = (refs[ref], records)
             self._send(connection, refs, updates)
             handled = self._default_branches(connection, refs, updates)
-            # A large push that broke off has left files there.
+            # A large push that was interrupted has left files on the server.
             self._tell(chunked_push.drop(connection, self._me, refs, self._shadow.objects))
         places = tuple(f"{place}/" for place in PLACES)
         theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours and ref not in handled)
@@ -134,18 +136,24 @@ class _Replacing:
         self._reach.left += [SERVER, CLONES]
 
     def _ours(self) -> dict[str, tuple[str, str]]:
-        """Our refs there: what each is called at home, and the commit that we left it at, if that is known."""
+        """Return our refs there, each with its local name and the commit we left it at.
+
+        The commit is "" if it is not known.
+        """
         found = {
             there: (local, commit) for local, (there, commit) in exchanged(self._store, self._remote).pushed.items()
         }
         said = self._shadow.refs.read(f"{PREFIX}{self._me}")
         claims = read_claims(self._shadow, self._me, said) if said is not None else None
         for there, home in claims.refs.items() if claims is not None else ():
-            found.setdefault(there, (home, ""))  # from before it got the name that it has there now
+            found.setdefault(there, (home, ""))  # pushed before the ref got its current name there
         return found
 
     def _refs(self, refs: Mapping[str, bytes]) -> Updates:
-        """Our refs there whose commits are others now. One that is not where we left it is somebody else's by now."""
+        """Return updates for our refs there whose commits were rewritten.
+
+        A ref that is not where we left it belongs to somebody else by now.
+        """
         updates: Updates = {}
         for there, (local, commit) in self._ours().items():
             now, new = refs.get(there), self._shadow.refs.read(local)
@@ -164,10 +172,11 @@ class _Replacing:
         return updates
 
     def _default_branches(self, connection: Connection, refs: Mapping[str, bytes], updates: Updates) -> set[str]:
-        """Replace the branch for `git clone` where it leads to something forgotten; delete it where that fails.
+        """Replace or delete the branch for `git clone` if it leads to forgotten commits.
 
-        One by one and after everything else: servers protect it more often than other branches, and it may be the last
-        to hold what was replaced. A branch that holds a person's own commits is named and left to that person.
+        The branches go one by one and after everything else: servers protect them more often than others, and such a
+        branch may be the last to hold what was replaced. A branch with a person's own commits is reported and left to
+        that person.
         """
         found = candidates(self._shadow, connection.default_branch(), refs)
         for branch, tip in found.items():
@@ -183,7 +192,7 @@ class _Replacing:
         return set(found)
 
     def _trail(self, connection: Connection, tip: bytes) -> Trail:
-        """Return what a branch leads to; the objects are fetched where they are not here, and given up afterwards."""
+        """Return what a branch leads to; missing objects are fetched for the time being."""
         trail = Trail(self._shadow, tip, self._new)
         if trail.whole:
             return trail
@@ -220,12 +229,18 @@ class _Replacing:
             self._reach.left.append(f"nothing of {branch}, which was deleted: the next push makes it again")
 
     def _became(self, commit: bytes) -> bytes | None:
-        """What a commit is called now; None where it is gone here, and so is to go there."""
+        """Return the replacement of a commit; None if the replacement is gone here.
+
+        Then the commit must go there too.
+        """
         new = self._new[commit]
         return new if self._shadow.objects.contains(new) else None
 
     def _records(self, connection: Connection, ref: str, old: bytes | None) -> bytes | None:
-        """The server's records, with ours for the commits that are others now. They have no past: it held them all."""
+        """Return the server's records with ours for rewritten commits.
+
+        The new commit has no parents, because the former history contained all forgotten records.
+        """
         shadow = self._shadow
         if old is None:
             return None

@@ -1,4 +1,4 @@
-"""Send one push: all at once where the server can, else in an order in which a kill between any two does no harm."""
+"""Sending of one push, atomically or in an order in which a kill does no harm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAUSE = 0.05  # seconds, growing, with jitter
 
 
 class PushedRef:
-    """One ref of the server: its name here (None for what has none), its name there, and where it was and is."""
+    """One ref on the server: local name (or None), name there, old and new value."""
 
     __slots__ = ("new", "old", "ref", "there")
 
@@ -33,7 +33,7 @@ class PushedRef:
 
 
 class Pushed:
-    """What went over."""
+    """The result of a push."""
 
     __slots__ = ("attempts", "objects", "protected", "refs", "remarks", "remote", "turns", "updates")
 
@@ -44,12 +44,15 @@ class Pushed:
         self.turns = 0
         self.updates: list[PushedRef] = []
         self.protected = ""  # the server's default branch, where the server refused to move it
-        self.remarks: list[str] = []  # what the look for secrets could not do, or the server
-        self.refs: dict[str, str] = {}  # ours: what it is called there
+        self.remarks: list[str] = []  # what the search for secrets or the server could not do
+        self.refs: dict[str, str] = {}  # our ref: its name on the server
 
 
 class Batch:
-    """What one push moves: branches, what is said of them, and the branch for `git clone`; and the objects it takes."""
+    """What one push moves: branches, `words`, `shown`, and the objects.
+
+    `words` are the store's id, records and claims. `shown` is the branch for `git clone`.
+    """
 
     __slots__ = ("branches", "has_parts", "objects", "shown", "words")
 
@@ -64,10 +67,11 @@ class Batch:
 
 
 def send(connection: Connection, source: Objects, batch: Batch, pushed: Pushed) -> dict[str, str]:
-    """Send a batch; return the refs that the server did not take, and why.
+    """Send a batch; return the refs that the server did not accept, and why.
 
-    Whose project it is goes first, or the next push would find something else there. Whose each ref is goes after the
-    refs. Last goes the branch for `git clone`: everything else is pushed whether or not the server lets that one move.
+    The project's id goes first; without it the next push would refuse the server as something else. The claims go after
+    the refs. The branch for `git clone` goes last: everything else is pushed whether or not the server lets this branch
+    move.
     """
     first: Updates = {ref: move for ref, move in batch.words.items() if ref.startswith(STORES)}
     rest = {ref: move for ref, move in batch.words.items() if ref not in first}
@@ -83,7 +87,7 @@ def send(connection: Connection, source: Objects, batch: Batch, pushed: Pushed) 
         return refused
     why = refused.pop(branch)
     if why in (MOVED, NOT_THIS_ONE):
-        return refused  # where nothing else was refused, the next push sees to it
+        return refused  # if nothing else was refused, the next push moves the branch
     refused = sent(steps) if refused else {}
     if not refused:
         pushed.protected = branch
@@ -93,5 +97,5 @@ def send(connection: Connection, source: Objects, batch: Batch, pushed: Pushed) 
 
 
 def wait(attempt: int) -> None:
-    """A while that grows and is never the same for two."""
+    """Sleep for a time that grows with the attempts, with jitter."""
     time.sleep(_PAUSE * min(attempt, ATTEMPTS) * (0.5 + os.urandom(1)[0] / 255))

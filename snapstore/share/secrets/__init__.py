@@ -1,8 +1,8 @@
-"""Find what looks like a secret before a push publishes it.
+"""Search for likely secrets before a push publishes them.
 
-`check` is the entry point: it looks through new files, records, messages and names. `rules` and `token_prefixes` say
-what a secret looks like, `prefilter` finds the few places worth a pattern, `scanner` reads files in bounded memory, and
-`finding` is what a person is told. `detect_secrets` and `gitleaks` ask those programs too where they are installed.
+`check` is the entry point: it searches new files, records, messages and names. `rules` and `token_prefixes` describe
+secrets, `prefilter` finds the few places worth a regular expression, `scanner` reads files in bounded memory, and
+`finding` is what the user is shown. `detect_secrets` and `gitleaks` run these programs too if they are installed.
 
 The package must not import `share.push` or `share.pull`.
 """

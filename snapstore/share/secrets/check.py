@@ -1,8 +1,9 @@
-"""Looks for secrets in what would be sent: new files with their names and lines, records of turns, commit messages,
-names of branches, checkpoints and machines.
+"""Search for secrets in what a push or an export would send.
 
-Nothing else is read, so a push of one turn costs what that turn changed. Blobs stream through a window: memory is
-bounded whatever their size, and however long a line. A binary file is judged by its name alone.
+Searched are new files with their names and lines, records of turns, commit messages, and the names of branches,
+checkpoints and machines. Nothing else is read, so the cost of pushing one turn is what the turn changed. Blobs are
+streamed through a window, so memory is bounded for files and lines of any length. A binary file is judged by its name
+alone.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from snapstore.store.handle import StoreHandle
 
 _WHOLE_RECORD = 16 << 20  # a record up to this size is read as JSON, a larger one as text
-_NESTED = 4 << 20  # a text inside a record up to this size may be JSON itself: a raw line of a conversation
+_NESTED = 4 << 20  # a text in a record up to this size may itself be JSON: a raw line of a conversation
 _SHOWN = 20
 STATE = "allowed-secrets.json"
 
@@ -48,9 +49,12 @@ def check(
     names: Mapping[str, bytes] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> list[Finding]:
-    """What looks like a secret in the commits (oldest first), records (commit, blob of its record) and names (of refs,
-    with what they lead to, and of ourselves) that would be sent, without the findings that are allowed: those given,
-    else those the store remembers. What its reader must know besides (gitleaks failed) goes to `say`."""
+    """Return likely secrets in what would be sent, except allowed findings.
+
+    Commits come oldest first. Records are pairs of a commit and the blob of its record. `names` are names of refs, with
+    their targets, and of this machine. `allowed` defaults to the findings that the store remembers. Messages for the
+    user, for example that gitleaks failed, go to `say`.
+    """
     known = allowed_in(store) if allowed is None else set(allowed)
     found: dict[str, Finding] = {}
     for finding in _Check(store, progress, say or (lambda _: None)).run(new_commits, new_notes, names or {}):
@@ -67,7 +71,10 @@ def check_refs(
     *,
     say: Callable[[str], None] | None = None,
 ) -> list[Finding]:
-    """The same for all that some refs lead to, the records among them, and that whoever gets it does not know."""
+    """Return likely secrets in everything that refs lead to and the reader lacks.
+
+    The records are included; `known` are the tips that the reader has.
+    """
     objects, there = store.shadow.objects, list(known)
     history = {ref: oid for ref, oid in refs.items() if ref.startswith(_HISTORY)}
     commits = [oid for oid, kind, _, _ in between(objects, list(history.values()), there) if kind == COMMIT]
@@ -80,7 +87,7 @@ def check_refs(
 
 
 def refuse(findings: list[Finding], command: str = "snapstore push", done: str = "sent") -> None:
-    """Raises Secret where there is a finding."""
+    """Raise Secret if there are findings."""
     if not findings:
         return
     listed = [f"{finding}  --allow {finding.fingerprint}" for finding in findings[:_SHOWN]]
@@ -96,7 +103,7 @@ def refuse(findings: list[Finding], command: str = "snapstore push", done: str =
     )
 
 
-# What is allowed.
+# Allowed findings.
 
 
 class _Allowed:
@@ -107,13 +114,13 @@ class _Allowed:
 
 
 def allowed_in(store: StoreHandle) -> set[str]:
-    """The findings that were allowed in this store."""
+    """Return the fingerprints of findings that were allowed in this store."""
     document = store.documents.read(_Allowed, STATE)
     return set(document.allowed) if document is not None else set()
 
 
 def allow(store: StoreHandle, fingerprints: Iterable[str]) -> None:
-    """Remembers findings as allowed, each by its fingerprint."""
+    """Store findings as allowed, each by its fingerprint."""
     words = [word.strip().lower() for word in fingerprints]
     for word in words:
         if len(word) != 16 or not all(character in "0123456789abcdef" for character in word):
@@ -123,11 +130,11 @@ def allow(store: StoreHandle, fingerprints: Iterable[str]) -> None:
         store.journal.carry_out([], {STATE: encode(document)}, what="allowing a finding")
 
 
-# The look.
+# The search.
 
 
 class _Pairs(list[tuple[str, "Any"]]):
-    """The fields of a JSON object as they come: of two with one name, both."""
+    """The fields of a JSON object in order, with duplicate names kept."""
 
 
 class _Check:
@@ -140,7 +147,7 @@ class _Check:
         self._salt = store.header.id.encode()[:64]
         self._done = 0
         self._look = Look(store.shadow.objects, self._tick)
-        self._masked: dict[bytes, bytes] = {}  # names that are not to be shown as they are
+        self._masked: dict[bytes, bytes] = {}  # path: the path to show, with its secret masked
 
     def run(
         self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]], names: Mapping[str, bytes]
@@ -168,7 +175,7 @@ class _Check:
             yield from self._record(oid, blob)
 
     def _new_files(self, commit: Commit) -> Iterator[tuple[bytes, bytes, bytes]]:
-        """Path, mode and blob of what no parent has there."""
+        """Yield path, mode and blob of each file that no parent has at its path."""
         trees = self._shadow.trees
         parents = [self._shadow.commit(parent).tree for parent in commit.parents]
         for path, _, new in trees.diff(parents[0] if parents else EMPTY_TREE, commit.tree):
@@ -193,12 +200,12 @@ class _Check:
         for rule, path, at, secret in self._look.names(paths):
             found.add(secret)
             self._masked[path] = self._masked.get(path, path).replace(secret, _MASK)
-            # A folder is one finding, however many files there are in it.
+            # A folder is one finding, however many files it contains.
             end = path.find(b"/", at + len(secret))
             yield self._finding(rule, NAME, oid, commit, path=path[:end] if end >= 0 else path, secret=secret)
 
     def _message(self, oid: bytes, commit: Commit, named: set[bytes]) -> Iterator[Finding]:
-        """It lists files: what is in a name is told already."""
+        """Search a commit message, except for secrets in names of the files it lists."""
         text = f"{commit.subject}\n\n{commit.body}".encode("utf-8", "replace")
         for rule, line, secret in self._look.text((text,)):
             if secret not in named:
@@ -215,7 +222,10 @@ class _Check:
             yield self._finding(rule, RECORD, oid, commit, where=where, line=line, secret=secret)
 
     def _texts(self, blob: bytes) -> Iterator[tuple[str, Iterable[bytes]]]:
-        """The texts in a record, each with its place. A value stands with its name, as a setting would in a file."""
+        """Yield the texts of a record, each with its place.
+
+        A value is preceded by its field's name, like a setting in a file.
+        """
         objects = self._shadow.objects
         if objects.header(blob)[1] > _WHOLE_RECORD:
             yield "the whole of it", objects.stream(blob)
@@ -224,7 +234,7 @@ class _Check:
         try:
             waiting: list[tuple[str, str, Any]] = [("", "", json.loads(data, object_pairs_hook=_Pairs))]
         except (ValueError, RecursionError):
-            # Raw lines of a conversation, each JSON of its own, or anything that somebody noted by hand.
+            # Raw lines of a conversation, each of which is JSON, or a note that somebody made by hand.
             lines = data.decode("utf-8", "surrogateescape").splitlines()
             waiting = [("", "", _Pairs([("lines", lines)]))]
         names: dict[str, None] = {}
@@ -265,8 +275,11 @@ class _Check:
         )
 
     def _fingerprint(self, rule: str, kind: str, spot: bytes, secret: bytes) -> str:
-        """Of one secret in one place: it stays allowed while the lines around it change, and tells nothing of it to
-        one who does not know the store."""
+        """Return a fingerprint of one secret in one place.
+
+        The finding stays allowed while the lines around it change. Without the store, the fingerprint reveals nothing
+        about the secret.
+        """
         digest = blake2b(key=self._salt, digest_size=8)
         for part in (rule.encode(), kind.encode(), spot, secret):
             digest.update(b"%d:" % len(part) + part)

@@ -1,8 +1,8 @@
-"""detect-secrets, where it is installed, as more rules for lines.
+"""More line rules from detect-secrets, if it is installed.
 
-Only those of its detectors are asked that know one maker's tokens and that ours do not know better. Those for entropy
-and keywords, for any address with a colon and for the mere mention of a private key cry at every second file. Nothing
-is ever verified: that would send what was found to somebody's server.
+Only detectors for the tokens of one issuer are used, and only where our own rules are not better. The detectors for
+entropy, for keywords, for any address with a colon and for the mention of a private key fire at every second file.
+Findings are never verified, because that would send them to somebody's server.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _RUN = rb"[A-Za-z0-9_-]{24}"
 _BOTS = (b"iscord", b"DISCORD", b"elegram", b"TELEGRAM", b"bot", b"BOT", b"Bot")
-# Module, class, texts without which it need not be tried, and what it looks for, roughly: importing it all costs ten
-# interpreter starts, and is not done before one of these is met.
+# Module, class, texts that must occur, and roughly what the detector finds. Importing all detectors costs as much as
+# ten starts of the interpreter, so a detector is imported only when one of these occurs.
 ASKED = (
     ("artifactory", "ArtifactoryDetector", (b"AKC", b"AP"), rb"AKC[a-zA-Z0-9]{10}|AP[0-9A-F][a-zA-Z0-9]{8}"),
     ("aws", "AWSKeyDetector", (b"A3T", b"ABIA", b"ACCA"), rb"(?:A3T[A-Z0-9]|ABIA|ACCA)[0-9A-Z]{16}"),
@@ -43,19 +43,21 @@ ASKED = (
     ),
     ("twilio", "TwilioKeyDetector", (b"AC", b"SK"), rb"(?:AC|SK)[a-z0-9]{32}"),
 )
-MOST = 2 << 20  # bytes of one push that it looks at: it takes ten times as long as our own rules
+MOST = 2 << 20  # bytes per push that detect-secrets searches: it takes ten times as long as our own rules
 
 
 class Detector:
-    """Its detectors, each loaded when the first text needs it."""
+    """The detectors, each loaded when the first text needs it."""
 
     def __init__(self) -> None:
         self._plugins: dict[str, Any] = {}
         self._left = MOST
 
     def found_in(self, data: bytes, words: bytes | None = None) -> Iterator[tuple[str, int, bytes]]:
-        """Rule, place and secret. `words` are the data's long words and what stands before them, where that is known:
-        its secrets are in there."""
+        """Yield rule, position and secret.
+
+        `words` are the data's long words with what precedes them, if the caller has them. All secrets are among them.
+        """
         words = data if words is None else words
         text = ""
         for module, name, marks, hint in ASKED:
@@ -71,7 +73,7 @@ class Detector:
                     yield f"detect-secrets: {plugin.secret_type}", at, secret
 
     def _plugin(self, module: str, name: str) -> Any:
-        """None where it is not installed, or a version that does not have it."""
+        """Return a detector; None if it is not installed or missing in this version."""
         if name not in self._plugins:
             from importlib import import_module
 
@@ -83,7 +85,7 @@ class Detector:
 
 
 def _found(plugin: Any, text: str) -> list[bytes]:
-    """The secrets in a text, each once."""
+    """Return the secrets in a text, each once."""
     found: dict[str, None] = {}
     for at in sorted({match.start() for pattern in plugin.denylist for match in pattern.finditer(text)}):
         found.update(dict.fromkeys(plugin.analyze_string(_line(text, at))))
@@ -92,7 +94,7 @@ def _found(plugin: Any, text: str) -> list[bytes]:
 
 
 def _places(plugin: Any, data: bytes, secret: bytes) -> Iterator[int]:
-    """Where it is one, in the whole of its line."""
+    """Yield the positions where the detector accepts the secret in its whole line."""
     at = data.find(secret)
     while at >= 0:
         text = data[max(0, at - LONGEST) : at + LONGEST].decode("latin-1")
@@ -102,7 +104,7 @@ def _places(plugin: Any, data: bytes, secret: bytes) -> Iterator[int]:
 
 
 def _line(text: str, at: int) -> str:
-    """The line around a place; of a very long one, only what is near."""
+    """Return the line around a position; of a very long line, only the part nearby."""
     at += text[at : at + 1] == "\n"
     start = max(text.rfind("\n", 0, at) + 1, at - LONGEST)
     end = text.find("\n", at)

@@ -1,4 +1,4 @@
-"""One secret-looking thing that was found, as it is told: never with the secret itself."""
+"""A finding of the search for secrets, which never contains the secret itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ FILE, NAME, RECORD, MESSAGE, REF = "file", "name", "record", "message", "ref"
 
 
 class Finding:
-    """One secret-looking thing in one place. It never holds the secret."""
+    """One likely secret in one place, without the secret."""
 
     __slots__ = ("commit", "fingerprint", "kind", "length", "line", "path", "rule", "session", "turn", "where")
 
@@ -27,15 +27,15 @@ class Finding:
         length: int = 0,
     ) -> None:
         self.rule = rule
-        # file, name (of a file or a folder), record (what is remembered of a turn), message (of its commit), or ref
+        # file, name (of a file or folder), record (of a turn), message (of its commit), or ref
         self.kind = kind
         self.commit = commit
         self.session = session
         self.turn = turn  # None for a baseline or edits
         self.fingerprint = fingerprint
-        self.path = path  # without the secret, where it is in the name
-        self.where = where  # the field of a record, or a ref's name without the secret
-        self.line = line  # from 1; None for a file that is one by its name
+        self.path = path  # with the secret masked, if the name contains it
+        self.where = where  # the field of a record, or a ref's name with the secret masked
+        self.line = line  # from 1; None for a file that is a secret by its name
         self.length = length  # bytes of the secret
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
-"""Ask gitleaks, where it is installed, about the files that a push would send.
+"""Search with gitleaks, if it is installed, of the files that a push would send.
 
-It is asked once per push. The new files are written to a private folder that is removed afterwards, each in a folder of
-its own under its own name: gitleaks passes over what it knows by name (lock files), and no file of the project is taken
-for gitleaks' configuration. A gitleaks that fails does not stop a push, but the push says so.
+Gitleaks runs once per push. The new files are written to a private folder that is removed afterwards. Each file is in a
+folder of its own under its own name, because gitleaks skips some names (lock files), and because no file of the project
+must be read as gitleaks' configuration. A gitleaks that fails does not stop a push, but the push says so.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from snapstore.base.text import one_line
 from snapstore.git.objects.ids import LINK
 from snapstore.git.objects.store import Objects
 
-LIMIT = 60.0  # seconds that it may take
-MOST = 64 << 20  # bytes of one push that it is asked about
+LIMIT = 60.0  # seconds that gitleaks may take
+MOST = 64 << 20  # bytes per push that gitleaks searches
 LARGEST = 4 << 20  # bytes of one file
 MANY = 5000  # files
-_LEFT_OUT = frozenset({"generic-api-key"})  # any long word behind a `key`: finds something in every second file
-_NEWER = (8, 19)  # from which on the command is `dir`
+_LEFT_OUT = frozenset({"generic-api-key"})  # any long word after a `key`: finds something in every second file
+_NEWER = (8, 19)  # the version from which on the command is `dir`
 _SAFE = re.compile(rb"(?!\.git)[A-Za-z0-9_.@+-]{1,100}").fullmatch
 
 
 class Leak(NamedTuple):
-    """One finding of gitleaks, in the file with that number."""
+    """One finding of gitleaks, in the file with the given number."""
 
     number: int
     rule: str
@@ -39,7 +39,7 @@ class Leak(NamedTuple):
 
 
 class Gitleaks:
-    """One question to the program: files are added, then it is asked."""
+    """One run of the program: `add` the files, then `ask`."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._program = which("gitleaks")
@@ -54,7 +54,7 @@ class Gitleaks:
         return self._program is not None
 
     def add(self, path: bytes, data: bytes) -> int | None:
-        """Add a file. Return its number, or None where there is no room for it."""
+        """Add a file; return its number, or None if there is no room for it."""
         if len(data) > LARGEST or self._count >= MANY or self._size + len(data) > MOST:
             self.is_full = True
             return None
@@ -74,7 +74,7 @@ class Gitleaks:
         return self._count - 1
 
     def ask(self) -> list[Leak]:
-        """Return what it found in the files. Where it fails, say so and return nothing."""
+        """Run gitleaks and return its findings; if it fails, say so and return none."""
         if not self._folder:
             return []
         try:
@@ -89,7 +89,7 @@ class Gitleaks:
         return leaks
 
     def close(self) -> None:
-        """Remove what was written for it."""
+        """Remove the files that were written for gitleaks."""
         if self._folder:
             rmtree(self._folder, ignore_errors=True)
 
@@ -103,13 +103,13 @@ class Gitleaks:
             raise ValueError(f"status {done.returncode}")
         with open(report, "rb") as file:
             found = json.load(file)
-        for item in found or ():  # some versions write `null` where there is nothing
+        for item in found or ():  # some versions write `null` for no findings
             leak = _leak(item, source)
             if leak is not None:
                 yield leak
 
     def _version(self) -> tuple[int, ...]:
-        """Return the version. A build without one counts as new."""
+        """Return the version; a build without one counts as new."""
         said = re.search(rb"(\d+)\.(\d+)", self._run("version").stdout)
         return (int(said[1]), int(said[2])) if said else _NEWER
 
@@ -126,7 +126,7 @@ class Gitleaks:
 
 
 def _leak(item: Any, source: str) -> Leak | None:
-    """Return one entry of a report. Raises ValueError for a malformed one."""
+    """Parse one entry of a report; raise ValueError for a malformed one."""
     try:
         rule, secret, line = str(item["RuleID"]), str(item["Secret"]), int(item["StartLine"])
         number = int(os.path.relpath(os.path.join(source, item["File"]), source).split(os.sep)[0])
@@ -144,21 +144,21 @@ def _why(error: Exception) -> str:
 
 
 class Others:
-    """Collect what other programs find in the new files of a push."""
+    """Collects what other programs find in the new files of a push."""
 
     def __init__(self, objects: Objects, say: Callable[[str], None]) -> None:
         self._objects = objects
         self._gitleaks = Gitleaks(say)
-        self._asked: list[tuple[bytes, bytes]] = []  # commit and path of each file, by its number
+        self._asked: list[tuple[bytes, bytes]] = []  # commit and path per file number
         self._seen: set[tuple[bytes, bytes]] = set()
-        self._known: dict[bytes, list[bytes]] = {}  # by path
+        self._known: dict[bytes, list[bytes]] = {}  # path: secrets that were found already
 
     def know(self, path: bytes, secret: bytes) -> None:
-        """Note what our own rules found: nothing is told twice."""
+        """Note what our own rules found, so that nothing is reported twice."""
         self._known.setdefault(path, []).append(secret)
 
     def add(self, commit: bytes, files: Iterable[tuple[bytes, bytes, bytes]]) -> None:
-        """Take in the new files of a commit, each with path, mode and blob."""
+        """Add the new files of a commit, each with path, mode and blob."""
         for path, mode, blob in files if self._gitleaks.is_there else ():
             if mode == LINK or (path, blob) in self._seen:
                 continue
@@ -170,7 +170,7 @@ class Others:
                 self._asked.append((commit, path))
 
     def found(self) -> Iterator[tuple[str, bytes, bytes, int, bytes]]:
-        """Yield rule, commit, path, line and secret of what is new."""
+        """Yield rule, commit, path, line and secret of each new finding."""
         for leak in self._gitleaks.ask():
             if not 0 <= leak.number < len(self._asked):
                 continue
@@ -181,5 +181,5 @@ class Others:
                 yield f"gitleaks: {one_line(leak.rule)[:80]}", commit, path, leak.line, leak.secret
 
     def close(self) -> None:
-        """Remove what was written for other programs."""
+        """Remove the files that were written for other programs."""
         self._gitleaks.close()

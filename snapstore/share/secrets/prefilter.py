@@ -1,24 +1,24 @@
-"""Where in a text a secret can be at all: the few parts of it that are worth a pattern.
+"""Prefilter for secrets: the parts of a text that are worth a regular expression.
 
-A pattern takes many times as long as a look for one plain text. So each byte is made the letter of its class first,
-and then one word of such letters is looked for.
+A regular expression takes many times as long as a search for one fixed string. So each byte is first translated into
+the letter of its class, and then one word of these letters is searched for.
 """
 
 from __future__ import annotations
 
 import re
 
-# Letters alone, or digits: no machine made that.
+# Only letters, or only digits: not machine-made.
 is_plain = re.compile(rb"[A-Za-z_.:/-]+|[0-9.,:-]+").fullmatch
 
-_RUN = 20  # the shortest run of letters, digits and some signs that each token has in it
-_BEFORE = 96  # bytes before it in which its mark is, and whatever else the rule wants
+_RUN = 20  # every token contains a run of at least so many letters, digits and some signs
+_BEFORE = 96  # bytes before a value that contain its mark and whatever else the rule needs
 _NEAR = 56  # the same for tokens
 _DIGITS = b"0123456789"
 
 
 def _shape(**classes: str) -> bytes:
-    """A table that makes of each byte the letter of its class, or else a blank."""
+    """Return a table that translates each byte to the letter of its class or a blank."""
     of = {byte: ord(letter) for letter, members in classes.items() for byte in members.encode()}
     return bytes(of.get(byte, 0x20) for byte in range(256))
 
@@ -26,13 +26,16 @@ def _shape(**classes: str) -> bytes:
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WORDS = _shape(w=_LETTERS + _LETTERS.upper() + "0123456789_-+/")
 _VALUES = bytes(0x71 if byte in b"\"'`" else 0x20 if byte in b" \t\n\r\v\f\\" else 0x77 for byte in range(256))
-# A pattern that begins with one plain letter is quicker than `find`, for once: that looks for the last letter first.
-_IN_QUOTES = re.compile(rb"q(?=w{8,256} {0,3}q)").finditer  # a quote inside a string has a backslash before it
+# A pattern that begins with one plain letter is faster than `find` here, because `find` looks for the last letter
+# first.
+_IN_QUOTES = re.compile(rb"q(?=w{8,256} {0,3}q)").finditer  # a quote within a string has a backslash before it
 
 
 def around_tokens(data: bytes) -> bytes:
-    """The long words of a text, except mere names, with what stands before them: tokens are all in there, and most of
-    a text is not."""
+    """Return the long words of a text, except plain names, with what precedes them.
+
+    All tokens are in the result, and most of the text is not.
+    """
     shape = data.translate(_WORDS)
     pieces: list[bytes] = []
     done = 0
@@ -45,14 +48,14 @@ def around_tokens(data: bytes) -> bytes:
             start = max(done, at - _NEAR)
             if start > done:
                 pieces.append(b"\n")
-            done = end + 2  # some want what comes after, too
+            done = end + 2  # some rules also need what follows
             pieces.append(data[start:done])
         at = shape.find(b"w" * _RUN, end)
     return b"".join(pieces)
 
 
 def around_values(data: bytes) -> bytes:
-    """The same for what is assigned in quotes."""
+    """Return the values that are assigned in quotes, with what precedes them."""
     shape = data.translate(_VALUES)
     pieces: list[bytes] = []
     for quote in _IN_QUOTES(shape):

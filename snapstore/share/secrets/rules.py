@@ -1,8 +1,10 @@
-"""What looks like a secret: file names, and patterns in lines. docs/secrets.md lists them; a test compares.
+"""Rules for likely secrets: file names, and patterns in lines.
 
-A rule is worth having when it is right: one that cries at every second push is answered with `--allow` unread. So a
-token is told by the mark its maker gave it, a mere `password = "…"` only when the value looks made by a machine, and
-whatever says of itself that it is an example counts for nothing.
+docs/secrets.md lists the rules, and a test compares the two.
+
+A rule is useful only if it is rarely wrong: users answer a rule that fires at every second push with `--allow` without
+reading. So a token is recognized by the prefix of its issuer, a plain `password = "…"` only if the value looks
+machine-made, and whatever calls itself an example is ignored.
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ if TYPE_CHECKING:
 LONGEST = 2048  # bytes of a line that a match can span
 
 
-# Patterns are compiled when a mark of theirs is met: all of them take as long as a small push does.
+# A pattern is compiled when one of its marks is found: compiling all of them takes as long as a small push.
 class NameRule:
-    """A file that is one by its name, which has one of the `marks` in it, in any case. Of some the content can clear
-    it: a `.pem` of certificates is public."""
+    """A file that is a secret by its name.
+
+    The name contains one of the `marks`, in any case. For some rules the content can clear the file: a `.pem` with only
+    certificates is public.
+    """
 
     def __init__(
         self,
@@ -47,12 +52,15 @@ class NameRule:
 
 
 class LineRule:
-    """A secret in a line. `marks` are texts at one of which it begins: they are looked for first, since looking for a
-    plain text is ten times as quick as for a pattern, and most files have none. The pattern's group `secret` (or all of
-    it) is the secret, and `sure` has the last word. `files` says to which it is limited.
+    """A secret in a line.
 
-    With `after` the marks are in lower case and stand for any, the pattern is what follows one, and what comes before
-    it in its line must match `after`. All of it is found in what `within` gives, if that is said."""
+    A match begins at one of the `marks`. The marks are searched for first, because searching for a fixed string is ten
+    times as fast as for a pattern, and most files contain none. The pattern's group `secret` (or the whole match) is
+    the secret, and `sure` decides finally. `files` limits the rule to some files.
+
+    With `after`, the marks are in lower case and match any case, the pattern is what follows a mark, and what precedes
+    the mark in its line must match `after`. If `within` is given, its result contains every match.
+    """
 
     def __init__(
         self,
@@ -73,7 +81,7 @@ class LineRule:
         self.files = files
         self.after = after
         self.within = within
-        self.needs = needs  # a text without which there is none, where it is rarer than the marks
+        self.needs = needs  # a text that every match needs, where it is rarer than the marks
         self._text = pattern
 
     @cached_property
@@ -87,9 +95,11 @@ class LineRule:
     def found_in(
         self, data: bytes, folded: bytes, fits: Callable[[int, int], bool] | None = None
     ) -> Iterator[tuple[int, int, bytes]]:
-        """Where each secret begins, where the match ends, and the secret. `folded` is the data in lower case; `fits`
-        says which matches may count by their place. Behind one that does not count the search goes on at the next mark:
-        that may be within the match."""
+        """Yield the start of each secret, the end of its match, and the secret.
+
+        `folded` is the data in lower case. `fits` decides by position whether a match counts. After a match that does
+        not count, the search continues at the next mark, which may be within the match.
+        """
         for mark in self.marks if self.needs in data else ():
             searched = folded if self.after else data
             at = searched.find(mark)
@@ -110,7 +120,7 @@ class LineRule:
         match = self._pattern.match(data, end)
         if match is None:
             return None
-        nearest = max(0, at - LONGEST)  # in a line without an end, a look back to its beginning would take for ever
+        nearest = max(0, at - LONGEST)  # in an endless line, searching back to its start would take forever
         return match if self._before.fullmatch(data, max(nearest, data.rfind(b"\n", nearest, at) + 1), at) else None
 
 
@@ -122,29 +132,32 @@ _STAND_IN = (
 
 
 def _says(pattern: bytes, secret: bytes) -> bool:
-    return re.search(pattern, secret) is not None  # kept compiled from the first time on
+    return re.search(pattern, secret) is not None  # `re` caches the compiled pattern
 
 
 def entropy(data: bytes) -> float:
-    """Bits a character, by how often each occurs."""
+    """Return the entropy in bits per character."""
     size = len(data)
     return -sum(n / size * log2(n / size) for n in (data.count(byte) for byte in set(data))) if size else 0.0
 
 
 def is_random(secret: bytes) -> bool:
-    """Whether a token is one, not a stand-in for one in somebody's manual."""
+    """Return whether a token is real, and not a placeholder from a manual."""
     return entropy(secret) >= 3.0 and not _says(_MADE_UP, secret)
 
 
 def is_secret_value(value: bytes) -> bool:
-    """Whether what is assigned to a `password` is one: letters and digits or signs mixed, and no name of a variable."""
+    """Return whether a value assigned to a `password` is a secret.
+
+    A secret mixes letters with digits or signs, and is not the name of a variable.
+    """
     if is_plain(value) or _says(_STAND_IN, value) or _says(_MADE_UP, value):
         return False
     return entropy(value) >= (3.0 if len(value) >= 12 else 2.7)
 
 
 def is_url_password(value: bytes) -> bool:
-    """Whether the `b` of `//a:b@c` is more than a stand-in."""
+    """Return whether the `b` of `//a:b@c` is more than a placeholder."""
     user, _, password = value.partition(b":")
     return (
         user != password and len(set(password)) > 3 and not _says(_STAND_IN, password) and not _says(_MADE_UP, password)
@@ -152,7 +165,7 @@ def is_url_password(value: bytes) -> bool:
 
 
 def is_web_token(token: bytes) -> bool:
-    """Whether the first part of what looks like a JSON web token says how it is signed."""
+    """Return whether the first part of a likely JSON web token names its algorithm."""
     from base64 import urlsafe_b64decode
 
     head, _, rest = token.partition(b".")
@@ -160,7 +173,7 @@ def is_web_token(token: bytes) -> bool:
         said = urlsafe_b64decode(head + b"=" * (-len(head) % 4))
     except ValueError:
         return False
-    # The token that every introduction to them shows.
+    # The token in every introduction to JSON web tokens.
     return b'"alg"' in said and not rest.endswith(b"SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c")
 
 
@@ -226,8 +239,8 @@ NAMES = (
 
 NAME_MARKS = tuple(mark for rule in NAMES for mark in rule.marks)
 
-_B = rb"(?<![A-Za-z0-9])"  # where a token begins: also behind `key-` or `KEY_`
-# Parts of names that are given secrets, each with what must come before and after it: fewer texts to look for.
+_B = rb"(?<![A-Za-z0-9])"  # the start of a token, also after `key-` or `KEY_`
+# Parts of names for secrets; `_REST` says what must precede and follow each. So there are fewer texts to search for.
 _PARTS = (b"pass", b"pwd", b"secret", b"key", b"token", b"credential")
 _REST = (
     rb"(?i:(?<=pass)(?:word|wd|phrase)|(?<=pwd)|(?<=secret)|(?<=token)|(?<=credential)|(?<=api_key)|(?<=api-key)"
@@ -345,7 +358,7 @@ LINES = (
         "digits or signs at random",
         _PARTS,
         _REST + rb"[A-Za-z0-9_-]{0,40}\\{0,3}[\"']?(?:\s?\])?\s{0,8}(?:=>|:=|==?|:)\s{0,8}"
-        rb"\\{0,3}(?P<quote>[\"'`])(?P<secret>[^\"'`\s\\]{8,256})\\{0,3}(?P=quote)",  # also inside a string
+        rb"\\{0,3}(?P<quote>[\"'`])(?P<secret>[^\"'`\s\\]{8,256})\\{0,3}(?P=quote)",  # also within a string
         is_secret_value,
         after=rb".*",
         within=around_values,

@@ -1,4 +1,7 @@
-"""Looks through files and texts for what the rules know. Memory is bounded, whatever the length of a file or a line."""
+"""Search of files and texts by the rules, in bounded memory.
+
+The bound holds for files and lines of any length.
+"""
 
 from __future__ import annotations
 
@@ -21,38 +24,38 @@ if TYPE_CHECKING:
 
     Hit = tuple[str, int, bytes]  # rule, line number from 1, the secret
     File = tuple[bytes, bytes, bytes]  # path, mode, blob
-    FileHit = tuple[str, bytes, int | None, bytes]  # rule, path, line (none: by its name), the secret (or the blob)
+    FileHit = tuple[str, bytes, int | None, bytes]  # rule, path, line (None: by its name), the secret (or the blob)
 
 _OVERLAP = 2 * LONGEST
-_SMALL = 1 << 16  # bytes up to which a file is looked through together with others
-_TOGETHER = 1 << 18  # bytes of so many of them: what is looked at again and again stays near the processor
-_MANY = 2000  # files from which on two processes are quicker than one
-_NARROWED = 1 << 10  # bytes from which on it is quicker to look for long words first
+_SMALL = 1 << 16  # bytes; a file up to this size is searched together with others
+_TOGETHER = 1 << 18  # bytes per batch of small files: data that is read repeatedly stays in the processor's cache
+_MANY = 2000  # files; from so many on, two processes are faster than one
+_NARROWED = 1 << 10  # bytes; from this size on, searching for long words first is faster
 
 
 class Look:
-    """One look, over many files and texts."""
+    """One search over many files and texts."""
 
     def __init__(self, objects: Objects, tick: Callable[[], None]) -> None:
         self._objects = objects
         self._tick = tick
         self._detector = Detector()
-        self._clean: set[bytes] = set()  # blobs in which no line is suspicious
+        self._clean: set[bytes] = set()  # blobs without a suspicious line
         self._batch = _Batch()
 
     def files(self, files: Sequence[File]) -> Iterator[FileHit]:
-        """What is found in files, each by its path."""
+        """Yield what is found in files."""
         if len(files) < _MANY:
             yield from self._some(files)
             return
-        deflate.load()  # inflates, too
+        deflate.load()  # also needed to inflate; loaded before the fork
         for part in in_two(self._some, files):
             yield from part
 
     def _some(self, files: Sequence[File]) -> list[FileHit]:
         found: list[FileHit] = []
         names = b"\0".join(path for path, _, _ in files).lower()
-        marks = tuple(mark for mark in NAME_MARKS if mark in names)  # one question for all: most have none
+        marks = tuple(mark for mark in NAME_MARKS if mark in names)  # one search for all paths: most have no mark
         for path, mode, blob in files:
             self._tick()
             found += self._file(path, blob, _named(path, marks) if marks and mode != LINK else None)
@@ -84,7 +87,7 @@ class Look:
         return rule.clears is not None and size <= CHUNK and rule.clears(self._objects.read_kind(blob, BLOB))
 
     def _flush(self) -> Iterator[FileHit]:
-        """Looks through many small files in one go: a search costs more to begin than to go on."""
+        """Search many small files at once: starting a search is what costs most."""
         batch, self._batch = self._batch, _Batch()
         suspicious: set[bytes] = set()
         found: dict[tuple[str, bytes, bytes], tuple[int, FileHit]] = {}
@@ -98,7 +101,7 @@ class Look:
             yield hit
 
     def names(self, paths: Iterable[bytes]) -> Iterator[tuple[str, bytes, int, bytes]]:
-        """What is found in names themselves: rule, path, where in it, the secret."""
+        """Yield what is found in names: rule, path, position in the path, secret."""
         batch = _Batch()
         for path in paths:
             batch.add(path, path, b"")
@@ -113,7 +116,7 @@ class Look:
             yield rule, path, max(path.find(secret, at - start), 0), secret
 
     def text(self, pieces: Iterable[bytes], rules: Sequence[LineRule] = ANYWHERE) -> Iterator[Hit]:
-        """What is found in a text, each secret once."""
+        """Yield what is found in a text, each secret once."""
         seen: set[tuple[str, bytes]] = set()
         for data, lines, final in windows(pieces):
             for rule, at, secret in self._hits(data, rules, final):
@@ -124,14 +127,14 @@ class Look:
     def _hits(
         self, data: bytes, rules: Sequence[LineRule], final: bool, batch: _Batch | None = None
     ) -> Iterator[tuple[str, int, bytes]]:
-        # Nearer to the end it may be cut off; what begins there comes again in the next window.
+        # A match closer to the end may be cut off; it is found again in the next window.
         end = len(data) if final else len(data) - LONGEST
 
         def fits(at: int, to: int) -> bool:
             return to <= end and (batch is None or batch.is_in_one(at, to))
 
         parts: dict[Callable[[bytes], bytes], tuple[bytes, bytes]] = {}
-        taken: dict[int, int] = {}  # from where to where
+        taken: dict[int, int] = {}  # start: end
         folded = b""
         for rule in rules:
             if rule.within is not None and len(data) > _NARROWED:
@@ -157,7 +160,7 @@ class Look:
 
 
 class _Batch:
-    """Texts of many files, one after the other."""
+    """The concatenated texts of many files."""
 
     def __init__(self) -> None:
         self.files: list[tuple[bytes, bytes]] = []  # path and blob
@@ -179,19 +182,21 @@ class _Batch:
         return self._data
 
     def file_at(self, at: int) -> tuple[int, bytes, bytes]:
-        """Where the file begins that a place lies in, its path and its blob."""
+        """Return the start, path and blob of the file at a position."""
         number = bisect_right(self._starts, at) - 1
         return self._starts[number], *self.files[number]
 
     def is_in_one(self, at: int, to: int) -> bool:
-        """Whether a match lies in one file."""
+        """Return whether a match lies within one file."""
         number = bisect_right(self._starts, at)
         return to <= (self._starts[number] if number < len(self._starts) else self.size)
 
 
 def windows(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int, bool]]:
-    """Text in windows that overlap, each with the number of lines before it, and whether it is the last. Nothing for
-    what is no text."""
+    """Yield overlapping windows of a text: data, lines before, and whether it is last.
+
+    A binary file yields nothing.
+    """
     kept, lines, begun = b"", 0, False
     waiting: bytes | None = None
     for piece in _text(pieces):
@@ -208,7 +213,7 @@ def windows(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, int, bool]]:
 
 
 def _text(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces of a text as UTF-8, or nothing where it is none."""
+    """Yield the pieces of a text as UTF-8; nothing for a binary file."""
     stream = iter(pieces)
     first = next(stream, b"")
     wide = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(first[:2])
@@ -223,7 +228,7 @@ def _text(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _named(path: bytes, marks: tuple[bytes, ...]) -> NameRule | None:
-    """The rule by which a file's name tells."""
+    """Return the rule that a file's name matches, or None."""
     folded = path.lower()
     if not any(mark in folded for mark in marks):
         return None

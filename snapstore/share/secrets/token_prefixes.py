@@ -1,7 +1,7 @@
-"""Tokens with a prefix that tells who made them.
+"""Tokens with a prefix that names their issuer.
 
-Taken from what the makers publish about their tokens. A mark that is also a part of common words (`pat`, `key-`) is
-not worth its cost here, and a token without a mark cannot be told from any other word.
+The patterns come from what the issuers publish about their tokens. A prefix that is also a part of common words (`pat`,
+`key-`) is not worth its cost here, and a token without a prefix looks like any other word.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What naming asks of commits, answered from a store at the cost of what is new.
+"""Ancestry of commits for the naming of refs, at the cost of what is new.
 
-A line may be thousands of turns long, and its first commit is asked for whenever a name is given. So a walk that was
-long leaves what it found in a file: commits never change, and neither does where they come from.
+A line may have thousands of turns, and naming asks for its first commit each time. So a long walk stores its result in
+a file. The file never gets stale, because commits and their parents never change.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from snapstore.git.repository import Shadow
     from snapstore.store.handle import StoreHandle
 
-    Step = tuple[bytes | None, int | None]  # the first parent, and the number in its session
+    Step = tuple[bytes | None, int | None]  # the first parent, and the sequence number in its session
 
 FILE = "ancestry"
 _WHAT = "ancestry 1"
-_SHORT = 8  # commits to read one by one before the file is worth opening
-_LONG = 32  # a walk of fewer is done again; a longer one leaves a mark at each so many
-_MOST = 20_000  # marks, and answers
+_SHORT = 8  # commits to read one by one before opening the file is worth it
+_LONG = 32  # a shorter walk is not stored; a longer one stores a mark at every so many commits
+_MOST = 20_000  # marks and answers that are stored
 
 
 class Ancestry:
-    """First parents only: that is what a line is. Each walk ends as soon as it can tell."""
+    """Walks along first parents, which make up a line; each walk ends early if it can."""
 
     def __init__(self, store: StoreHandle) -> None:
         self._shadow: Shadow = store.shadow
         self._path = f"{store.state}/{FILE}"
         self._steps: dict[bytes, Step | None] = {}
         self._lines: dict[tuple[bytes, ...], set[bytes]] = {}
-        self._roots: dict[bytes, bytes] = {}  # a mark: the first commit of its line
-        self._answers: dict[bytes, bool] = {}  # two commits, one after the other: whether the first descends
+        self._roots: dict[bytes, bytes] = {}  # a marked commit: the first commit of its line
+        self._answers: dict[bytes, bool] = {}  # two concatenated ids: whether the first descends from the second
         self._opened = False
         self._learnt = False
 
@@ -41,7 +41,7 @@ class Ancestry:
         return History(self.root, self.descends)
 
     def root(self, oid: bytes) -> bytes | None:
-        """The first commit of a line."""
+        """Return the first commit of a line."""
         self._open()
         walked: list[bytes] = []
         at: bytes | None = oid
@@ -61,7 +61,7 @@ class Ancestry:
         return found
 
     def descends(self, new: bytes, old: bytes) -> bool:
-        """Whether `old` is `new`, or comes before it in its line."""
+        """Return whether `old` is `new` or an ancestor of it on its line."""
         goal = self._step(old)
         if goal is None:
             return False
@@ -70,7 +70,7 @@ class Ancestry:
         at: bytes | None = new
         while at is not None and at != old:
             step = self._step(at)
-            # Numbers only grow along a line.
+            # Sequence numbers only grow along a line.
             if step is None or (least is not None and step[1] is not None and step[1] < least):
                 at = None
                 break
@@ -85,7 +85,7 @@ class Ancestry:
         return at == old
 
     def lines(self, tips: list[bytes]) -> set[bytes]:
-        """Every commit of the lines that end at these tips."""
+        """Return every commit of the lines that end at these tips."""
         key = tuple(tips)
         if key not in self._lines:
             found = self._lines[key] = set()
@@ -100,7 +100,7 @@ class Ancestry:
         return self._lines[key]
 
     def _known(self, walked: list[bytes], old: bytes) -> bool | None:
-        """What a former walk found that began at a commit of this one."""
+        """Return the answer of an earlier walk that began at a commit of this walk."""
         self._open()
         for oid in walked if len(walked) == _SHORT else walked[-1:]:
             answer = self._answers.get(oid + old)
@@ -115,7 +115,7 @@ class Ancestry:
         self._answers[pair] = answer
         self._learnt = True
 
-    # Commits, and the file.
+    # Reading of commits, and the file.
 
     def _step(self, oid: bytes) -> Step | None:
         if oid not in self._steps:
@@ -127,7 +127,7 @@ class Ancestry:
             if not self._shadow.objects.contains(oid, fresh=False):
                 return None
             commit = self._shadow.commit(oid)
-        except SnapstoreError:  # a tag that someone made, or no commit at all: not one of ours
+        except SnapstoreError:  # a tag that somebody made, or no commit at all: not one of ours
             return None
         return commit.parents[0] if commit.parents else None, commit.number("Seq")
 
@@ -141,7 +141,7 @@ class Ancestry:
             self._answers = {**kept[1], **self._answers}
 
     def save(self) -> None:
-        """Written again when a walk was long."""
+        """Write the file if a walk was long."""
         if not self._learnt:
             return
         self._learnt = False

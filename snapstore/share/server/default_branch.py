@@ -1,9 +1,9 @@
 """The server's default branch: what `git clone` of a shared repository checks out.
 
-A push advances it along with the active session's line, and only where the line continues what is there: a branch that
-a person pushed to, or that another machine's line advanced, stays. It is no line of anybody's, so no pull brings it in.
-Every machine says in its claims which branches it advanced, so that `forget --remotes` of any of them replaces one that
-leads to something forgotten, whoever pushed it last (test_share_clone.py).
+A push advances the default branch with the active session's line, and only where the line continues it. A branch that a
+person pushed to, or that another machine's line advanced, stays. The default branch is no session's line, so no pull
+brings it in. Every machine claims the branches it advanced, so that `forget --remotes` on any machine replaces a branch
+that leads to something forgotten, whoever pushed it last (test_share_clone.py).
 """
 
 from __future__ import annotations
@@ -26,21 +26,24 @@ _AGAIN = 24 * 3600  # seconds until a server that refused to move the branch is 
 
 
 def is_default_branch(ref: str) -> bool:
-    """Whether a ref of a server can be its default branch and is no line of a session."""
+    """Return whether a server ref can be a default branch and is no line of a session."""
     return ref.startswith(HEADS) and is_ref(ref) and split(ref) is None
 
 
 def is_asked(refused_at: int | None, now: int) -> bool:
-    """Whether a push tries to move the branch, given when the server last refused to: a failed try costs a push."""
+    """Return whether a push tries to move the branch, given the server's last refusal.
+
+    A failed try costs a push.
+    """
     return refused_at is None or not 0 <= now - refused_at < _AGAIN
 
 
 def advance(
     branch: str, tip: bytes | None, refs: Mapping[str, bytes], names: Iterable[str], ancestry: Ancestry
 ) -> Updates:
-    """Return the move of a server's default branch to the tip of the active session's line; none where it must stay.
+    """Return the move of the default branch to the active session's tip, if allowed.
 
-    `names` are what our refs are called on the server. No ref can be above or below another one.
+    `names` has our refs' names on the server. No ref can be a folder of another ref.
     """
     there = refs.get(branch)
     if tip is None or there == tip or not is_default_branch(branch) or _is_blocked(branch, (*refs, *names)):
@@ -58,7 +61,10 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def candidates(shadow: Shadow, default: str, refs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the branches of a server that a machine may have advanced: its default branch, and every claimed one."""
+    """Return the server branches that a machine may have advanced.
+
+    These are the server's default branch and every claimed branch.
+    """
     found = {default}
     for ref, oid in (*shadow.refs.list(PREFIX).items(), *refs.items()):
         if ref.startswith(PREFIX):
@@ -68,13 +74,13 @@ def candidates(shadow: Shadow, default: str, refs: Mapping[str, bytes]) -> dict[
 
 
 class Trail:
-    """The way from a branch back to the first forgotten commits, as far as objects are here."""
+    """The path from a branch back to the first forgotten commit, as far as known here."""
 
     __slots__ = ("by_hand", "forgotten", "whole")
 
     def __init__(self, shadow: Shadow, tip: bytes, forgotten: Collection[bytes]) -> None:
-        self.forgotten: bytes | None = None  # the first one met
-        self.by_hand = False  # whether a commit before it was not made by snapstore
+        self.forgotten: bytes | None = None  # the first one found
+        self.by_hand = False  # whether a commit on the way was not made by snapstore
         self.whole = True
         seen, waiting = {tip}, [tip]
         for oid in waiting:

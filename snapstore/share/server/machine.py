@@ -1,8 +1,8 @@
-"""Who shares: this machine, and what each machine says of itself on a server.
+"""This machine, and what each machine claims on a server.
 
-`refs/snapstore/machines/<id>` leads to a commit whose tree holds one small document: the machine's name, its person,
-which refs of the server are its own, with what each is called at home, and which default branches it advanced. Only the
-machine itself adds to it.
+`refs/snapstore/machines/<id>` points to a commit whose tree holds one small document: the machine's name, its person,
+its refs on the server with their names on the machine, and the default branches it advanced. Only the machine itself
+adds to the document.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ PREFIX = "refs/snapstore/machines/"
 STORES = "refs/snapstore/stores/"
 _STATE = "machine"
 _FILE = b"machine.json"
-_LARGEST = 16 << 20  # bytes of a document: a hundred thousand refs
+_LARGEST = 16 << 20  # bytes of a document, enough for a hundred thousand refs
 _LONGEST_NAME = 40
 _LONGEST_TEXT = 200
 
 
 class _Document:
-    """The form in `state/machine`."""
+    """The format of `state/machine`."""
 
     __slots__ = ("id", "name")
 
@@ -48,7 +48,7 @@ class _Document:
 
 
 class Claims:
-    """What a machine says of itself: who it is, and its refs on the server with their names at home."""
+    """A machine's claims: its identity, and its refs on the server with local names."""
 
     __slots__ = ("default_branches", "machine", "refs", "retired")
 
@@ -60,13 +60,16 @@ class Claims:
         default_branches: Iterable[str] = (),
     ) -> None:
         self.machine = machine
-        self.default_branches = set(default_branches)  # of the server, which it advanced: they are no lines of its own
+        self.default_branches = set(default_branches)  # of the server, advanced by the machine but not its own lines
         self.refs = dict(refs or {})
-        self.retired = set(retired)  # those of them that have another name at home by now, or none
+        self.retired = set(retired)  # refs that the machine has renamed or removed since
 
 
 def this_machine(store: StoreHandle) -> Machine:
-    """Made when it is first needed. A name that is set afterwards counts from then on; names given out stay."""
+    """Return this machine, created on first use.
+
+    A name that is set later takes effect from then on. Names that refs already have stay.
+    """
     document = store.documents.read(_Document, _STATE)
     chosen = os.environ.get("SNAPSTORE_MACHINE") or getattr(store.header, "machine_name", "")
     if document is None:
@@ -80,7 +83,7 @@ def this_machine(store: StoreHandle) -> Machine:
 
 
 def safe_name(text: str) -> str:
-    """A machine's name as a part of a ref's: short, plain, and no address by itself."""
+    """Return a machine's name as a part of a ref name: short, plain, and no address."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in text.partition(".")[0])
     return plain.strip("-_")[:_LONGEST_NAME] or "machine"
 
@@ -90,7 +93,7 @@ def is_id(text: str) -> bool:
 
 
 def read_claims(shadow: Shadow, id: str, commit: bytes) -> Claims | None:
-    """What a machine's ref says. Anyone who can push can write one: what is not of the right shape is passed over."""
+    """Read a machine's claims; anyone who can push can write one, so skip bad values."""
     try:
         entry = shadow.trees.file(shadow.commit(commit).tree, _FILE)
         if entry is None or shadow.objects.header(entry[1])[1] > _LARGEST:
@@ -115,7 +118,7 @@ def read_claims(shadow: Shadow, id: str, commit: bytes) -> Claims | None:
 
 
 def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: bytes | None, seconds: int) -> bytes:
-    """The commit to put under the machine's ref, after the one that is there."""
+    """Write the next commit of the machine's ref and return its id."""
     machine = claims.machine
     document = {
         "format": 1,
@@ -134,7 +137,7 @@ def write_claims(shadow: Shadow, writer: PackWriter, claims: Claims, former: byt
 
 
 def write_store(writer: PackWriter, id: str) -> bytes:
-    """The commit that says whose project a server's refs are: the same one whoever makes it."""
+    """Write the commit that names the project; its id is the same on every machine."""
     blob = writer.add(BLOB, json.dumps({"format": 1, "id": id}).encode() + b"\n")
     tree = writer.add(TREE, b"%s %s\0%s" % (FILE, b"store.json", blob))
     return writer.add(COMMIT, commits.encode(tree, [], SNAPSTORE, SNAPSTORE, 0, "A snapstore\n"))
@@ -146,5 +149,5 @@ def _text(data: dict[str, Any], key: str) -> str:
 
 
 def known_name(store: StoreHandle) -> str | None:
-    """This machine's name, once it has one."""
+    """Return this machine's name, or None before it has one."""
     return this_machine(store).name if store.documents.read(_Document, _STATE) is not None else None

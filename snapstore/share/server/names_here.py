@@ -1,7 +1,7 @@
-"""What a ref from a server is called here. Pure, as the way to a server is (see naming): no store, no network.
+"""Local names for refs from a server, without a store or a network.
 
-A line of another machine has one name here, for good. It is known again by the name that it has on the server, or, when
-it comes by another way (a second server, a file), by what it is called at home.
+A line of another machine has one local name that never changes. The line is recognized by its name on the server. If it
+arrives another way (a second server, a bundle), it is recognized by its name on its own machine.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
     from snapstore.share.server.names_there import History, Server
 
-    # A machine's id, what the ref is called at home there, and on the server it came from first.
+    # A machine's id, the ref's name on that machine, and the ref's name on the server it first came from.
     Origin = tuple[str, str, str]
 
 
 class Received:
-    """What a server's refs come to here."""
+    """What to do locally with a server's refs."""
 
     __slots__ = ("dropped", "made", "names", "origins", "rewound")
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}  # server ref: local ref
         self.made: dict[str, tuple[bytes | None, bytes]] = {}  # local ref: from, to
-        self.dropped: dict[str, bytes] = {}  # local refs of others that another one holds all of
-        self.origins: dict[str, Origin] = {}  # of every local ref that is another machine's
-        self.rewound: list[str] = []  # server refs that went back; ours stay
+        self.dropped: dict[str, bytes] = {}  # local refs of other machines that another ref fully contains
+        self.origins: dict[str, Origin] = {}  # of every local ref that belongs to another machine
+        self.rewound: list[str] = []  # server refs that moved backwards; the local refs stay
 
 
 def receive(
@@ -40,13 +40,16 @@ def receive(
     foreign: Mapping[str, Origin],
     history: History,
 ) -> Received:
-    """The local ref of each ref of another machine. `local` are all shared refs here, `foreign` those of them that are
-    others'. Ours are never moved, others' only forward."""
+    """Return the local ref of each ref of another machine, and how it moves.
+
+    `local` has all shared refs here, `foreign` those of other machines. Our own refs never move. Refs of other machines
+    only advance.
+    """
     return _Receiving(server, me, machines, local, foreign, history).run()
 
 
 def known_as(server: Server, foreign: Mapping[str, Origin]) -> dict[str, str]:
-    """The local ref of each server ref that was received before, as far as names tell."""
+    """Return the local ref of each server ref that was received before, by name."""
     there = {(machine, name): ref for ref, (machine, _, name) in foreign.items()}
     homes = {(machine, home): ref for ref, (machine, home, _) in foreign.items()}
     found: dict[str, str] = {}
@@ -60,8 +63,11 @@ def known_as(server: Server, foreign: Mapping[str, Origin]) -> dict[str, str]:
 def found_again(
     server: Server, me: Machine, local: Mapping[str, bytes], own: Collection[str], history: History
 ) -> dict[str, Origin]:
-    """Which local refs are others', where the store has lost its word of that: those that a server says are another
-    machine's, under the same name, with all that they hold. `own` are those that we have said are ours."""
+    """Find local refs of other machines, for a store that lost its record of them.
+
+    Such a ref has the same name on the server, is claimed by another machine there, and the server's ref contains it.
+    `own` has the refs that we have claimed ourselves.
+    """
     theirs = [ref for ref, (machine, _) in server.owners.items() if machine != me.id and ref in server.refs]
     found: dict[str, Origin] = {}
     for ref, tip in local.items():
@@ -73,7 +79,7 @@ def found_again(
 
 
 def _is_called_after(ref: str, there: str) -> bool:
-    """Whether a name here may have been given to a ref of a server: the same, or with a machine's behind it."""
+    """Return whether a local name may come from a server ref, with or without `@…`."""
     (place, *here), (other, *names) = parts_of(ref), parts_of(there)
     return place == other and all(
         one == name or one.startswith(f"{name}@") for one, name in zip(here, names, strict=True)
@@ -96,17 +102,17 @@ class _Receiving:
         self._local = dict(local)
         self._history = history
         self._taken = {name_folded(ref) for ref in local}
-        self._sessions: set[str] | None = None  # their names, whatever the case
-        self._by_root: dict[bytes | None, set[str]] = {}  # the sessions that have branches from there
+        self._sessions: set[str] | None = None  # their names, case-folded
+        self._by_root: dict[bytes | None, set[str]] = {}  # the sessions with branches that start at this root commit
         self._candidates: dict[tuple[str, ...], Iterator[str]] = {}
-        self._kept: dict[str, list[bytes]] = {}  # by machine: retired refs that nothing else holds
+        self._kept: dict[str, list[bytes]] = {}  # per machine: retired refs that no other ref contains
         self._done = Received()
-        self._by_name: dict[str, dict[str, None]] = {}  # local refs of others, by what they are called on the server
-        self._by_home: dict[tuple[str, str], dict[str, None]] = {}  # and at home
+        self._by_name: dict[str, dict[str, None]] = {}  # local refs of other machines, by name on the server
+        self._by_home: dict[tuple[str, str], dict[str, None]] = {}  # the same, by machine and name on that machine
         for ref, origin in foreign.items():
             if ref in local:
                 self._know(ref, origin)
-        self._live: dict[str, list[bytes]] = {}  # by machine
+        self._live: dict[str, list[bytes]] = {}  # per machine: tips of refs that are not retired
         for ref, oid in server.refs.items():
             if ref not in server.retired:
                 self._live.setdefault(self._owner(ref)[0], []).append(oid)
@@ -118,8 +124,8 @@ class _Receiving:
             if ref in renamed or (machine == self._me.id and self._is_ours(home, oid)):
                 continue
             if ref not in self._server.owners and self._is_held(ref, oid):
-                continue  # a server that has lost the word whose it is: what we have by that name needs no second one
-            if self._history.descends(oid, oid):  # a commit, and here
+                continue  # the server has lost the claim, and a local ref of that name already contains the line
+            if self._history.descends(oid, oid):  # the object is a commit and is present here
                 self._take(ref, oid)
         return self._done
 
@@ -139,7 +145,10 @@ class _Receiving:
         return self._server.owners.get(ref, ("", ref))
 
     def _drop(self, ref: str) -> bool:
-        """Whether all of a retired ref is held by another one of the same machine; then ours of it goes too."""
+        """Return whether other refs contain a retired ref; if so, drop the local ref.
+
+        Only refs of the same machine count.
+        """
         history, done = self._history, self._done
         machine, oid = self._owner(ref)[0], self._server.refs[ref]
         here = self._match(ref, oid)
@@ -156,7 +165,10 @@ class _Receiving:
         return True
 
     def _is_ours(self, home: str, oid: bytes) -> bool:
-        """What we pushed ourselves. A home that was copied to another machine pushes under the same id."""
+        """Return whether we pushed this ourselves.
+
+        A home folder that was copied to another machine pushes under the same id.
+        """
         mine = self._local.get(home)
         if mine is not None and home not in self._done.origins and self._history.descends(mine, oid):
             return True
@@ -164,14 +176,17 @@ class _Receiving:
         return any(self._history.descends(tip, oid) for tip in own)
 
     def _is_held(self, ref: str, oid: bytes) -> bool:
-        """Whether a ref here of that name, or of the name without a machine's behind it, holds all of it."""
+        """Return whether a local ref of the same name contains `oid`.
+
+        A name without `@machine` counts as the same.
+        """
         place, session, name = parts_of(ref)
         sessions, names = {session, session.partition("@")[0]}, {name, name.partition("@")[0]}
         tips = [self._local.get(f"{place}/{one}/{other}") for one in sessions for other in names]
         return any(tip is not None and self._history.descends(tip, oid) for tip in tips)
 
     def _match(self, ref: str, oid: bytes) -> str | None:
-        """The local ref of one that came before."""
+        """Return the local ref of a server ref that was received before."""
         machine, home = self._owner(ref)
         for here in self._by_name.get(ref, ()):
             if not machine or self._done.origins[here][0] in (machine, ""):
@@ -191,17 +206,17 @@ class _Receiving:
         here = self._match(ref, oid)
         if here is not None:
             tip, known = self._local[here], done.origins[here]
-            owner = (machine, home) if machine else known[:2]  # what was said of it once still holds
+            owner = (machine, home) if machine else known[:2]  # an earlier claim stays valid
             if self._is_related(tip, oid):
                 done.names[ref] = here
-                self._know(here, (*owner, known[2]))  # its machine may have spoken up since
+                self._know(here, (*owner, known[2]))  # the machine may have claimed the ref since
                 if self._history.descends(oid, tip) and oid != tip:
                     self._move(here, oid)
                 elif oid != tip:
                     done.rewound.append(ref)
                 return
             done.rewound.append(ref)
-            self._know(here, (owner[0], "", ""))  # what it was stays under the name it has
+            self._know(here, (owner[0], "", ""))  # the former line keeps its local name
         here = self._new_name(ref, oid, machine)
         done.names[ref] = here
         self._know(here, (machine, home, ref))
@@ -214,11 +229,11 @@ class _Receiving:
         session = self._session(session, machine, self._history.root(oid))
         key = (place, session, name, machine.id)
         if key not in self._candidates:
-            # A server may call a branch `5`, or by a commit's hash: here that means something else.
+            # A server may have a branch named `5` or like a commit's hash. Here such a name reads as an address.
             misleads = reads_as_address(name)
             fitting = (variant for variant in variants(name, machine) if variant != name or not misleads)
             self._candidates[key] = (f"{place}/{session}/{variant}" for variant in fitting)
-        candidates = self._candidates[key]  # from where it stopped: what was taken stays so
+        candidates = self._candidates[key]  # continues where it stopped: a taken name stays taken
         return next(one for one in candidates if name_folded(one) not in self._taken and one not in self._done.dropped)
 
     def _move(self, here: str, oid: bytes) -> None:

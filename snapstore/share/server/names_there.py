@@ -1,12 +1,14 @@
-"""What a ref is called on a server, and what one from a server is called here. Pure: no store, no network.
+"""Names of our refs on a server, without a store or a network.
 
-Every ref only ever advances, and its name stays the one it got first. A ref that cannot advance what has its name on
-the server meets another machine's line, and goes beside it as `<branch>@<machine>`; a session that shares no root with
-the session of that name goes as `<session>@<machine>`. The other way round the same: a line of another machine never
-takes the place of one of ours.
+`names_here` is the reverse direction.
 
-A branch that is renamed or archived at home goes under its new name too, and the old one is said to be retired: others
-drop it once they have the new one, which holds all that it held.
+A ref only advances and keeps the first name it got. If our ref cannot advance the server's ref of its name, that ref is
+another machine's line, and ours is pushed as `<branch>@<machine>`. If our session shares no root with the server's
+session of its name, ours is pushed as `<session>@<machine>`. The reverse holds too: a line of another machine never
+replaces one of ours.
+
+A branch that is renamed or archived locally is also pushed under its new name, and its old name is marked as retired.
+Other machines drop the old name once they have the new one, which contains everything the old one did.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    Owner = tuple[str, str]  # a machine's id, and what the ref is called there
+    Owner = tuple[str, str]  # a machine's id, and the ref's name on that machine
 
 HEADS, TAGS, ARCHIVE = "refs/heads", "refs/tags", "refs/snapstore/archive"
 PLACES = (HEADS, TAGS, ARCHIVE)
@@ -25,7 +27,7 @@ LONGEST_PART = 200
 
 
 class Machine:
-    """One home of one person."""
+    """One home folder of one person."""
 
     __slots__ = ("email", "id", "name", "person")
 
@@ -37,17 +39,17 @@ class Machine:
 
 
 class History:
-    """What naming must know of commits. None and False where they are not here."""
+    """What naming needs to know about commits; None and False for absent commits."""
 
     __slots__ = ("descends", "root")
 
     def __init__(self, root: Callable[[bytes], bytes | None], descends: Callable[[bytes, bytes], bool]) -> None:
-        self.root = root  # the first commit of a line
-        self.descends = descends  # whether the first is the second, or comes after it
+        self.root = root  # returns the first commit of a line
+        self.descends = descends  # returns whether the first commit is the second or a descendant of it
 
 
 def split(ref: str) -> tuple[str, str, str] | None:
-    """Place, session and name of a ref that is shared; None for every other, and for a name that must not be taken."""
+    """Return place, session and name of a shared ref; None for other or unsafe refs."""
     for place in PLACES:
         if ref.startswith(f"{place}/"):
             parts = ref[len(place) + 1 :].split("/")
@@ -61,7 +63,7 @@ def _good(part: str) -> bool:
 
 
 def variants(name: str, machine: Machine) -> Iterator[str]:
-    """Names to try one after the other: plain, with the machine's name, with its id."""
+    """Yield names to try in order: plain, with the machine's name, with its id."""
     yield name
     mark = "" if name.endswith(f"@{machine.name}") else f"@{machine.name}"
     if mark:
@@ -75,22 +77,25 @@ def variants(name: str, machine: Machine) -> Iterator[str]:
 
 
 def _marked(name: str, mark: str) -> str:
-    """A name with a mark behind it, and no longer than names may be."""
+    """Return a name with a mark appended, shortened to the longest allowed name."""
     room = LONGEST_PART - len(mark.encode())
     return name.encode("utf-8", "surrogateescape")[:room].decode("utf-8", "ignore").rstrip(".") + mark
 
 
-# To a server.
+# Names on a server.
 
 
 class Server:
-    """A server's shared refs, whose each is, and which have another name at home by now, or none."""
+    """A server's shared refs, the owner of each, and which are retired.
+
+    The machine of a retired ref has renamed or removed it.
+    """
 
     def __init__(
         self, refs: Mapping[str, bytes], owners: Mapping[str, Owner], retired: Collection[str] = frozenset()
     ) -> None:
         self.refs = {ref: oid for ref, oid in refs.items() if split(ref)}
-        # What else lies where ours would: a ref cannot be above or below another.
+        # Other refs in the same places: a ref cannot be a folder of another ref.
         self.others = {ref for ref in refs if ref not in self.refs and ref.startswith(tuple(f"{p}/" for p in PLACES))}
         self.owners = {ref: owner for ref, owner in owners.items() if split(ref)}
         self.retired = {ref for ref in retired if ref in self.refs and ref in self.owners}
@@ -103,8 +108,10 @@ def publish(
     history: History,
     seen: Mapping[str, bytes],
 ) -> dict[str, str]:
-    """The name on the server of each of our refs: for good, once the server has it. `seen` are tips that are here of
-    server refs that may have moved on since."""
+    """Return the server name of each of our refs; the first name is final.
+
+    `seen` has local tips of server refs that may have advanced since.
+    """
     return _Publishing(server, me, history, seen).run(own)
 
 
@@ -152,13 +159,13 @@ class _Publishing:
             candidate = f"{place}/{session}/{variant}"
             if _folded(candidate) not in self._taken and not self._is_blocked(candidate):
                 return candidate
-            # A push that was cut short before it said whose its refs are: they are taken up again.
+            # A push was interrupted before it claimed its refs: they are used again.
             if candidate in self._server.refs and candidate not in self._server.owners and self._fits(candidate, oid):
                 return candidate
         raise AssertionError("variants never end")
 
     def _is_blocked(self, ref: str) -> bool:
-        """By refs below it."""
+        """Return whether refs below this name block it."""
         return any(other.startswith(f"{ref}/") for other in self._server.others)
 
     def _remember(self, ref: str, oid: bytes, name: str) -> None:
@@ -169,7 +176,10 @@ class _Publishing:
             self._sessions.setdefault((session, None), there)
 
     def _is_ambiguous(self, session: str) -> bool:
-        """Whether another session may be meant by the name: only then are roots looked for, which takes a walk."""
+        """Return whether another machine has a session of this name on the server.
+
+        Only then are root commits compared, because finding them takes a walk.
+        """
         return any(
             parts_of(ref)[1] == session and self._server.owners.get(ref, ("", ""))[0] != self._me.id
             for ref in self._server.refs
@@ -187,7 +197,7 @@ class _Publishing:
         if root is not None and same:
             return session if session in same else same[0]
         taken = {name.casefold() for name in roots}
-        # A ref that is called as the session leaves no room below it.
+        # A ref with the name of the session blocks all refs below it.
         taken |= {name.casefold() for ref in self._server.others for name in (_below(ref),) if "/" not in name}
         found = next(name for name in variants(session, self._me) if name.casefold() not in taken)
         roots[found] = {root}
@@ -207,7 +217,7 @@ class _Publishing:
 def updates(
     own: Mapping[str, bytes], names: Mapping[str, str], server: Server, history: History
 ) -> dict[str, tuple[bytes | None, bytes]]:
-    """What to move on the server: made or advanced, never anything else."""
+    """Return the server refs to create or advance; no other change is ever made."""
     found: dict[str, tuple[bytes | None, bytes]] = {}
     for ref, name in names.items():
         there = server.refs.get(name)
@@ -223,16 +233,19 @@ def parts_of(ref: str) -> tuple[str, str, str]:
 
 
 def _folded(ref: str) -> str:
-    """On some file systems `Login` and `login` are one."""
+    """Fold case, because `Login` and `login` are the same file on some file systems."""
     return ref.casefold()
 
 
 def _below(ref: str) -> str:
-    """A ref's name without its place."""
+    """Return a ref's name without its place."""
     return next(ref[len(place) + 1 :] for place in PLACES if ref.startswith(f"{place}/"))
 
 
 def name_folded(ref: str) -> tuple[str, str]:
-    """One name is one thing in a session, whether branch, archived branch or checkpoint."""
+    """Return the case-folded session and name, which identify one thing.
+
+    Within a session a branch, an archived branch and a checkpoint cannot share a name.
+    """
     _, session, name = parts_of(ref)
     return session.casefold(), name.casefold()

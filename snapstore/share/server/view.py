@@ -1,4 +1,4 @@
-"""A look at a server before anything is exchanged: is it ours, whose is what, and what of it is not here yet."""
+"""A view of a server before an exchange: its project, and the owners of its refs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     Refs = Mapping[str, bytes]
 
-MOST_REFS = 20_000  # more than anybody has; every list and picture is of all that came in
+MOST_REFS = 20_000  # more than any user has; every list and every drawing of the tree shows all that came in
 
 
 def project_of(refs: Refs, shown: str) -> str | None:
-    """The id of the store that a server's refs are of; None for a repository that holds nothing yet."""
+    """Return the id of the store that a server's refs belong to; None if it is empty."""
     ids = sorted(ref.removeprefix(STORES) for ref in refs if ref.startswith(STORES))
     if len(refs) > MOST_REFS:
         raise Remote(f"{shown} has {len(refs):,} refs: that is no store of ours", "Use a repository of its own.")
@@ -45,7 +45,7 @@ def project_of(refs: Refs, shown: str) -> str | None:
 
 
 def check_project(store: StoreHandle, refs: Refs, shown: str) -> bool:
-    """Raises Unsafe for the turns of another project; says whether the repository holds any turns."""
+    """Raise Unsafe for another project; return whether the server has any turns."""
     found = project_of(refs, shown)
     if found is not None and found != store.header.id:
         raise Unsafe(
@@ -58,7 +58,10 @@ def check_project(store: StoreHandle, refs: Refs, shown: str) -> bool:
 
 
 def check_commits(store: StoreHandle, refs: Refs, names: Iterable[str], shown: str) -> None:
-    """Raises Remote where a ref that is built upon leads to something else: somebody has put it there by hand."""
+    """Raise Remote if a ref that an exchange builds on is no commit.
+
+    Somebody must have put such a ref there by hand.
+    """
     objects = store.shadow.objects
     for name in names:
         if name in refs and objects.header(refs[name])[0] != COMMIT:
@@ -68,14 +71,14 @@ def check_commits(store: StoreHandle, refs: Refs, names: Iterable[str], shown: s
 
 
 def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:
-    """The refs that are exchanged; a server may have any others."""
+    """Yield the refs that are exchanged; a server may have other refs too."""
     for ref, oid in refs.items():
         if ref in NOTES or split(ref) or (ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX))):
             yield ref, oid
 
 
 class Survey:
-    """What a server's refs say, as far as their objects are here."""
+    """What a server's refs say, as far as their objects are present here."""
 
     def __init__(self, store: StoreHandle, refs: Refs) -> None:
         shadow = store.shadow
@@ -101,7 +104,7 @@ class Survey:
         return {id: claims.machine for id, claims in self.claims.items()}
 
     def seen(self, store: StoreHandle, foreign: Foreign) -> dict[str, bytes]:
-        """Tips that are here of refs that may have moved on there since."""
+        """Return the local tips of server refs that may have advanced since."""
         found: dict[str, bytes] = {}
         for name, here in known_as(self.server, foreign.origins()).items():
             tip = store.shadow.refs.read(here)

@@ -1,6 +1,6 @@
-"""Forget files or turns: history is written again without them, and the old objects are purged.
+"""Forgetting of files or turns: history is rewritten, and old objects are purged.
 
-`forget` is the entry point. `selection` says what a word after `forget` means, `path_selection` what is to go, `drop`
-how commits change, `remap` what else names the old commits, and `redaction` takes the content out of records.
-`rewritten_ids` maps old commit ids to new ones for remotes that have the old ones; `report` is what a person is told.
+`forget` is the entry point. `selection` resolves the words after `snapstore forget`, `path_selection` says which paths
+go, `drop` how commits change, `remap` what else names the old commits, and `redaction` redacts the records.
+`rewritten_ids` maps old commit ids to new ones for remotes that have the old ones; `report` is the result for the user.
 """

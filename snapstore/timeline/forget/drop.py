@@ -1,4 +1,4 @@
-"""What history is like without a path, or without a turn: the changes that `git.rewrite` makes to commits."""
+"""Changes by which `git.maintenance.rewrite` drops paths or a turn from history."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ if TYPE_CHECKING:
 
 EMPTY_BLOB = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
 _LETTERS = (b"A ", b"M ", b"D ", b"T ")
-_REPEATS = ("revert", "apply", "restore")  # kinds of nodes whose subject tells which turn it was of
+_REPEATS = ("revert", "apply", "restore")  # kinds of nodes whose subject names the turn they repeat or revert
 _TOLD = re.compile(r"([Rr]evert|[Aa]pply) turn \d+\b")
 _FROM = re.compile(r"( from) turn \d+$")
 
 
 class WithoutPaths:
-    """No tree holds the paths any more. `look` at every tree first: messages name paths of other commits too."""
+    """Drops paths from every tree.
+
+    Call `look` with every tree first: a message also names paths of other commits.
+    """
 
     def __init__(self, shadow: Shadow, writer: PackWriter, matches: Callable[[bytes, bool], bool]) -> None:
         self._trees = shadow.trees
         self._writer = writer
         self._finder = Finder(shadow.trees, lambda path, mode, _: matches(path, mode == FOLDER))
-        self.scrub: Callable[[str], str] = str  # what else of a message is to go
+        self.scrub: Callable[[str], str] = str  # redacts the rest of a message
         self._new: dict[bytes, bytes] = {}
         self._seen: set[bytes] = set()
         self.paths: set[bytes] = set()
-        self.blobs: dict[bytes, bytes] = {}  # what they held: each blob, and a path of it
+        self.blobs: dict[bytes, bytes] = {}  # the content of the dropped paths: each blob, and one path of it
         self._listed: set[bytes] = set()
 
     def look(self, trees: Iterable[bytes]) -> None:
@@ -51,7 +54,7 @@ class WithoutPaths:
         self._listed = {quote(path).encode() for path in self.paths}
 
     def copies(self) -> set[bytes]:
-        """Other paths at which the same content lies, or lay: a file that was renamed is another path."""
+        """Return other paths that have or had the same content, such as a renamed file."""
         wanted = self.blobs.keys() - {EMPTY_BLOB}
         finder = Finder(self._trees, lambda path, mode, oid: mode != FOLDER and oid in wanted)
         return {path for tree in self._seen for path in finder.paths(tree)} - self.paths
@@ -71,7 +74,7 @@ class WithoutPaths:
 
     def message(self, commit: bytes, text: bytes) -> bytes:
         paragraphs = text.split(b"\n\n")
-        if len(paragraphs) > 2:  # the files stand right before the trailers
+        if len(paragraphs) > 2:  # the list of files comes right before the trailers
             listed = paragraphs[-2].split(b"\n")
             kept = [line for line in listed if not (line[:2] in _LETTERS and line[2:] in self._listed)]
             if kept != listed:
@@ -89,8 +92,11 @@ class WithoutPaths:
 
 
 class WithoutTurn:
-    """One commit is gone. In those after it, what is still as the turn left it is as it was before the turn; whatever
-    changed since stays as it is. Turns after it are counted on without a gap."""
+    """Drops one commit.
+
+    In later commits, a file that is still as the turn left it gets its state from before the turn. A file that changed
+    since stays as it is. Later turns are renumbered without a gap.
+    """
 
     def __init__(self, shadow: Shadow, writer: PackWriter, turn: bytes) -> None:
         self._shadow = shadow
@@ -132,7 +138,7 @@ class WithoutTurn:
         return self._back(tree, still)
 
     def filtered(self, tree: bytes) -> bytes:
-        """A tree that is of no commit."""
+        """Return a tree that belongs to no commit without the turn's changes."""
         return self._back(tree, {path for path, left in self.left.items() if self._trees.file(tree, path) == left})
 
     def takes(self, blob: bytes) -> bool:
@@ -147,7 +153,7 @@ class WithoutTurn:
         return put(self._trees, self._writer, tree, states)
 
     def _has_room(self, tree: bytes, path: bytes, taken: set[bytes]) -> bool:
-        """Whether nothing that came later is in its place: a file below what was a file, a file above it."""
+        """Return whether nothing newer blocks restoring `path`: no file below or above it."""
         if self.old[path] is None:
             return True
         entry = self._trees.lookup(tree, path)
@@ -161,8 +167,10 @@ class WithoutTurn:
         return True
 
     def staying(self, commits: Iterable[bytes]) -> set[bytes]:
-        """Of what the turn brought in, the files that commits hold all the same: it was applied or restored, or
-        stands under another name. Ask when all commits were made again."""
+        """Return files from the turn that later commits still contain.
+
+        Such a file was applied or restored, or has another name. Call after all commits were rewritten.
+        """
         before: list[bytes] = []
         after: list[bytes] = []
         above = self._above()
@@ -193,13 +201,15 @@ class WithoutTurn:
         return found
 
     def steps(self, commit: bytes) -> int | None:
-        """How far a node is from the turn by what it says it is of: 1 for a revert of the turn, 2 for a revert of
-        that; None for all that have nothing to do with it."""
+        """Return the distance of a node from the turn along what nodes revert or repeat.
+
+        A revert of the turn has distance 1, and a revert of this revert has 2. An unrelated node has None.
+        """
         way: list[bytes] = []
         at: bytes | None = commit
         while at is not None and at not in self._steps:
             way.append(at)
-            self._steps[at] = None  # also the end of any that lead to themselves
+            self._steps[at] = None  # also ends a cycle
             at = self._of(at)
         found = self._steps[at] if at is not None else None
         for one in reversed(way):
@@ -217,10 +227,10 @@ class WithoutTurn:
             return None
 
     def retold(self, commit: bytes, text: str) -> str:
-        """The subject of a node, or of an operation that made it, without what the turn was asked for."""
+        """Return the subject of a node or its operation without the prompt of the turn."""
         try:
             steps = self.steps(commit)
-        except Corrupt:  # it is long gone: the words are all there is to go by
+        except Corrupt:  # the node is long gone: only the wording is left to decide by
             subject = self._shadow.commit(self.turn).subject
             steps = 1 if _TOLD.match(text) and text.endswith(f": {subject}") else None
         if not steps:

@@ -1,9 +1,10 @@
-"""Forgets files, or a turn: history is made again without them, and the old one goes for good.
+"""Forgetting of files or a turn: rewrite history, and purge the old objects.
 
-One change through the journal moves every ref and every document of the store over to the new commits. Its last part is
-the purge: only what refs lead to is left, in new packs, which are made before, since that takes room and time and may
-fail. A kill before the journal is whole leaves the old store; after it, the next command of any kind finishes, purge
-included, so that there is no state in between that anybody sees.
+One change through the journal moves every ref and every document of the store to the new commits. The last part of the
+change is the purge, which leaves only what refs reach, in new packs. These packs are made before the journal is
+written, because making them takes space and time and may fail. A kill before the journal is complete leaves the old
+store. After that point the next command of any kind finishes the change, purge included. So nobody ever sees a state in
+between.
 """
 
 from __future__ import annotations
@@ -48,20 +49,20 @@ if TYPE_CHECKING:
 
 PURGE = "purge"
 WHAT = "forgetting"
-# These say who shares, not what was recorded.
+# These refs say who shares, not what was recorded.
 _NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/notes/")
-# What a server had when it was last looked at: asked for again when needed.
+# What a server had at the last look; a later look fetches this again.
 _OF_SERVERS = "refs/snapstore/remotes/"
-_QUICK = 1 << 25  # bytes that are packed in the time that anybody waits for the lock
-_GIVES_WAY = 3  # times
+_QUICK = 1 << 25  # bytes that can be packed while other processes wait for the lock
+_GIVES_WAY = 3  # times that other processes may go first
 
 
 class _Overtaken(Busy):
-    """Begun in vain: the store is another by now."""
+    """The store changed while packs were made; the attempt starts over."""
 
 
 class Forgetting:
-    """One run. Nothing is written before `carry_out`."""
+    """One run of forget; nothing is visible before the journal's `carry_out`."""
 
     def __init__(self, store: StoreHandle, progress: Callable[[int], None] | None = None) -> None:
         self._store = store
@@ -78,9 +79,11 @@ class Forgetting:
         recapture: bool = False,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Forgets files and folders by name, and all files that match patterns, as in `.gitignore`, in every tree and
-        record. They are never captured again, unless `recapture` is asked for. With `copies` also where the same
-        content lies under other names."""
+        """Forget files, folders and `.gitignore`-style patterns in every tree and record.
+
+        The files are never captured again, unless `recapture` is set. With `copies`, also forget the same content under
+        other names.
+        """
         names, patterns = list(names), list(patterns)
         return self._tried(lambda: self._paths(Meant(names, patterns), patterns, copies, recapture, dry_run))
 
@@ -110,7 +113,7 @@ class Forgetting:
         return forgotten
 
     def turn(self, commit: bytes, *, dry_run: bool = False) -> Forgotten:
-        """Forgets one turn, as if it had never been; what came after it keeps its own changes."""
+        """Forget one turn as if it had never happened; later turns keep their own changes."""
         return self._tried(lambda: self._turn(commit, dry_run))
 
     def _turn(self, commit: bytes, dry_run: bool) -> Forgotten:
@@ -123,10 +126,13 @@ class Forgetting:
             self._run(forgotten, writer, change, Remapping(self._store, without=change), dry_run)
         return forgotten
 
-    # How.
+    # The run itself.
 
     def _tried(self, work: Callable[[], Forgotten]) -> Forgotten:
-        """Whoever records something while packs are made goes before, but not for ever."""
+        """Run `work`, and start over if another process recorded something meanwhile.
+
+        Other processes go first, but only `_GIVES_WAY` times. After that the run keeps the lock.
+        """
         for _ in range(_GIVES_WAY):
             try:
                 return work()
@@ -137,7 +143,10 @@ class Forgetting:
 
     @contextmanager
     def _alone(self, dry_run: bool) -> Iterator[PackWriter]:
-        """No turn is open, and no gc is at work: it would bring back what it has seen before."""
+        """Hold off other changes, and yield a writer; refuse while a turn is open.
+
+        A gc must not run at the same time: it would bring back objects that it saw earlier.
+        """
         store = self._store
         with Repack(self._shadow.objects, older_than=0.0, packing=pack_builder.by_ourselves), store.changing():
             turns = store.open_turns()
@@ -159,7 +168,7 @@ class Forgetting:
                 raise
 
     def _all_trees(self) -> list[bytes]:
-        """Every tree that history holds, each once, oldest first."""
+        """Return every tree in history, each once, oldest first."""
         commits, trees = self._tips()
         found: dict[bytes, None] = {}
         seen = set(commits)
@@ -180,7 +189,7 @@ class Forgetting:
         return {name: oid for name, oid in found.items() if not name.startswith((*_NOT_HISTORY, _OF_SERVERS))}
 
     def _tips(self) -> tuple[list[bytes], list[bytes]]:
-        """The commits and the trees that refs lead to, and HEAD, which people may have detached."""
+        """Return the commits and trees that refs and HEAD lead to; users may detach HEAD."""
         found: dict[bytes, list[bytes]] = {COMMIT: [], TREE: [], BLOB: []}
         head = self._shadow.refs.value("HEAD")
         for oid in dict.fromkeys([*self._refs().values(), *([head] if isinstance(head, bytes) else [])]):
@@ -227,7 +236,7 @@ class Forgetting:
             files |= self._settings(forgotten.never, keep=dry_run)
         if dry_run:
             return
-        _purge(self._store).must_be_possible()  # a pack that was visible stays, though nothing else comes of it
+        _purge(self._store).must_be_possible()  # first: a pack that was visible stays, even if the rest fails
         pack = self._shadow.objects.finish(writer)
         try:
             self._prepare(self._roots(moves))
@@ -241,11 +250,11 @@ class Forgetting:
         if cache is not None:
             try:
                 self._store.cache.replace(*cache)
-            except Exception as error:  # the next scan reads everything once
+            except Exception as error:  # the next scan reads every file once
                 self._store.log(f"after forgetting: {type(error).__name__}: {error}")
 
     def _prepare(self, roots: set[bytes]) -> None:
-        """Makes the new packs. Where that takes its time nobody is to wait for it."""
+        """Make the new packs, with the lock released if making them takes long."""
         store, objects = self._store, self._shadow.objects
         before = self._recorded()
         quick = sum(pack.size() for pack in objects.packs()) <= _QUICK
@@ -256,7 +265,7 @@ class Forgetting:
         refuse_writers(objects)
 
     def _recorded(self) -> tuple[object, ...]:
-        """What everything looks like that records something."""
+        """Return a fingerprint of everything that changes when something is recorded."""
         refs, state = self._shadow.refs, self._store.state
         files = {}
         for path in files_below(state):
@@ -268,12 +277,12 @@ class Forgetting:
         return refs.value("HEAD"), refs.list("refs/"), files
 
     def _roots(self, moves: list[RefMove]) -> set[bytes]:
-        """What refs lead to once they have moved."""
+        """Return the objects that refs point to after the moves."""
         refs = self._shadow.refs
         moved = {name: new for name, _, new in moves}
         names = {*refs.list("refs/"), "HEAD", *moved}
         values = {name: moved[name] if name in moved else refs.value(name) for name in names}
-        return {value for value in values.values() if isinstance(value, bytes)}  # or it leads to one of the others
+        return {value for value in values.values() if isinstance(value, bytes)}  # a symbolic ref leads to another one
 
     def _ref_moves(self, rewrite: Rewrite, change: WithoutPaths | WithoutTurn) -> list[RefMove]:
         refs = self._shadow.refs
@@ -281,7 +290,7 @@ class Forgetting:
         for name in [*self._refs(), "HEAD"]:
             old = refs.value(name)
             if not isinstance(old, bytes):
-                continue  # it follows the ref that it stands for
+                continue  # a symbolic ref follows its target
             new = rewrite.ref(old, change)
             if new != old:
                 moves.append((name, old, new))
@@ -290,8 +299,10 @@ class Forgetting:
     def _cache(
         self, writer: PackWriter, change: WithoutPaths | WithoutTurn, moves: list[RefMove]
     ) -> tuple[tuple[bytes, dict[bytes, FileStat], dict[bytes, FolderStat], dict[str, object]] | None, list[RefMove]]:
-        """What is known of the disk, without what is forgotten, and a ref that holds it. A file that a forgotten turn
-        left is looked at anew."""
+        """Return the stat cache without forgotten content, and the move of its ref.
+
+        A file that a forgotten turn left is marked to be read again.
+        """
         cache = self._store.cache
         cache.load()
         if cache.coverage is None:
@@ -304,7 +315,7 @@ class Forgetting:
                 files[path] = (YOUNG, 0, 0, 0, 0, *new)
             above = path.rpartition(b"/")[0]
             if above in folders:
-                folders[above] = (YOUNG, 0, 0)  # to be listed
+                folders[above] = (YOUNG, 0, 0)  # to be listed again
         coverage = {**cache.coverage}
         if isinstance(change, WithoutPaths):
             left: Any = coverage["left_out"]
@@ -316,7 +327,7 @@ class Forgetting:
         return (tree, files, folders, coverage), [(DISK_REF, held, tree)] if held != tree else []
 
     def _settings(self, never: list[str], *, keep: bool) -> dict[str, bytes | None]:
-        """The file of settings and the header with more patterns; for a dry run the header stays as it is."""
+        """Return the config file and header with more patterns; a dry run changes neither."""
         header = self._store.header
         patterns = [*header.never_capture, *never]
         try:
@@ -335,7 +346,7 @@ class Forgetting:
 
 
 def follow_up(store: StoreHandle, what: str) -> None:
-    """Finishes a change of ours: whoever comes next does it, as often as it takes."""
+    """Finish a forget that the journal holds; the next process may repeat it."""
     if what != PURGE:
         raise Failed(f"an unfinished change wants {what!r}, which this snapstore does not know", "Update snapstore.")
     git_dir = store.shadow.git_dir
@@ -344,7 +355,7 @@ def follow_up(store: StoreHandle, what: str) -> None:
         is_folder = os.path.isdir(path) and not os.path.islink(path)
         shutil.rmtree(path, ignore_errors=True) if is_folder else _remove(path)
     branch_descriptions.sweep(git_dir)
-    durable.sync_folder(git_dir)  # a reflog that comes back after a power cut would name objects that are gone
+    durable.sync_folder(git_dir)  # a reflog that reappears after a power cut would name objects that are gone
     _sweep(store)
     refs = store.shadow.refs
     roots = set(refs.list("refs/").values())
@@ -366,7 +377,7 @@ def _packing(store: StoreHandle) -> Packing:
 
 
 def _sweep(store: StoreHandle) -> None:
-    """Half-written files of processes that were killed, which nobody reads but which hold what they hold."""
+    """Remove half-written files of killed processes: they may hold forgotten content."""
     for folder, folders, names in os.walk(store.state):
         top = folder == store.state
         files = [name for name in names if name.endswith(".new") or (top and name.startswith("graph-"))]
@@ -376,7 +387,7 @@ def _sweep(store: StoreHandle) -> None:
         for name in merges:
             shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
         if files or merges:
-            durable.sync_folder(folder)  # what is forgotten does not come back after a power cut either
+            durable.sync_folder(folder)  # forgotten content must not reappear after a power cut either
 
 
 def _remove(path: str) -> None:

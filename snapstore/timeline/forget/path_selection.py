@@ -1,4 +1,4 @@
-"""What is to be forgotten, by name and by pattern."""
+"""The paths to forget, by name and by pattern."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Meant:
-    """Files and folders by name, and patterns."""
+    """Files and folders given by name, and patterns."""
 
     def __init__(self, names: Iterable[bytes], patterns: Iterable[str]) -> None:
         self.names = list(names)
@@ -35,7 +35,10 @@ class Meant:
         return [*(pattern_of(name) for name in self.names), *self._patterns]
 
     def new_patterns(self, known: list[str]) -> list[str]:
-        """Those that are to be added to `never_capture`. Refuses a name that no line of text can hold."""
+        """Return the patterns to add to `never_capture`; refuse an unprintable name.
+
+        `never_capture` is lines of text and cannot hold such a name.
+        """
         for name in self.names:
             if not os.fsdecode(name).isprintable():
                 raise Usage(

@@ -1,4 +1,4 @@
-"""What takes files out of all that was said, for files that are being forgotten."""
+"""Builds the redaction of all records for files that are being forgotten."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from snapstore.timeline.forget.drop import WithoutPaths
     from snapstore.timeline.forget.path_selection import Meant
 
-_MOST_STAYING = 1 << 25  # bytes of files that stay which are looked through for what is no secret
+_MOST_STAYING = 1 << 25  # bytes of kept files that are searched for lines that are no secret
 
 
 def scrub_of(store: StoreHandle, meant: Meant, change: WithoutPaths) -> tuple[Scrub, list[bytes]]:
-    """The scrub, and the files that have more to be known by than it looks for. A file may be spoken of by its last
-    part alone, a folder may not."""
+    """Return the redaction, and the files whose content it does not fully search for.
+
+    A conversation may name a file by its last path part alone, but not a folder.
+    """
     alone = [path for path in change.paths if not meant.matches(path.rpartition(b"/")[0] or b"/", True)]
     pieces, objects = Pieces(), store.shadow.objects
     for blob, path in reversed(change.blobs.items()):
@@ -29,7 +31,7 @@ def scrub_of(store: StoreHandle, meant: Meant, change: WithoutPaths) -> tuple[Sc
 
 
 def _staying(store: StoreHandle, change: WithoutPaths) -> Iterator[bytes]:
-    """The contents of files that are there now and stay, up to a limit."""
+    """Yield the contents of current files that are kept, up to a limit."""
     shadow = store.shadow
     seen = set(change.blobs)
     room = _MOST_STAYING

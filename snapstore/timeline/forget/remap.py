@@ -1,7 +1,8 @@
-"""What a store says about commits, beside history itself, when those get other ids: records, conversations, operations.
+"""Updates whatever names commits outside of history when they get new ids.
 
-Nothing is read here that is not ours: whoever looks at a document finds the commit that took the place of the one it
-named. A commit that is gone has its parent in its place, and for a conversation the turn before it.
+These are the records, conversations and operations. Only the store's own documents are read. Afterwards each document
+names the replacement of the commit it named before. A dropped commit is replaced by its parent, and in a conversation
+by the turn before it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _ID = re.compile(r"[0-9a-f]{40}").fullmatch
 
 
 class Remapping:
-    """One change of ids. `scrub` takes what is forgotten out of texts, `gone` knows forgotten paths."""
+    """One change of ids; `scrub` redacts texts, and `gone` accepts forgotten paths."""
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Remapping:
         self._without = without
         self._new: dict[bytes, bytes] = {}
         self._dropped: set[bytes] = set()
-        self._lines: dict[bytes, bytes] = {}  # by commit: its raw lines, scrubbed
+        self._lines: dict[bytes, bytes] = {}  # the redacted raw lines per commit
 
     def learn(self, new: dict[bytes, bytes], dropped: set[bytes]) -> None:
         self._new = new
@@ -65,28 +66,34 @@ class Remapping:
     # Records.
 
     def notes(self, writer: PackWriter) -> tuple[int, list[RefMove]]:
-        """How many records are others now, and the moves of the refs that hold them and the raw lines; with those of
-        other notes, which people made with git."""
+        """Rewrite all notes; return the number of changed records, and the ref moves.
+
+        The moves cover the refs of records and raw lines, and notes that users made with git.
+        """
         refs, shadow = self._shadow.refs, self._shadow
         tips = {ref: refs.read(ref) for ref in gitnotes.REFS}
         trees = {ref: shadow.commit(tip).tree if tip is not None else EMPTY_TREE for ref, tip in tips.items()}
         seconds = max(0, int(self._store.clock()))
         moves: list[RefMove] = []
         total = 0
-        # The records first: their lines are scrubbed with them, since a line may be known by the call it answers.
+        # The records first: their lines are redacted together with them, because the call that a line answers may
+        # identify it.
         for ref, old in tips.items():
             if old is not None:
                 lines = trees[gitnotes.TRANSCRIPTS] if ref == gitnotes.REF else None
                 made, changed = self._notes(writer, trees[ref], lines)
                 total += changed if ref == gitnotes.REF else 0
-                # Always another commit, also where the tree is the same: the one before may have former ones behind it.
+                # Always a new commit, even for an unchanged tree: the current commit may have ancestors with forgotten
+                # content.
                 new = shadow.notes_commit(writer, made, seconds)
                 moves += [(ref, old, new)] if new != old else []
         return total, [*moves, *self._other_notes(writer)]
 
     def _notes(self, writer: PackWriter, tree: bytes, transcripts: bytes | None) -> tuple[bytes, int]:
-        """A notes tree under what its commits are called now: of records, with `transcripts` where their lines are; of
-        transcripts without."""
+        """Rewrite a notes tree under the new commit ids.
+
+        For a tree of records, `transcripts` is the tree with their raw lines. For a tree of transcripts, it is None.
+        """
         entries: dict[bytes, Entry | None] = {}
         changed = 0
         same = True
@@ -113,7 +120,7 @@ class Remapping:
         return self._shadow.trees.rewrite(writer, EMPTY_TREE, entries), changed
 
     def _other_notes(self, writer: PackWriter) -> list[RefMove]:
-        """With all that they were before, each under what its commit is now."""
+        """Rewrite notes that users made with git, with their history."""
         refs = self._shadow.refs
         moves: list[RefMove] = []
         rewrite = Rewrite(self._shadow, writer, _NotesChange(self, writer))
@@ -151,18 +158,18 @@ class Remapping:
         return blob if made == record else writer.add(BLOB, json.dumps(made).encode())
 
     def _scrubbed(self, writer: PackWriter, record: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        """A record with its lines, scrubbed: without them, and the object that holds them."""
+        """Redact a record with its lines; return the record without lines, and a blob."""
         assert self._scrub is not None
         made = self._scrub.record(record, json.dumps(record).encode())
         ends = any(line.endswith("\n") for line in record[raw_lines.LINES])
-        # A line that was written anew may have lost its end, and the last of a text may have had none.
+        # A line that was written again may have lost its line end, and the last line of a text may have had none.
         lines = [line if not ends or line.endswith("\n") else f"{line}\n" for line in made[raw_lines.LINES]]
         rest, text = raw_lines.take_out({**made, raw_lines.LINES: lines})
         assert text is not None
         return rest, writer.add(BLOB, text)
 
     def _transcript(self, writer: PackWriter, blob: bytes) -> bytes:
-        """Raw lines that belong to no record, which somebody removed."""
+        """Redact raw lines without a record, which somebody removed."""
         if self._scrub is None:
             return blob
         text = self._shadow.objects.read_kind(blob, BLOB)
@@ -181,14 +188,17 @@ class Remapping:
         return self._scrub.message(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def _number(self, turn: Any) -> Any:
-        """A turn's number on a line that has one turn less."""
+        """Return a turn's number on a line that has one turn less."""
         lost = self._without.number if self._without is not None else None
         return turn - 1 if isinstance(turn, int) and lost is not None and turn > lost else turn
 
     # Refs.
 
     def cursors(self, moves: list[RefMove]) -> list[RefMove]:
-        """A cursor that stands on the end of its branch by now follows the branch; takes the place of its move."""
+        """Return moves that make a cursor at the new tip of its branch follow the branch.
+
+        Such a move replaces the cursor's move in `moves`.
+        """
         refs = self._shadow.refs
         more: list[RefMove] = []
         after = {name: new for name, _, new in moves}
@@ -210,7 +220,7 @@ class Remapping:
     # Documents.
 
     def files(self) -> dict[str, bytes | None]:
-        """The state files that are others now; caches of commits go."""
+        """Return the state files that change; caches of commits are removed."""
         files: dict[str, bytes | None] = {}
         names = sorted(os.listdir(self._store.state))
         files |= dict.fromkeys(name for name in names if name.startswith("graph-"))
@@ -221,7 +231,10 @@ class Remapping:
         return files
 
     def _description(self) -> Callable[[str], str | None]:
-        """Return what becomes of a branch's description: None for one that is the prompt of a forgotten turn."""
+        """Return a function that changes a branch's description.
+
+        The function returns None for a description that is the prompt of a forgotten turn.
+        """
         dropped = {title_of(prompt) for prompt in self._dropped_prompts()} if self._without is not None else set()
 
         def change(text: str) -> str | None:
@@ -261,7 +274,7 @@ class Remapping:
         return files
 
     def _title(self, title: str | None) -> str | None:
-        """A conversation's name, which is often what was asked for first."""
+        """Redact a conversation's title, which is often its first prompt."""
         if title and self._scrub is not None:
             title = self._scrub.message(title)
         return None if title and self._without is not None and title in self._dropped_prompts() else title
@@ -306,7 +319,7 @@ class Remapping:
         gone = self._gone
         if gone is not None:
             operation.files = [step for step in operation.files if not gone(step[0])]
-        if lost:  # it went to or from the turn that is gone: there is nothing to go back to
+        if lost:  # the operation went to or from the forgotten turn: there is nothing to go back to
             operation.files = [step for step in operation.files if not self._was_changed(step[0])]
 
     def _is_lost(self, commit: str) -> bool:
@@ -330,7 +343,7 @@ class Remapping:
         return text
 
     def _turn(self, text: str) -> str:
-        """The id of the turn that a conversation stands at: of one that is gone, the turn before it."""
+        """Return the new id of a conversation's turn, or of the turn before a dropped one."""
         if not text or not _ID(text):
             return text
         oid: bytes | None = bytes.fromhex(text)
@@ -343,13 +356,16 @@ class Remapping:
         return "" if oid is None else self._new.get(oid, oid).hex()
 
     def _untold(self, oid: bytes, text: str) -> set[bytes]:
-        """A node that is no turn, on the way up from one that is gone."""
+        """Return `oid` as a set if it is a node to skip on the way up from a dropped turn.
+
+        Nodes that are no turns are skipped.
+        """
         is_turn = self._shadow.commit(oid).trailers.get("Kind") == "turn"
         return set() if is_turn or oid.hex() == text else {oid}
 
 
 class _NotesChange:
-    """What a commit of notes is like."""
+    """How `git.maintenance.rewrite` changes a commit of notes."""
 
     def __init__(self, remapping: Remapping, writer: PackWriter) -> None:
         self._remapping = remapping

@@ -1,10 +1,10 @@
-"""What a forget tells of itself."""
+"""The result of a forget, for the user."""
 
 from __future__ import annotations
 
 
 class Forgotten:
-    """What went, or with a dry run would go."""
+    """What was forgotten, or would be with a dry run."""
 
     __slots__ = (
         "commits",
@@ -25,14 +25,14 @@ class Forgotten:
     def __init__(self) -> None:
         self.paths: list[bytes] = []
         self.turn: bytes | None = None
-        self.versions = 0  # contents that no commit holds any more at these paths
-        self.commits = 0  # that have other ids now
-        self.records = 0  # of turns from which something was taken out
+        self.versions = 0  # contents that no commit has at these paths any more
+        self.commits = 0  # commits that got new ids
+        self.records = 0  # records of turns that were redacted
         self.refs = 0
-        self.lost_refs: list[str] = []  # that led to a forgotten content itself
-        self.copies: list[bytes] = []  # where the same content is that was not forgotten: other paths; for a turn, any
-        self.on_disk: list[bytes] = []  # as the forgotten turn left them: the next turn takes them in again
-        self.unsearched: list[bytes] = []  # whose content was too much to look for all of it in what was said
+        self.lost_refs: list[str] = []  # refs that pointed at forgotten content directly
+        self.copies: list[bytes] = []  # other paths that keep the same content; for a turn, any path
+        self.on_disk: list[bytes] = []  # files as the forgotten turn left them: the next turn captures them again
+        self.unsearched: list[bytes] = []  # files with too much content to search the records for all of it
         self.never: list[str] = []  # patterns that were added to never_capture
-        self.new: dict[bytes, bytes] = {}  # what became of commits
+        self.new: dict[bytes, bytes] = {}  # old commit id to new commit id
         self.dry_run = False

@@ -1,5 +1,8 @@
-"""What commits were called before something was forgotten: a remote has them under those names until it is told, and
-whatever else was made before, a bundle or a clone, for good. What comes in by such a name is what was forgotten."""
+"""Maps commit ids from before a `forget` to their replacements.
+
+A remote has commits under the old ids until `forget --remotes` replaces them. Bundles and clones made earlier have the
+old ids forever. Whatever arrives under an old id is content that was forgotten.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,11 @@ FILE = "former.json"
 
 
 class Former:
-    """`commits` leads from each former id to the one of today, through however many times something was forgotten;
-    `gone` are those of turns that are none any more, and `done` the remotes that have been told."""
+    """Old and new commit ids, across any number of forgets.
+
+    `commits` maps each old id to the current id. `gone` lists the ids of turns that were forgotten. `done` lists the
+    remotes where the old commits have been replaced.
+    """
 
     __slots__ = ("commits", "done", "gone")
 
@@ -41,7 +47,7 @@ def read(store: StoreHandle) -> Former:
 
 
 def after(store: StoreHandle, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[str, bytes | None]:
-    """The file as it is to be once commits have new ids, for the change that gives them."""
+    """Return the document after commits get new ids, to be written in the same change."""
     known = read(store)
     moved = {old.hex(): now.hex() for old, now in new.items()}
     commits = {old: moved.get(now, now) for old, now in known.commits.items()}
@@ -52,7 +58,7 @@ def after(store: StoreHandle, new: Mapping[bytes, bytes], turn: bytes | None) ->
 
 
 def told(store: StoreHandle, remote: str) -> dict[str, bytes | None]:
-    """The file once a remote has been told."""
+    """Return the document with `remote` marked as done."""
     known = read(store)
     known.done = sorted({*known.done, remote})
     return {FILE: encode(known)}

@@ -1,4 +1,4 @@
-"""What a word after `forget` means: a turn, a file or folder, or a pattern."""
+"""Resolution of a word after `forget`: a turn, a file or folder, or a pattern."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from snapstore.timeline.record.session import RecordingSession
 
-# No names: `forget main` must not be taken for the last turn of a branch.
+# Branch names are not accepted: `forget main` must not mean the last turn of a branch.
 _TURN = re.compile(r"\d+|#\d+|@|[^:]+:\d+|[0-9a-f]{7,40}").fullmatch
 _WILD = re.compile(r"[*?\[]").search
 
 
 def turn_of(session: RecordingSession, word: str, path: bytes | None) -> bytes | None:
-    """The commit that a word stands for, None where it is no turn's address. `path` is what it is as a file's name:
-    where there is one, it has to be said which is meant."""
+    """Return the commit that a word addresses, or None if it is no address of a turn.
+
+    `path` is the word read as a file name. If that file exists too, the user has to say which one is meant.
+    """
     if not _TURN(word):
         return None
     try:
@@ -37,8 +39,10 @@ def turn_of(session: RecordingSession, word: str, path: bytes | None) -> bytes |
 
 
 def files_of(session: RecordingSession, word: str, path: bytes, here: bytes) -> tuple[list[bytes], list[str]]:
-    """The names and the patterns that a word stands for: the path that it is, or all that it matches. `here` is the
-    current folder, below the root."""
+    """Return the names and the patterns that a word stands for.
+
+    The word is either an existing path or a pattern. `here` is the current folder, relative to the root.
+    """
     if not path:
         raise Usage("that is all of it: the root itself cannot be forgotten", "Name a file or a folder in it.")
     if not _WILD(word) or _is_there(session, path):
@@ -51,7 +55,7 @@ def files_of(session: RecordingSession, word: str, path: bytes, here: bytes) -> 
 
 
 def _is_there(session: RecordingSession, path: bytes) -> bool:
-    """Whether there is such a file or folder, on disk or where the session stands."""
+    """Return whether a file or folder exists, on disk or at the session's cursor."""
     store = session.store
     if os.path.lexists(os.path.join(store.root, path)):
         return True

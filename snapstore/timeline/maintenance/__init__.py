@@ -1,8 +1,8 @@
-"""Keep a store small, whole and known: gc, prune, check.
+"""Maintenance of a store: gc, prune, check.
 
-`gc` packs what is needed and removes what is not, `prune` decides what may go (C18), `check` proves that a store is
-whole, and `auto` starts gc and prune when they pay. `manual_git` finds what people made in the store with git: work
-trees and a detached HEAD.
+`gc` packs what is needed and removes the rest, `prune` decides which branches may go (C18), `check` verifies that a
+store is intact, and `auto` starts gc and prune when they are worth their cost. `manual_git` finds what users made in
+the store with git: work trees and a detached HEAD.
 
 The package must not import `timeline.forget`.
 """

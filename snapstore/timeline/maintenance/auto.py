@@ -1,7 +1,7 @@
-"""A store that keeps itself: when a gc pays, how full it is, and what is done about it in the background.
+"""Automatic maintenance: when to warn about the size, and when to prune and gc.
 
-After a change only the sizes of packs are looked at, and only when some were just put together or a limit is set: the
-rest is the work of a process of its own, which no turn waits for.
+After a change only the sizes of packs are checked, and only if packs were just folded or a limit is set. The rest is
+done by a background process that no turn waits for.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.operations import Operation
     from snapstore.timeline.maintenance.prune import Prunable
 
-PAYS_FROM = 16 << 20  # bytes in small packs, and half of what is packed already: so all that is ever packed again is a
-# few times what was recorded
-MANY_LOOSE = 27  # files in one of the 256 folders of loose objects, of which each has about as many
+# Bytes in small packs that make a gc worth it, besides half of the largest pack. So the bytes packed again over time
+# stay at a few times the bytes recorded.
+PAYS_FROM = 16 << 20
+MANY_LOOSE = 27  # files in one of the 256 folders of loose objects; the others have about as many
 WARN_PERCENT = 80
-_RESTS = 3600  # seconds between two of them
-_MARK = "kept"  # a state file whose age says when the last one began
-_NEARLY_FULL = "nearly-full"  # a state file that is there while that is in the log
-_PRESSED = 3600  # seconds of grace for objects where the store is over its limit
+_RESTS = 3600  # seconds between two automatic runs
+_MARK = "kept"  # a state file whose age tells when the last run began
+_NEARLY_FULL = "nearly-full"  # a state file that exists while the log has the warning
+_PRESSED = 3600  # seconds of grace for objects while the store is over its limit
 
 
 class Pruned:
-    """What went, what stayed and why, the operations that bring it back, and the bytes it frees."""
+    """What was pruned, what stayed and why, the operations to undo, and bytes freed."""
 
     __slots__ = ("going", "operations", "size", "staying")
 
@@ -44,7 +45,7 @@ class Pruned:
 
 
 def look(store: StoreHandle, *, folded: bool) -> None:
-    """After a change: says that the store is nearly full, and starts a gc where one is due."""
+    """Warn after a change if the store is nearly full, and start a gc if one is due."""
     sizes = _pack_sizes(store)
     full = bool(store.header.max_store_size) and _tell_how_full(store, sum(sizes) + _beside_packs(store))
     if (full or (folded and store.header.gc_auto and is_due(store, sizes))) and _has_rested(store):
@@ -54,7 +55,7 @@ def look(store: StoreHandle, *, folded: bool) -> None:
 
 
 def _tell_how_full(store: StoreHandle, total: int) -> bool:
-    """Says at every turn's end that the store is nearly full, and in the log once. Says whether it is full."""
+    """Warn if the store is nearly full, in the log only once; return if it is full."""
     limit = store.header.max_store_size
     noted = f"{store.state}/{_NEARLY_FULL}"
     if total * 100 < limit * WARN_PERCENT:
@@ -62,14 +63,17 @@ def _tell_how_full(store: StoreHandle, total: int) -> bool:
         return False
     text = warning(store, total)
     store.say(text)
-    if not os.path.exists(noted):  # not synced: at worst the log says it twice
+    if not os.path.exists(noted):  # not synced: at worst the log has the warning twice
         os.close(os.open(noted, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         store.log(text)
     return total >= limit
 
 
 def is_due(store: StoreHandle, sizes: list[int]) -> bool:
-    """Whether a gc pays: small packs have grown to half of the largest one, or many objects are loose."""
+    """Return whether a gc is worth it.
+
+    A gc is worth it when small packs have grown to half of the largest pack, or when many objects are loose.
+    """
     if sizes and sum(sizes) - max(sizes) >= max(PAYS_FROM, max(sizes) // 2):
         return True
     try:
@@ -87,8 +91,10 @@ def warning(store: StoreHandle, size: int) -> str:
 
 
 def keep(store: StoreHandle) -> None:
-    """What runs by itself: prunes what is due, then a gc. Over the limit, what was pruned before goes at once. Never
-    fails; what went wrong is in the log."""
+    """Run automatic maintenance: prune what is due, then gc.
+
+    Over the size limit, branches that were pruned earlier are deleted at once. Errors are only logged.
+    """
     from snapstore.store.disk_usage import folder_size
     from snapstore.timeline.maintenance.gc import collect
 
@@ -98,7 +104,7 @@ def keep(store: StoreHandle) -> None:
         pressed = bool(limit) and folder_size(store.folder) >= limit
         try:
             prune(store, by_itself=True)
-        except SnapstoreError as error:  # what is in its way is in no gc's
+        except SnapstoreError as error:  # what stops a prune does not stop a gc
             store.log(f"prune: {error}")
         if pressed:
             done = collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
@@ -112,7 +118,7 @@ def keep(store: StoreHandle) -> None:
         elif store.header.gc_auto:
             collect(store, threads=1)
     except Busy:
-        pass  # another is at it, or a long turn: the next turn tries again
+        pass  # another gc or a long turn is running: the next turn tries again
     except (SnapstoreError, OSError) as error:
         store.log(f"gc: {error}")
 
@@ -126,7 +132,7 @@ def prune(
     dry_run: bool = False,
     by_itself: bool = False,
 ) -> Pruned:
-    """Prunes all that the rules allow; see `snapstore.timeline.maintenance.prune`."""
+    """Prune everything that the rules in `timeline.maintenance.prune` allow."""
     from snapstore.store.disk_usage import DiskUse
     from snapstore.timeline.maintenance import prune as rules
 
@@ -138,7 +144,7 @@ def prune(
     going, staying = find()
     if not going:
         return Pruned(going, staying, [], 0)
-    use = DiskUse(store).measure(only=[found.ref for found in going])  # takes its time: not under the lock
+    use = DiskUse(store).measure(only=[found.ref for found in going])  # slow: not under the lock
     alone = {holder.ref: holder.exclusive for holder in use.holders}
     for found in going:
         found.size = alone.get(found.ref, 0)
@@ -152,7 +158,7 @@ def prune(
 
 
 def on_remotes(store: StoreHandle) -> Container[bytes] | None:
-    """The commits that every remote is known to have; None where there is none."""
+    """Return the commits that every remote is known to have; None without remotes."""
     from snapstore.timeline.maintenance.prune import ancestors
 
     names = (store.documents.optional("remotes.json") or {}).get("remotes") or {}
@@ -165,7 +171,7 @@ def on_remotes(store: StoreHandle) -> Container[bytes] | None:
 
 
 def _pack_sizes(store: StoreHandle) -> list[int]:
-    """Of the packs that take room of ours."""
+    """Return the sizes of the packs that use space of this store's own."""
     sizes: list[int] = []
     for pack in store.shadow.objects.packs():
         try:
@@ -178,7 +184,10 @@ def _pack_sizes(store: StoreHandle) -> list[int]:
 
 
 def _beside_packs(store: StoreHandle) -> int:
-    """What else takes much room, as far as that is quickly told: indexes of packs, and what is known of the disk."""
+    """Return the size of other large files: pack indexes and the stat cache.
+
+    Only files whose size is quick to find are counted.
+    """
     size = 0
     for path in (*(f"{pack.base}.idx" for pack in store.shadow.objects.packs()), f"{store.state}/stat"):
         try:
@@ -196,7 +205,7 @@ def _has_rested(store: StoreHandle) -> bool:
 
 
 def _note_begin(store: StoreHandle) -> None:
-    """Not synced: without it the next gc may only begin sooner."""
+    """Note that a run begins; not synced, since at worst the next gc begins sooner."""
     path = f"{store.state}/{_MARK}"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     os.utime(path)

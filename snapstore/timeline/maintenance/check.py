@@ -1,4 +1,7 @@
-"""Proof that a store is whole: every ref, every reachable object, every state file; with `read_data` every byte."""
+"""Verification of a store: every ref, reachable object and state file.
+
+With `read_data`, every byte of every object is verified too.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Problem:
-    """Something that is wrong: where, and the error that told of it, or a word for what kind of error it is."""
+    """A fault: where it is, and the error that reported it, or the name of an error."""
 
     __slots__ = ("error", "message", "refusal", "where")
 
@@ -45,7 +48,7 @@ class Report:
 
 
 class Check:
-    """One check of one store; `run` gives the report. It never stops at the first fault."""
+    """One check of one store; `run` returns the report and never stops at a fault."""
 
     def __init__(
         self, store: StoreHandle, *, read_data: bool = False, progress: Callable[[int], None] | None = None
@@ -95,7 +98,7 @@ class Check:
                 self._walk_tree(oid, name)
             elif kind == COMMIT:
                 self._walk_commits(oid, name)
-        head = self._shadow.refs.value("HEAD")  # a person may have detached it
+        head = self._shadow.refs.value("HEAD")  # a user may have detached it
         if head is None or (isinstance(head, bytes) and not self._shadow.objects.contains(head)):
             self._report.problems.append(Problem("HEAD", "HEAD is missing or damaged"))
 

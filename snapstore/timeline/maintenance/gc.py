@@ -1,4 +1,4 @@
-"""Keeps a store small: one pack of what is needed, nothing of what is not, no leftovers of killed processes."""
+"""Garbage collection: one pack of what is needed, and removal of leftovers."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from snapstore.git.maintenance.repack import Packing
     from snapstore.store.handle import StoreHandle
 
-_LOGGED_FOR = 86400  # seconds that the reflog of records is good for: it is there for `git fsck` alone
+_LOGGED_FOR = 86400  # seconds to keep the reflog of records, which exists only for `git fsck`
 _TRIES = 3
 _LOCKED_FOR = 60  # seconds; git holds a ref's lock for milliseconds
 
 
 class Collected:
-    """What a gc did, or with `dry_run` would do."""
+    """What a gc did, or would do with `dry_run`."""
 
     __slots__ = ("by", "dry_run", "expired", "leftovers", "packed")
 
     def __init__(self, *, by: str, dry_run: bool) -> None:
         self.packed = Result()
-        self.by = by  # git, or we ourselves
+        self.by = by  # "git" or "snapstore"
         self.leftovers = 0  # files of killed processes
-        self.expired = 0  # pruned branches that can no longer be brought back
+        self.expired = 0  # pruned branches that can no longer be restored
         self.dry_run = dry_run
 
 
@@ -55,14 +55,17 @@ def collect(
     threads: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Collected:
-    """Packs the store. What nothing refers to stays for `grace` seconds (else the setting), measured by the age of the
-    file that holds it. `git` is the program to do the packing, by default the one there is; "" for none.
-    `pruned_grace` is how long pruned branches can be brought back, by default as long as `grace`."""
+    """Pack the store and remove unreachable objects older than `grace` seconds.
+
+    The default of `grace` is the setting, and the age of an object is the age of its file. `git` is the program that
+    packs: by default the installed one, "" for none. `pruned_grace` is how long pruned branches can be restored; the
+    default is `grace`.
+    """
     grace = store.header.gc_grace if grace is None else grace
     program = shutil.which("git") if git is None else git
     way: Packing = pack_builder.by_ourselves
     if program:
-        refuse_planted(store.shadow.git_dir)  # git is about to read its configuration
+        refuse_planted(store.shadow.git_dir)  # git is about to read the store's configuration
         way = pack_builder.with_git(program, environment(store.shadow.git_dir), threads=threads)
     done = Collected(by="git" if program else "snapstore", dry_run=dry_run)
     pruned_grace = grace if pruned_grace is None else pruned_grace
@@ -76,8 +79,8 @@ def collect(
                 done.packed = _collected(store, again(), done, pruned_grace, careful=tries_left < _TRIES - 1)
                 break
             except (Missing, Vanished, pack_builder.NotPacked):
-                # Somebody's git may have removed, just now, what nothing but a hint of ours led to (see `roots`), or
-                # moved objects from pack to pack under the eyes of the one that we had started. Nothing was changed.
+                # A user's git may have just removed an object that only a hint led to (see `roots`), or may have moved
+                # objects between packs while the git we started was reading them. Nothing was changed.
                 if not tries_left:
                     raise
     except OSError as error:
@@ -92,7 +95,7 @@ def collect(
 
 def _collected(store: StoreHandle, repack: Repack, done: Collected, pruned_grace: float, *, careful: bool) -> Result:
     with repack as work:
-        # Every turn waits while the lock is held, so what takes its time is done before: it is looked at again.
+        # Every turn waits while the lock is held. So the slow part runs before and is verified again under the lock.
         known = roots(store, careful=careful)
         with store.changing():
             fold.refuse_links(store.shadow.objects)
@@ -112,12 +115,15 @@ def _collected(store: StoreHandle, repack: Repack, done: Collected, pruned_grace
 
 
 def roots(store: StoreHandle, known: Collection[bytes] = frozenset(), *, careful: bool = False) -> set[bytes]:
-    """Everything that refers to objects. To be told the truth call it under the lock: a change that was cut short is
-    finished then, so the journal refers to nothing. Whether the `known` ones are there is not asked again.
+    """Return the objects that refs and hints refer to.
 
-    Besides refs there are hints: the tree of the cache, reflogs, open turns. Mostly refs lead to the same objects, and
-    where they do not, a git of somebody's may remove them at any moment, or some of them. With `careful` a hint counts
-    only when all that it leads to is there."""
+    Call under the lock for a reliable answer: an interrupted change is finished then, so the journal refers to nothing.
+    Objects in `known` are not looked up again.
+
+    Hints are the tree of the stat cache, reflogs and open turns. Refs usually reach the same objects. Where they do
+    not, a user's git may remove some of these objects at any moment. With `careful`, a hint counts only if everything
+    it reaches is present.
+    """
     refs = store.shadow.refs
     store.shadow.objects.refresh()
     found = set(refs.list("refs/").values())
@@ -130,7 +136,7 @@ def roots(store: StoreHandle, known: Collection[bytes] = frozenset(), *, careful
         turn = store.documents.open_turn(name)
         if turn is not None:
             maybe.update(_named_in([turn.before, *turn.captured_by_others]))
-    # These only help: one whose object went long ago is no fault of the store.
+    # Hints are optional: one whose object went long ago is no fault of the store.
     contains = store.shadow.objects.contains
     if careful:
         return found | whole(store.shadow.objects, maybe - found)
@@ -146,7 +152,7 @@ def _named_in(items: Iterable[Any]) -> Iterable[bytes]:
 
 
 def sweep(store: StoreHandle) -> int:
-    """Removes what killed processes left behind. Call under the lock. Gives the number of files."""
+    """Remove what killed processes left; call under the lock. Return the file count."""
     now = time.time()
     count = fold.sweep(store.shadow.objects, now)
     incoming.sweep(store.shadow.objects)
@@ -166,7 +172,7 @@ def sweep(store: StoreHandle) -> int:
     try:
         create_store.sweep(store.home)
     except OSError:
-        pass  # somebody else's, perhaps
+        pass  # perhaps owned by somebody else
     return count
 
 

@@ -1,6 +1,6 @@
-"""What people made in the store with git: work trees, a detached HEAD.
+"""What users made in the store with git: work trees, a detached HEAD.
 
-They may: the store is an ordinary repository. Nothing here is of our making, so nothing of it is ours to lose.
+The store is an ordinary repository, so users may do that. Snapstore did not make any of it and must not lose it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LARGEST = 1 << 20
 
 
 def work_trees(git_dir: str) -> list[str]:
-    """The folders that git keeps in the store for work trees, also for those that are gone."""
+    """Return git's folder in the store per work tree, also of removed work trees."""
     try:
         return sorted(entry.path for entry in os.scandir(f"{git_dir}/worktrees") if entry.is_dir())
     except FileNotFoundError:
@@ -29,13 +29,13 @@ def work_trees(git_dir: str) -> list[str]:
 
 
 def heads(git_dir: str) -> set[bytes]:
-    """What HEAD and its like say, of work trees too."""
+    """Return the ids in HEAD and similar files, such as ORIG_HEAD, also of work trees."""
     found: set[bytes] = set()
     for folder in (git_dir, *work_trees(git_dir)):
         try:
             names = os.listdir(folder)
         except FileNotFoundError:
-            continue  # a work tree that was removed just now
+            continue  # a work tree that was just removed
         for name in names:
             if name.endswith("HEAD"):
                 found.update(_ids_in(f"{folder}/{name}"))
@@ -43,7 +43,7 @@ def heads(git_dir: str) -> set[bytes]:
 
 
 def staged(git_dir: str) -> set[bytes]:
-    """What is in git's index, of work trees too, and in the refs that each of those has for itself."""
+    """Return the ids in the indexes of the store and work trees, and in their refs."""
     found: set[bytes] = set()
     for folder in (git_dir, *work_trees(git_dir)):
         path = f"{folder}/index"
@@ -51,7 +51,7 @@ def staged(git_dir: str) -> set[bytes]:
             try:
                 found.update(head[40:60] for head in read_index(os.fsencode(path)).entries.values())
             except (IndexUnreadable, FileNotFoundError):
-                continue  # nor can git go on with it; or it was removed just now
+                continue  # git cannot read it either, or it was just removed
     for folder in work_trees(git_dir):
         for path in files_below(f"{folder}/refs"):
             found.update(_ids_in(path))
@@ -59,8 +59,11 @@ def staged(git_dir: str) -> set[bytes]:
 
 
 def _ids_in(path: str) -> list[bytes]:
-    """The ids in a small file. None where it went away just now: somebody removed a work tree, and with it what this
-    held. Whatever else is called so is none of git's, and nobody waits at it."""
+    """Return the ids in a small file; none if the file was just removed.
+
+    Then somebody removed a work tree, and what this file referred to went with it. Anything but a regular file is not
+    git's, and opening it must not block.
+    """
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return []
@@ -75,14 +78,16 @@ def _ids(lines: Iterable[bytes]) -> Iterable[bytes]:
         try:
             oid = bytes.fromhex(line[:40].decode("ascii"))
         except ValueError:
-            continue  # it names a ref
+            continue  # the line names a ref
         if len(oid) == 20:
             yield oid
 
 
 def refuse_work_trees(git_dir: str) -> None:
-    """Raises Busy where somebody works in the store with git. Of what is staged, of a rebase half done and of reflogs
-    only the ids are known there: whoever makes history anew takes the objects from under it."""
+    """Raise Busy where somebody works in the store with git.
+
+    Staged files, a rebase under way and reflogs hold only ids. Rewriting history would remove the objects they need.
+    """
     program = f"git --git-dir {shlex.quote(git_dir)} worktree"
     for folder in work_trees(git_dir):
         path = _place(folder)
@@ -106,7 +111,7 @@ def refuse_work_trees(git_dir: str) -> None:
 
 
 def _place(folder: str) -> str:
-    """Where a work tree is, by what git keeps of it; its name where that cannot be read."""
+    """Return the path of a work tree from git's record, or its name if unreadable."""
     try:
         with open(f"{folder}/gitdir", "rb") as file:
             said = os.fsdecode(file.read().rstrip(b"\n"))

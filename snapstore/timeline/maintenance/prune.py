@@ -1,9 +1,9 @@
-"""What may go (C18): branches that are in the archive or deleted, that nobody used for long, and that nothing pins.
+"""Pruning (C18): removes archived or deleted branches that are old and not pinned.
 
-Never the line that a session stands on, nor what an open turn began from, nor a branch with a checkpoint of its own,
-nor, where there are remotes, one that none of them has. What was saved before forced moves goes only where somebody
-asks for it. What goes is out of every list at once, and `ops undo` brings
-it back until the grace time of `gc` is over: only then are its turns, and what was recorded of them, gone for good.
+These are never pruned: the line of a session's cursor, the node an open turn began from, a branch with a checkpoint of
+its own, and, where there are remotes, a branch that not every remote is known to have. Safety commits from before
+forced moves are pruned only on request. A pruned branch disappears from every list at once, and `ops undo` restores it
+until the grace time of `gc` is over. Only then are its turns and their records gone for good.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLACES = {ARCHIVE: "archived", DELETED: "deleted", SAFETY: "safety"}
 
 
 class Prunable:
-    """A branch out of the list, or what was saved before a move: since when, and if it stays, why."""
+    """A branch out of the list, or a safety commit; `kept` is why it must stay."""
 
     __slots__ = ("kept", "name", "own", "ref", "session", "size", "state", "tip", "used")
 
@@ -43,10 +43,10 @@ class Prunable:
         self.state = PLACES[place]
         self.session, self.name = ref[len(place) :].split("/", 1)[0], ref.rpartition("/")[2]
         self.tip = tip
-        self.used = used  # its last node, or when it left the list, whichever came later
-        self.own = own  # its commits that no other ref holds
+        self.used = used  # the time of its last node, or when it left the list, whichever is later
+        self.own = own  # its commits that no other ref reaches
         self.kept: str | None = None
-        self.size = 0  # bytes that go with it
+        self.size = 0  # bytes that pruning it frees
 
 
 def find(
@@ -57,19 +57,22 @@ def find(
     on_remotes: Container[bytes] | None = None,
     safety: bool = False,
 ) -> tuple[list[Prunable], list[Prunable]]:
-    """What may go, and what was old enough and stays all the same, with why. `older` is in seconds, else the setting.
-    `keep` are names of branches, or `session/branch`. `on_remotes` are the commits that remotes are known to have; None
-    where there is no remote, and nothing to wait for. With `safety` what was saved before forced moves, instead."""
+    """Return what may be pruned, and what is old enough but must stay.
+
+    `older` is in seconds; the default is the setting. `keep` has names of branches, or `session/branch`. `on_remotes`
+    has the commits that every remote is known to have; None means that there is no remote to wait for. With `safety`,
+    look at safety commits instead of branches.
+    """
     limit = store.header.prune_after_days * DAY if older is None else older
     if older is None and not limit:
         return [], []
     refs = store.shadow.refs.list("refs/")
     places = SAFETY if safety else (ARCHIVE, DELETED)
-    # What stands for another ref is somebody's, made with git.
+    # A symbolic ref here was made by a user with git.
     value = store.shadow.refs.value
     listed = {name: oid for name, oid in refs.items() if name.startswith(places) and isinstance(value(name), bytes)}
     pins = {oid for name, oid in refs.items() if name.startswith("refs/tags/")}
-    # Neither checkpoints nor cursors hold a line: they are why it stays.
+    # Checkpoints and cursors do not hold a line here: `_reason` gives them as the reason to keep the line.
     apart = ("refs/tags/", "refs/snapstore/cursor/", PRUNED)
     others = [oid for name, oid in refs.items() if name not in listed and not name.startswith(apart)]
     held = ancestors(store, others, set())
@@ -82,7 +85,7 @@ def find(
         try:
             seconds = store.shadow.commit(tip).seconds
         except Corrupt:
-            continue  # no branch of ours: somebody put it there, and `check` tells
+            continue  # not a branch of ours: somebody put it there, and `check` reports it
         found = Prunable(ref, tip, max(seconds, left_at.get(ref, 0.0)), ancestors(store, [tip], held))
         if store.clock() - found.used <= limit:
             continue
@@ -92,8 +95,10 @@ def find(
 
 
 def prune(store: StoreHandle, going: Iterable[Prunable], *, by_itself: bool = False) -> list[Operation]:
-    """Takes branches out of every list, each session's as one operation. Call it with what `find` gave, inside the
-    same `store.changing()`, or they may have moved meanwhile."""
+    """Remove branches from every list, with one operation per session.
+
+    Call with the result of `find` inside the same `store.changing()`; otherwise the branches may have moved meanwhile.
+    """
     by_session: dict[str, list[Prunable]] = {}
     for found in going:
         by_session.setdefault(found.session, []).append(found)
@@ -128,8 +133,11 @@ def _in_words(pruned: list[Prunable]) -> str:
 
 
 def expire(store: StoreHandle, grace: float) -> int:
-    """Forgets for good what was pruned longer ago than that: refs, and the records of turns that nothing else holds.
-    Call under the lock. Gives how many branches that were; their objects are left to gc."""
+    """Delete branches pruned more than `grace` seconds ago; return their number.
+
+    Their refs go, and the records of turns that nothing else reaches. Their objects are left to gc. Call under the
+    lock.
+    """
     refs = store.shadow.refs
     pruned = refs.list(PRUNED)
     if not pruned:
@@ -163,7 +171,7 @@ def _reason(
     stood_on: tuple[set[str], set[bytes]],
     on_remotes: Container[bytes] | None,
 ) -> str | None:
-    """Why it stays."""
+    """Return why a branch must stay, or None."""
     names, nodes = stood_on
     if found.ref in foreign:
         return "it is another machine's"
@@ -181,7 +189,7 @@ def _reason(
 
 
 def _stood_on(store: StoreHandle) -> tuple[set[str], set[bytes]]:
-    """The branches and nodes that sessions and open turns stand on."""
+    """Return the branches and nodes at the cursors of sessions and under open turns."""
     names: set[str] = set()
     nodes = set(store.shadow.refs.list("refs/snapstore/cursor/").values())
     for session in store.sessions():
@@ -200,7 +208,7 @@ def _stood_on(store: StoreHandle) -> tuple[set[str], set[bytes]]:
 
 
 def _left_the_list(store: StoreHandle, names: Container[str]) -> dict[str, float]:
-    """When each ref came to be, as far as operations tell."""
+    """Return when each ref was created, as far as the operation log tells."""
     found: dict[str, float] = {}
     for operation in Operations(store).newest_first():
         for name, _, new in operation.refs:
@@ -210,7 +218,7 @@ def _left_the_list(store: StoreHandle, names: Container[str]) -> dict[str, float
 
 
 def ancestors(store: StoreHandle, tips: Iterable[bytes], held: set[bytes]) -> set[bytes]:
-    """The commits that tips reach, besides those held already."""
+    """Return the commits that `tips` reach, except those in `held`."""
     found: set[bytes] = set()
     waiting = list(tips)
     objects = store.shadow.objects
@@ -221,7 +229,7 @@ def ancestors(store: StoreHandle, tips: Iterable[bytes], held: set[bytes]) -> se
         try:
             kind, data = objects.read(oid)
         except SnapstoreError:
-            continue  # `check` tells
+            continue  # `check` reports it
         if kind == COMMIT:
             found.add(oid)
             waiting += commit_links(data, oid)[1]
@@ -229,7 +237,10 @@ def ancestors(store: StoreHandle, tips: Iterable[bytes], held: set[bytes]) -> se
 
 
 def _pruned(ref: str, session: str, number: int) -> str:
-    """Where a ref waits for its end. What it was is part of the name: one name may have been deleted twice."""
+    """Return the ref of a pruned branch until it expires.
+
+    The former place is part of the name, because the same name may have been deleted twice.
+    """
     rest = ref.removeprefix("refs/snapstore/").split("/")
     del rest[1]  # the session
     return f"{PRUNED}{session}/{number}/{'/'.join(rest)}"
@@ -239,19 +250,19 @@ def _pruned_before(store: StoreHandle, ref: str, moment: float) -> bool:
     try:
         at = seconds_of(Operations(store).get(int(ref.split("/")[4])).at)
     except (SnapstoreError, ValueError, IndexError):
-        return False  # not ours, or its record is damaged: rather kept
+        return False  # not ours, or its operation is damaged: better kept
     return at is not None and at <= moment
 
 
 def _with_floor(store: StoreHandle, session: str) -> SessionState:
-    """What the session remembers, with the numbers of the turns that go: they are never given again."""
+    """Return the session's state, so that numbers of expired turns are never reused."""
     state = store.documents.session(session)
     if state is None:
         from snapstore.timeline.history.graph import Graph
 
         try:
             branch = Graph(store, session).branch
-        except Unknown:  # another machine's, or somebody removed its cursor
+        except Unknown:  # the session is another machine's, or somebody removed its cursor
             branch = MAIN
         state = SessionState(session=session, branch=branch, floor=-1)
     state.floor = max(state.floor, highest_seq(store, session))
@@ -272,7 +283,7 @@ def _without_records(store: StoreHandle, writer: Any, lost: set[bytes]) -> list[
 
 
 def must_be_known(store: StoreHandle, names: Iterable[str]) -> None:
-    """A name to be kept that no branch has is a slip of the pen: better said than pruned."""
+    """Raise Usage for a name to keep that no branch has: it is probably a typo."""
     refs = store.shadow.refs.list("refs/")
     known = {name.rpartition("/")[2] for name in refs}
     known |= {f"{parts[-2]}/{parts[-1]}" for parts in (name.split("/") for name in refs)}

@@ -1,7 +1,8 @@
-"""Saving while a turn is open (S3-24): a turn is recorded at its end, and on a timer what it has named so far is saved.
+"""Autosave (S3-24): a timer saves the files that an open turn has named so far.
 
-Under a ref of its own, `refs/snapstore/progress/<session>`: the turn that it belongs to is not over, so it is no node
-of the tree, and it goes when the turn is recorded. Only named files are looked at, whatever the size of the tree.
+The saved commit has a ref of its own, `refs/snapstore/progress/<session>`. The turn is not over, so the commit is no
+node of the tree of turns, and the ref is removed when the turn is recorded. Only named files are looked at, so the cost
+does not depend on the size of the tree.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _PLACE = "refs/snapstore/progress/"
 
 
 def save_if_due(store: StoreHandle, turn: OpenTurn) -> None:
-    """Call under the lock. Never fails: the turn goes on, and its end records it all."""
+    """Save the open turn if the interval has passed; call under the lock.
+
+    A failure is only logged: the turn continues, and its end records everything.
+    """
     every = store.header.save_every
     if not every or store.clock() - max(turn.saved_at, turn.started_at) < every:
         return
@@ -38,7 +42,7 @@ def save_if_due(store: StoreHandle, turn: OpenTurn) -> None:
 
 
 def forgotten(store: StoreHandle, turn: OpenTurn) -> list[RefMove]:
-    """What goes with the end of a turn."""
+    """Return the ref move that removes the saved commit of a turn at its end."""
     if not turn.saved_at:
         return []
     ref = _PLACE + turn.session
@@ -50,7 +54,7 @@ def _save(store: StoreHandle, turn: OpenTurn) -> None:
     shadow, ref = store.shadow, _PLACE + turn.session
     before = bytes.fromhex(turn.before)
     start = shadow.commit(before).tree
-    capture = Capture(store)  # not the one that looked at the files just named: nothing of this is to be remembered
+    capture = Capture(store)  # a separate one: the stat cache must not remember what is looked at here
     writer = capture.writer
     try:
         states = capture.look([os.fsencode(name) for name in turn.named], start)

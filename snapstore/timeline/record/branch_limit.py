@@ -1,6 +1,7 @@
-"""How many branches a session lists (C4): from fifteen on it is said, past the limit the oldest go to the archive.
+"""Limit on the branches per session (C4): warn, then archive the oldest.
 
-Nodes are never limited, and no turn is refused: an archived branch is whole, and one command brings it back.
+The number of nodes is never limited, and no turn is refused. An archived branch is complete, and one command restores
+it.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.operations import RefMove
 
 WARN_BRANCHES: int = BY_NAME["warn_branches"].default
-_AT_ONCE = 5  # a turn stays quick after the limit was lowered: the next ones do the rest
+_AT_ONCE = 5  # a turn stays quick after the limit was lowered: later turns archive the rest
 
 
 def make_room(
     store: StoreHandle, session: str, files: dict[str, bytes | None], *, keep: str
 ) -> tuple[list[RefMove], list[str]]:
-    """What goes together with a branch that a turn is about to make: refs, and words for people; the record of it is
-    added to `files`. Never the branch just left (`keep`), nor one with a checkpoint of its own."""
+    """Return the ref moves and messages that make room for a new branch.
+
+    The operation's record is added to `files`. The branch just left (`keep`) and branches with a checkpoint of their
+    own are never archived.
+    """
     limit = store.header.max_branches
-    foreign = store.foreign().refs  # neither counted nor moved
+    foreign = store.foreign().refs  # branches of other machines are neither counted nor moved
     heads = store.shadow.refs.list(f"refs/heads/{session}/")
     listed = {name: tip for name, tip in heads.items() if name not in foreign}
     count = len(listed) + 1
@@ -49,7 +53,7 @@ def make_room(
         arguments=gone,
         refs=moves,
     )
-    while operation.document()[0] in files:  # a move that makes a node brings its own record along
+    while operation.document()[0] in files:  # a move that makes a node has added its own operation already
         operation.number += 1
     name, files[name] = operation.document()
     back = f"`snapstore ops undo {operation.number}` brings it back"
@@ -73,7 +77,7 @@ def _oldest(store: StoreHandle, session: str, keep: str, number: int) -> list[st
 
 
 def is_crowded(store: StoreHandle, count: int) -> bool:
-    """Whether so many branches are worth a word."""
+    """Return whether `count` branches exceed the warning threshold."""
     return 0 < store.header.warn_branches <= count and store.header.max_branches > 0
 
 

@@ -1,4 +1,7 @@
-"""Making a store: beside its place, with its first snapshot inside, then renamed into it. None is ever half made."""
+"""Creation of stores, so that none is ever half made.
+
+A store is built under a temporary name with its baseline inside, and then renamed.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +45,11 @@ def create_store(
     begin: Callable[[StoreHandle], None] | None = None,
     **settings: Any,
 ) -> bytes:
-    """Makes the store of a root and takes its baseline, or with `begin` whatever it is to begin with (a clone has an
-    `id` too). Gives the root. A root so large that it may not be meant is told to `warn`, or else stands in the log."""
+    """Create the store of a root, take its baseline, and return the root.
+
+    `begin` replaces the baseline with other first content; a clone also passes an `id`. A root so large that it may be
+    a mistake is reported to `warn`, or else to the log.
+    """
     from snapstore.store.handle import StoreHandle, failed
     from snapstore.timeline.record.session import RecordingSession
 
@@ -55,7 +61,7 @@ def create_store(
         sweep(home)
         building = f"{home}/{_BUILDING}{os.urandom(8).hex()}"
         os.mkdir(building, 0o700)
-        # Locked before it has its name: another creation takes an unlocked `building` for a dead one's.
+        # Locked before the rename: another creation takes an unlocked `building` file for the rest of a killed process.
         lock = os.open(f"{building}/starting", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             platform.try_lock(lock)
@@ -89,13 +95,13 @@ def create_store(
                         (warn or store.log)(large)
             os.unlink(f"{building}/building")
             durable.sync_folder(building)
-            root_index.mark(home, root)  # first: a store without a mark would not be seen by a shell
+            root_index.mark(home, root)  # first: a shell would not see a store without a mark
             try:
                 os.rename(building, folder)
             except OSError:
                 if not os.path.isdir(folder):
                     raise
-                shutil.rmtree(building, ignore_errors=True)  # another process was quicker; its store serves as well
+                shutil.rmtree(building, ignore_errors=True)  # another process was quicker: its store is as good
             else:
                 _make_name_durable(home)
                 if say is not None:
@@ -111,7 +117,10 @@ def create_store(
 
 
 def _make_name_durable(home: str) -> None:
-    """The new store has its name, so others may use it already: it cannot be taken back."""
+    """Sync the rename of a new store, or raise Interrupted.
+
+    The store stays in either case, because other processes may use it already.
+    """
     try:
         durable.sync_folder(home)
     except OSError as error:
@@ -122,7 +131,10 @@ def _make_name_durable(home: str) -> None:
 
 
 def _large(store: StoreHandle) -> str | None:
-    """What is so large that every look at the whole of it takes its time, and that nobody may have meant (G-16)."""
+    """Return a warning for a root so large that it may be a mistake (G-16).
+
+    Every full scan of such a root is slow.
+    """
     from snapstore.base.text import size_text
     from snapstore.store.disk_usage import folder_size
 
@@ -137,9 +149,9 @@ def _large(store: StoreHandle) -> str | None:
 
 
 def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bool = False) -> str:
-    """Re-attaches the store of a root that moved here. Gives the former root.
+    """Attach the store of a moved root to its new place, and return the former root.
 
-    Without a name, the one store whose root is gone and had the same folder name is taken.
+    Without `former`, take the only store whose root is gone and had the same folder name.
     """
     folder = locations.store_folder(home, root)
     if os.path.isdir(folder):
@@ -148,7 +160,7 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
     candidates: list[tuple[str, Header]] = []
     for place, header in _stores(home):
         if header.root_hash == locations.root_hash(root):
-            candidates.append((place, header))  # an adoption that was killed half way
+            candidates.append((place, header))  # an adoption that was killed halfway
         elif former is not None:
             if os.path.realpath(header.root) == os.path.realpath(former):
                 candidates.append((place, header))
@@ -169,7 +181,7 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
             "Adopt only where a root moved; say `--anyway` if you mean it.",
         )
     header.root, header.root_hash = os.fsdecode(root), locations.root_hash(root)
-    # The header first: a kill in between leaves a store that no root finds, and adopting it again mends that.
+    # The header first: a kill in between leaves a store that no root finds, and adopting the root again repairs that.
     durable.write(f"{place}/state/format", encode(header))
     root_index.mark(home, root)
     os.rename(place, folder)
@@ -178,7 +190,7 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
 
 
 def index_roots(home: str) -> None:
-    """Make the index that tells shells which folders have a store, unless there is one."""
+    """Build the index that tells shells which folders have a store, unless it exists."""
     root_index.build(home, (os.fsencode(header.root) for _, header in _stores(home)))
 
 
@@ -193,7 +205,10 @@ def _stores(home: str) -> Iterator[tuple[str, Header]]:
 
 
 def if_moved(home: str, start: str) -> str:
-    """What who has moved a folder must hear of, before making another store there; empty where no root is gone."""
+    """Return a hint for a user who moved a folder, or "" if no root is gone.
+
+    The hint comes before the user creates another store in the new place.
+    """
     gone = [header.root for _, header in _stores(home) if not os.path.isdir(header.root)]
     alike = [root for root in gone if os.path.basename(root) == os.path.basename(os.path.abspath(start))] or gone
     if not alike:
@@ -203,7 +218,7 @@ def if_moved(home: str, start: str) -> str:
 
 
 def sweep(home: str) -> None:
-    """Removes what a killed creation left behind; a living one holds its lock."""
+    """Remove what a killed creation left behind; a live creation holds its lock."""
     for name in os.listdir(home):
         if not name.startswith(_BUILDING):
             continue

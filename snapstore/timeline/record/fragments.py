@@ -1,8 +1,8 @@
-"""Pieces of files by which their content is known again in what was said, and a quick look for very many of them.
+"""Fragments that identify a file's content in a conversation, and their search.
 
-Whatever is a piece goes out of every record. So only that is one which nobody would write by chance: words such as
-machines make, what a file calls a secret, and long lines that stand in no file that stays. `production`, `import os` or
-the path of the project are none, though they stand in the file.
+Every fragment is redacted from every record. So a fragment must be something nobody writes by chance: machine-made
+words, what a file labels as a secret, and long lines that occur in no file that is kept. `production`, `import os` and
+the path of the project are no fragments, though the file contains them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-LARGEST = 1 << 20  # content beyond this gives no pieces
-MOST = 100_000  # pieces that are telling by themselves
-MOST_LINES = 500  # others
-MOST_BYTES = 1 << 26  # of content that is looked through for pieces
-_FEW_LINES = 64  # a file of no more is known by each that is long
-_LONG = 24  # characters of such a line
-_LONGEST = 400  # of any piece
-_LONG_LINE = 1000  # from which on a line is not looked at from each of its places
-_SECRET = 6  # characters that a secret of letters and digits has at least
-_PASSPHRASE = 12  # and one of other characters
-_ALONE = 12  # characters from which on a piece is known also within a longer word
-_RUN = 6  # letters and digits by which a piece is looked for where there are many
-_FEW = 50  # pieces up to which one look for each is quicker
+LARGEST = 1 << 20  # bytes; larger content gives no fragments
+MOST = 100_000  # fragments that identify the content by themselves
+MOST_LINES = 500  # other fragments: long lines
+MOST_BYTES = 1 << 26  # of content searched for fragments
+_FEW_LINES = 64  # in a file of at most so many lines, every long line is a fragment
+_LONG = 24  # characters of a long line, at least
+_LONGEST = 400  # characters of any fragment
+_LONG_LINE = 1000  # characters; a longer line is not searched for overlapping assignments
+_SECRET = 6  # characters of a secret with letters and digits, at least
+_PASSPHRASE = 12  # characters of any other secret, at least
+_ALONE = 12  # characters; a fragment this long is also redacted within a longer word
+_RUN = 6  # letters and digits that index a fragment where there are many
+_FEW = 50  # fragments; up to so many, one search per fragment is faster
 
 _PLAIN = re.compile(r"[ !#-.0-\[\]-~]+")
 _TOKEN = re.compile(rb"[A-Za-z0-9]{6,}")
@@ -33,7 +33,7 @@ _WORD = re.compile(r"[A-Za-z0-9+/_-]{12,}={0,2}")
 _RUNS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
 _NO_MARKS = str.maketrans("", "", "+/=_-.:@%&?#!~*,;()[]{}<>|$^\\\"'` ")
 _VALUE = r"[=:]\s{0,8}[\"']?([^\s\"']{8,400})"
-_ASSIGNED, _ASSIGNED_ANYWHERE = re.compile(_VALUE), re.compile(f"(?={_VALUE})")  # also within each other
+_ASSIGNED, _ASSIGNED_ANYWHERE = re.compile(_VALUE), re.compile(f"(?={_VALUE})")  # the second also finds overlaps
 _LABEL = r"(?i:(pass(?:word|wd|phrase)?|pwd|secret|pin)|token|credentials?|key)[_-]?\d{0,4}[\"']?"
 _CALLED = re.compile(rf"(?={_LABEL}\s{{0,8}}[=:]\s{{0,8}}(\S.{{0,200}}))")
 _QUOTED = re.compile(r"[\"'](.*?)[\"']")
@@ -41,12 +41,12 @@ _END = re.compile(r"[\s\"',;)}\]]")
 _PROGRAM = re.compile(r"[(){}\[\]<>$.]")
 _BESIDE = re.compile(rf"(?:{_LABEL}|(?i:bearer|basic))\s{{1,8}}([^\s\"']{{1,400}})")  # .netrc, a header
 _IN_ADDRESS = re.compile(r"://[^\s/:@]{0,200}:([^\s/@]{1,200})@")
-# Ids of conversations: they link what was said.
+# Ids in conversations: they link calls to results and must stay.
 _IDS = re.compile(r"(?:toolu|call|msg|req|resp|rs|fc|ses|prt)_|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-")
 
 
 class Needle:
-    """One piece; `part` of it is the same however often it is written as JSON."""
+    """One fragment; `part` is the longest run of it that JSON encoding never changes."""
 
     __slots__ = ("part", "piece")
 
@@ -55,14 +55,14 @@ class Needle:
         self.part = max(_PLAIN.findall(piece), key=len, default="")
 
     def replaced(self, text: str, spelled: str, by: str) -> str:
-        """A short one only where it is a word by itself."""
+        """Replace `spelled` in `text`; a short fragment only where it is a whole word."""
         if len(self.piece) >= _ALONE:
             return text.replace(spelled, by)
         return re.sub(rf"(?<![A-Za-z0-9]){re.escape(spelled)}(?![A-Za-z0-9])", lambda _: by, text)
 
 
 class Needles:
-    """Pieces to look for, the longest first: a line before what it assigns."""
+    """Fragments to search for, longest first: a line before the value it assigns."""
 
     def __init__(self, pieces: Iterable[str]) -> None:
         self.all = [Needle(piece) for piece in sorted(pieces, key=len, reverse=True)]
@@ -74,7 +74,7 @@ class Needles:
                 (self._ends.setdefault(run[-_RUN:], []) if run else self._others).append(number)
 
     def within(self, data: bytes) -> list[Needle]:
-        """Those that a text may hold, as it is or as JSON."""
+        """Return the fragments that `data` may contain, plain or JSON-encoded."""
         if not self._ends:
             return [needle for needle in self.all if needle.part.encode() in data]
         ends, met = self._ends, set()
@@ -87,7 +87,7 @@ class Needles:
 
 
 class Pieces:
-    """Gathers the pieces of files, as many as can be looked for; `left` are those that were not taken whole."""
+    """Collector of fragments up to the limits; `left` has the files not fully covered."""
 
     def __init__(self) -> None:
         self.left: set[bytes] = set()
@@ -100,7 +100,10 @@ class Pieces:
         return [*self._telling, *self._lines]
 
     def take(self, path: bytes, size: int, read: Callable[[], bytes]) -> None:
-        """The newest first: where there are too many, the oldest are those that are left."""
+        """Collect the fragments of one file; call with the newest file first.
+
+        Where the limits are reached, the oldest files are the ones left.
+        """
         if size > LARGEST or self._read + size > MOST_BYTES:
             self.left.add(path)
             return
@@ -116,7 +119,10 @@ class Pieces:
                 self.left.add(path)
 
     def spare(self, contents: Iterable[bytes]) -> None:
-        """Lines that stand in files that stay tell nothing."""
+        """Drop lines that also occur in `contents`, the files that are kept.
+
+        Such a line does not identify the forgotten file.
+        """
         if not self._lines:
             return
         looked_for = Needles(self._lines)
@@ -128,8 +134,10 @@ class Pieces:
 
 
 def pieces_of(data: bytes) -> tuple[dict[str, bool], bool]:
-    """The pieces of a file, each with whether it is telling by itself or is but a long line; and whether all that looks
-    like a secret is among them."""
+    """Return the fragments of a file, and whether they cover every likely secret.
+
+    Each fragment maps to whether it identifies the content by itself (True) or is only a long line (False).
+    """
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         text = data.decode("utf-16", "replace")
     elif b"\0" in data[:8000]:
@@ -146,7 +154,7 @@ def pieces_of(data: bytes) -> tuple[dict[str, bool], bool]:
             if len(secret) >= (_SECRET if _is_mixed(secret) else _PASSPHRASE):
                 words.append(secret)
             elif sure or any(map(str.isdecimal, secret)):
-                whole = False  # such a word would be found anywhere
+                whole = False  # so short a word would match anywhere
         for value in (_ASSIGNED_ANYWHERE if len(line) <= _LONG_LINE else _ASSIGNED).findall(line):
             if _is_dense(value) or any(map(is_made, _WORD.findall(value))):
                 words.append(value)
@@ -164,8 +172,11 @@ def pieces_of(data: bytes) -> tuple[dict[str, bool], bool]:
 
 
 def _secrets(line: str, few: bool) -> Iterable[tuple[str, bool]]:
-    """What a line calls one: after a word for it (with whether that word says so for sure), in an address before the
-    `@`. Of a long file, which may be a program, not all that is assigned to a key is one."""
+    """Yield what a line labels as a secret, and whether the label is unmistakable.
+
+    A secret follows a label such as `password`, or stands before the `@` of a URL. A long file may be a program, where
+    not everything assigned to a key is a secret.
+    """
     for sure, value in _CALLED.findall(line):
         quoted = _QUOTED.match(value)
         said = quoted[1] if quoted is not None else value.strip("\"',;)}] ")
@@ -176,23 +187,26 @@ def _secrets(line: str, few: bool) -> Iterable[tuple[str, bool]]:
             yield first, True
     for _, value in _BESIDE.findall(line):
         word = value.rstrip(",;)}]")
-        if _is_mixed(word):  # else it is a sentence about one
+        if _is_mixed(word):  # otherwise the line is prose about a secret
             yield word, True
     for value in _IN_ADDRESS.findall(line):
         yield value, True
 
 
 def _is_mixed(text: str) -> bool:
-    """Of letters and of digits."""
+    """Return whether the text has both letters and digits."""
     return any(map(str.isdecimal, text)) and any(map(str.isalpha, text))
 
 
 def _is_dense(text: str) -> bool:
-    """Of letters and digits, which change more often than in words that people put together for a name or a path."""
+    """Return whether letters and digits alternate often.
+
+    Letters and digits alternate less often in names and paths that people choose.
+    """
     plain = text.translate(_NO_MARKS)
     return _is_mixed(text) and len(set(text)) >= _RUN and (len(_RUNS.findall(plain)) - 1) * 5 >= len(plain)
 
 
 def is_made(word: str) -> bool:
-    """Whether a machine made it, and not as the id of something that was said."""
+    """Return whether a word is machine-made and not an id of the conversation."""
     return _is_dense(word) and _IDS.match(word) is None

@@ -1,5 +1,7 @@
-"""A session made of turns that happened before anybody recorded them. All of it becomes visible at once, and nothing on
-disk is changed."""
+"""Import of a session from turns that happened before anybody recorded them.
+
+The whole session becomes visible at once, and nothing on disk is changed.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,13 @@ TOO_LARGE = "too large to be compared"
 
 
 class ImportedTurn:
-    """A turn of the past: what it did to files (bytes before and after, None for no file), and how its record is made.
-    That is asked for when it is written: the records of a long conversation need not be in memory together."""
+    """A past turn: its file changes and its record.
+
+    `changes` has the bytes before and after per path, None for no file.
+
+    `record` is called only when the record is written, so that the records of a long conversation need not be in memory
+    together.
+    """
 
     __slots__ = ("agent", "answer", "changes", "prompt", "record")
 
@@ -55,7 +62,7 @@ class ImportedTurn:
 
 
 class Imported:
-    """What became of it: each turn's commit, and which files the last of them left as they are on disk."""
+    """Result of an import: commits, and which files on disk match the last turn."""
 
     __slots__ = ("commits", "moved_on", "verified")
 
@@ -68,14 +75,17 @@ class Imported:
 def import_session(
     store: StoreHandle, name: str, turns: Sequence[ImportedTurn], known: AgentSession | None = None
 ) -> Imported:
-    """Makes a new session of the turns: a baseline, which is the disk with their files as they were, and a commit for
-    each. Only the session's own refs change, in one transaction. `known` is the agent's session they come from."""
+    """Create a session from past turns: a baseline, and one commit per turn.
+
+    The baseline is the disk with the turns' files as they were before. Only the session's own refs change, in one
+    transaction. `known` is the agent session that the turns come from.
+    """
     with store.changing(), _Import(store, name) as step:
         return step.run(turns, known)
 
 
 def refuse_known(store: StoreHandle, name: str) -> None:
-    """Raises Conflict where the session is there already: turns of the past cannot be put into it."""
+    """Raise Conflict if the session exists: past turns cannot be imported into it."""
     if name in store.sessions():
         raise Conflict(
             f"there is a session {name} already",
@@ -85,7 +95,7 @@ def refuse_known(store: StoreHandle, name: str) -> None:
 
 
 class _Import(Step):
-    """The step that records them."""
+    """The transaction that records the imported turns."""
 
     def __init__(self, store: StoreHandle, session: str) -> None:
         super().__init__(store, session)
@@ -110,7 +120,10 @@ class _Import(Step):
         return imported
 
     def _drop_never(self, turns: Sequence[ImportedTurn]) -> None:
-        """What a conversation tells of files that are never captured is not taken from there either."""
+        """Drop changes to files that are never captured.
+
+        The conversation must not bring them in either.
+        """
         if self._store.header.never_capture:
             from snapstore.worktree.ignore.never_capture import Never
 
@@ -119,7 +132,7 @@ class _Import(Step):
                 turn.changes = {path: change for path, change in turn.changes.items() if not never.matches(path)}
 
     def _look(self, disk: bytes, paths: list[bytes]) -> None:
-        """The files that the turns changed as they are now, also where rules hide them from a scan."""
+        """Look at the files that the turns changed, also where ignore rules hide them."""
         states = self._capture.look(paths, disk)
         for path in paths:
             entry = states.get(path)
@@ -151,7 +164,7 @@ class _Import(Step):
         self._add("baseline", tree, "Baseline", self._store.user, (), record)
 
     def _edits(self, turn: ImportedTurn) -> None:
-        """What other hands did to the turn's files since the turns before it."""
+        """Record what others did to the turn's files since the previous turn."""
         tree = self._recorder.tree
         assert tree is not None
         found = {path: self._entry(path, before) for path, (before, _) in turn.changes.items()}
@@ -169,7 +182,7 @@ class _Import(Step):
         changes = list(self._trees.diff(before, after))
         agent = readable(turn.agent)
         more = {
-            # Nobody knows whether a folder was there before the first file in it: then it is not ours to remove.
+            # Whether a folder existed before its first file is unknown, so an undo must not remove it.
             "empty_folders": self._folders(before, (path for path, old, _ in changes if old is None)),
             "left_folders": self._folders(after, (path for path, _, new in changes if new is None)),
             "modes": self._modes_on_disk(changes),
@@ -204,7 +217,10 @@ class _Import(Step):
         )
 
     def _belong(self, known: AgentSession, last: bytes) -> None:
-        """The conversation can be gone on with, as if it had been recorded. One that hooks know is theirs."""
+        """Link the session to its agent session so that the conversation can continue.
+
+        An agent session that hooks already know stays with the hooks.
+        """
         conversations = Conversations(self._store)
         if conversations.agent_session(known.id) is None:
             state = ConversationState(session=known.session, agent=known.agent, id=known.id, materialized=True)
@@ -213,15 +229,17 @@ class _Import(Step):
             self._files |= conversations.known_as(known)
 
     def _entry(self, path: bytes, data: bytes | None) -> Entry | None:
-        """A state as it would be in a tree. What a transcript does not say is taken from the disk: whether the file
-        can be executed."""
+        """Return a tree entry for `data`, with the executable bit from the disk.
+
+        A transcript does not say whether a file is executable.
+        """
         if data is None:
             return None
         now = self._disk[path]
         return (now[0] if now is not None else FILE, self._capture.writer.add(BLOB, data))
 
     def _modes_on_disk(self, changes: Iterable[Change]) -> dict[str, int]:
-        """Permission bits out of the ordinary of files that are there: undone and redone, they are to be the same."""
+        """Return unusual permission bits of existing files, for undo and redo."""
         rows = self._capture.found.files
         modes = {path: private_mode(rows.get(path)) for path, old, new in changes if old is None or new is None}
         return {os.fsdecode(path): mode for path, mode in modes.items() if mode is not None}
@@ -230,11 +248,11 @@ class _Import(Step):
         return sorted({os.fsdecode(folder) for path in paths for folder in self._trees.missing(tree, path)})
 
 
-# The disk, before there is a store.
+# Reading the disk before a store exists.
 
 
 class _Keeping(ForgetfulWriter):
-    """Keeps the one blob it is given."""
+    """A writer that keeps the one blob it is given."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -246,8 +264,10 @@ class _Keeping(ForgetfulWriter):
 
 
 def read_files(root: bytes, paths: Iterable[bytes]) -> dict[bytes, bytes | str | None]:
-    """What is at some paths below a root: bytes, None for nothing, or in words why it is not for us. No link is
-    followed."""
+    """Return per path its bytes, None for no file, or the reason it cannot be read.
+
+    No link is followed.
+    """
     return {path: _read(root, path) for path in paths}
 
 

@@ -1,4 +1,4 @@
-"""Builds commits on one session's line and makes them count: objects, journal, refs, cache, in that order."""
+"""Writer of commits on one session's line: objects, journal, refs, then cache."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """One transaction on one session. Create it under the lock; nothing counts before `commit`."""
+    """One transaction on one session; create it under the lock.
+
+    Nothing is visible before `commit`.
+    """
 
     def __init__(self, store: StoreHandle, session: str, capture: Capture) -> None:
         self._store = store
@@ -50,17 +53,18 @@ class Recorder:
         if value is None and foreign.refs:
             newest = foreign.newest(store, session)
             self._start = newest[1] if newest is not None else None
-        # The branch that the line goes on. One of another machine is never written to: the line leaves it.
+        # The branch that the line continues. A branch of another machine is never written to: the line gets its own
+        # branch.
         self._on = value if isinstance(value, str) and value not in foreign.refs else None
         self.cursor = self._start
         self.tree = store.shadow.commit(self._start).tree if self._start else None
         capture.held.trust(self.tree)
         self._state = store.documents.session(session) or self._state_from_refs()
-        self._seq: int | None = None  # the last number given; found out when one is needed
-        self._left = self._state.branch  # a new branch keeps the one it leaves in the list
-        self._says: list[str] = []  # what is worth a word once it has happened
+        self._seq: int | None = None  # the last number assigned; looked up when the first one is needed
+        self._left = self._state.branch  # `make_room` must not archive the branch that a new branch starts from
+        self._says: list[str] = []  # messages for the user, shown once the transaction is done
         self._fresh_branch: str | None = None
-        self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # the part that is ours, and the rest
+        self._records: dict[bytes, tuple[dict[str, Any], Record]] = {}  # our own fields, and the rest
         self._turn: int | None = None
         self._title = ""  # of the branch, if this is its first turn
         self._now = store.clock()
@@ -79,10 +83,13 @@ class Recorder:
         record: Record | None = None,
         answer: str = "",
     ) -> bytes:
-        """A commit on top of the line. A record may come as a function that makes it when it is written: those of a
-        long conversation need not be in memory together."""
+        """Add a commit on top of the line and return its id.
+
+        `record` may be a function that makes the record when it is written, so that the records of a long conversation
+        need not be in memory together.
+        """
         if tree == EMPTY_TREE:
-            self._writer.add(TREE, b"")  # known to every git without being there, but `git fsck` wants to see it
+            self._writer.add(TREE, b"")  # every git knows this object without a copy, but `git fsck` wants one
         self._seq = self._last_seq() + 1
         trailers: dict[str, object] = {"Kind": kind, "Session": self.session}
         if turn is not None:
@@ -91,7 +98,7 @@ class Recorder:
         if agent:
             trailers["Agent"] = agent
         found = list(changes)
-        # What came from another tree, of another session or branch, may be held by nothing that stays.
+        # An object from the tree of another session or branch may be reachable only through a ref that goes away.
         self._capture.held.keep(self._writer, ((path, new) for path, _, new in found))
         listed = [(letter(change), change[0]) for change in found]
         text = commits.message(subject, listed, trailers, answer=answer or _answer(record))
@@ -113,24 +120,27 @@ class Recorder:
         return self.cursor
 
     def _may_be_first(self, turn: int) -> bool:
-        """Whether a turn may be the first of its branch: edits before it may have begun the branch."""
+        """Return whether a turn may be the first of its branch.
+
+        Edits before the turn may have begun the branch.
+        """
         if turn == 1 or self._on is None:
             return True
         return self._start is not None and self._store.shadow.commit(self._start).trailers.get("Kind") != "turn"
 
     def amend(self, commit: bytes, record: dict[str, Any]) -> None:
-        """Adds to the record that a commit has."""
+        """Add fields to the record of an existing commit."""
         note = self._store.shadow.note(commit)
         if note is not None:
             known = raw_lines.with_lines(self._store.shadow, commit, json.loads(note))
             self._records[commit] = (known, record)
 
     def next_turn(self) -> int:
-        """The number of the next turn on this line."""
+        """Return the number of the next turn on this line."""
         if self._turn is None:
             self._turn = 0
             oid = self._start
-            while oid is not None:  # past a few edits at most
+            while oid is not None:  # skips a few edits at most
                 commit = self._store.shadow.commit(oid)
                 number = commit.number("Turn")
                 if number is not None:
@@ -148,7 +158,10 @@ class Recorder:
         moves: Sequence[FileMove] = (),
         restore: Restore | None = None,
     ) -> dict[bytes, os.stat_result | None]:
-        """Makes it all durable and visible, or nothing of it: further refs and files of the user too."""
+        """Make the transaction durable and visible as a whole, or not at all.
+
+        `refs` and `moves`, the moves of the user's files, are part of it.
+        """
         store, writer = self._store, self._writer
         ref_moves: list[RefMove] = list(refs)
         disk = self._capture.disk
@@ -162,7 +175,7 @@ class Recorder:
                 files[f"sessions/{self.session}.json"] = encode(self._state)
                 ref_moves += self._make_room(files)
         elif self._cursor_value is None and self._start is not None:
-            ref_moves.append((self.cursor_ref, None, self._start))  # stays there, whatever a pull brings meanwhile
+            ref_moves.append((self.cursor_ref, None, self._start))  # a later pull must not move the session
         if self._records:
             for ref, blobs in self._notes().items():
                 ref_moves.append((ref, *store.shadow.add_notes(writer, ref, blobs, max(0, int(self._now)))))
@@ -170,7 +183,7 @@ class Recorder:
         if branch is not None and head != branch:
             ref_moves.append(("HEAD", head, branch))
         if disk is not None and disk != self.tree:
-            # Part of the disk belongs to no commit yet (another session's open turn): a ref keeps it from any gc.
+            # Part of the disk is in no commit yet (another session's open turn): a ref protects these objects from gc.
             held = self._refs.read(DISK_REF)
             if held != disk:
                 ref_moves.append((DISK_REF, held, disk))
@@ -200,7 +213,7 @@ class Recorder:
             self._store.after_commit(folded=folded)
 
     def _notes(self) -> dict[str, list[tuple[bytes, bytes]]]:
-        """Stores the records and the raw lines; gives the commit and the object of each, by the ref that holds it."""
+        """Store the records and raw lines; return (commit, blob) pairs per notes ref."""
         scrub, add = self._scrub(), self._writer.add
         found: dict[str, list[tuple[bytes, bytes]]] = {notes.REF: []}
         for oid, (head, record) in self._records.items():
@@ -215,7 +228,10 @@ class Recorder:
         return found
 
     def _scrub(self) -> Scrub | None:
-        """What files hold that are never captured is not to be remembered from a conversation either."""
+        """Return what redacts never-captured files from records, or None without patterns.
+
+        The content of a file that is never captured must not be stored through the conversation either.
+        """
         patterns = self._store.header.never_capture
         if not patterns:
             return None
@@ -225,7 +241,7 @@ class Recorder:
         return Scrub(self._store.root, Never(patterns).matches, patterns)
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
-        """Lets go of the pack of a step that came to nothing; never of one that a ref or the journal may need."""
+        """Give up the pack of a failed transaction unless a ref or journal needs it."""
         try:
             needed = self._store.journal.pending() or any(self._refs.value(name) == new for name, _, new in moves)
         except (OSError, SnapstoreError):
@@ -234,14 +250,18 @@ class Recorder:
             self._store.shadow.objects.give_up(pack, retried=True)
 
     def _afterwards(self, work: Callable[[], object]) -> None:
-        """What only saves time later must not make a recorded turn look failed: a full disk is met here first."""
+        """Run optional work after the commit and log its failure.
+
+        The work only saves time later and must not make a recorded turn look failed. A full disk often shows here
+        first.
+        """
         try:
             work()
-        except Exception as error:  # of whatever kind: the turn is recorded
+        except Exception as error:  # any kind: the turn is recorded
             self._store.log(f"after recording: {type(error).__name__}: {error}")
 
     def branch(self) -> str:
-        """The ref of the branch that the line goes on: the one stood on, or a new one."""
+        """Return the ref of the branch that the line continues, or of a new branch."""
         if self._on is not None:
             return self._on
         if self._fresh_branch is None:
@@ -249,8 +269,11 @@ class Recorder:
         return self._fresh_branch
 
     def _new_branch(self) -> str:
-        """A branch for a line that does not go on from a tip: the session's first, or one of its own. Names out of the
-        list and deleted ones are not made again: they can come back."""
+        """Choose the branch of a line that does not continue a tip; update the state.
+
+        The name is `main` for the session's first branch. Names of archived and deleted branches are not reused,
+        because these branches can be restored.
+        """
         taken = {name.rpartition("/")[2] for name in _held(self._store.shadow, self.session)}
         name, number = MAIN, 1
         while name in taken:
@@ -261,7 +284,7 @@ class Recorder:
         return f"refs/heads/{self.session}/{name}"
 
     def _make_room(self, files: dict[str, bytes | None]) -> list[RefMove]:
-        """Past the limit the oldest branches go to the archive. No turn fails because of a counter."""
+        """Archive the oldest branches beyond the limit; a failure never fails the turn."""
         from snapstore.timeline.record.branch_limit import make_room
 
         try:
@@ -272,7 +295,7 @@ class Recorder:
         return moves
 
     def _state_from_refs(self) -> SessionState:
-        """The session's document was lost or never written: its refs know as much."""
+        """Derive the session's state from its refs, if its document is missing."""
         value = self._cursor_value
         branch = value.rpartition("/")[2] if isinstance(value, str) else MAIN
         return SessionState(session=self.session, branch=branch, floor=highest_seq(self._store, self.session))
@@ -282,12 +305,12 @@ class Recorder:
             return self._seq
         if self._start is None or self._on is not None:
             own = (self._store.shadow.commit(self._start).number("Seq") or 0) if self._start else -1
-        else:  # the line goes on from before a tip: its own last number is not the highest
+        else:  # the line starts before a tip: the number of its last commit is not the highest
             own = highest_seq(self._store, self.session)
         return max(self._state.floor, own)
 
 
 def _answer(record: Record | None) -> str:
-    """Return the last reply in a record that is at hand; one that is made when it is written has none yet."""
+    """Return the last reply in `record`; "" if the record is a function."""
     replies = record.get("replies") if isinstance(record, dict) else None
     return replies[-1] if replies and isinstance(replies[-1], str) else ""

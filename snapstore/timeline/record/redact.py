@@ -1,9 +1,9 @@
-"""Takes what was written to or read from some files out of the records of turns.
+"""Redaction of turn records: removes what was written to or read from given files.
 
-A record repeats what a turn did to files, several times over: the tool calls with their results, and the raw lines of
-the conversation. Where those speak of such a file their content is blanked; who said what, when, and in which order is
-left, so that the conversation can still be read and gone on with. `needles` are pieces of the files' own content, and
-go wherever they stand, in what was said too.
+A record repeats what a turn did to files several times: in the tool calls with their results, and in the raw lines of
+the conversation. Where these mention a redacted file, their content is blanked. Who said what, when, and in which order
+stays, so that the conversation can still be read and continued. `needles` are fragments of the files' own content
+(`fragments`); they are redacted wherever they occur, also in prompts and replies.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 FORGOTTEN = "[forgotten]"
 
-# What a raw line keeps when its content goes.
+# Fields that a blanked raw line keeps.
 _KEPT = {
     *("type", "subtype", "kind", "role", "name", "model", "version", "status", "stop_reason", "is_error"),
     *("id", "uuid", "parentUuid", "logicalParentUuid", "leafUuid", "messageID", "tool_use_id", "call_id", "callID"),
     *("sessionId", "sessionID", "session_id", "promptId", "requestId", "timestamp", "time", "cwd", "gitBranch"),
     *("userType", "file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path"),
 }
-# Of those what holds a conversation together and says where it was: no piece of a file's content is looked for there.
+# Of these, the fields that link and locate a conversation; they are not searched for fragments.
 _LINKING = _KEPT - {"id", "name", "path", "kind", "status", "time"}
-# What a record says besides what was said.
+# Fields of a record that hold no part of the conversation, or that have their own treatment.
 _STRUCTURE = {
     *(
         "lines",
@@ -57,8 +57,11 @@ _WORD = re.compile(r"[^\s\"'`;|&<>(){}=:,\\]+")
 
 
 class Scrub:
-    """For files below a root that `matches` knows. `patterns` are how it knows them, for a first quick look; `names`
-    are files that may be meant by their last part alone (else what the patterns spell out)."""
+    """Redacts records for the files below a root that `matches` accepts.
+
+    `patterns` are the patterns behind `matches` and serve as a fast first check. `names` are files that a conversation
+    may mention by their last path part alone; the default is the names that the patterns spell out.
+    """
 
     def __init__(
         self,
@@ -75,11 +78,13 @@ class Scrub:
         spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
         self._names = {name.rpartition("/")[2] for name in spelled if name}
         self._needles = Needles(needle for needle in needles if needle not in self._root)
-        self._here = self._needles.all  # those that the record at hand may hold
+        self._here = self._needles.all  # the fragments that the current record may contain
 
     def record(self, record: dict[str, Any], text: bytes | None = None) -> dict[str, Any]:
-        """A record without them; the very same where there is nothing to take out. `text` is the record as it is
-        stored: it is looked through once, for all that it cannot hold."""
+        """Return the redacted record, or the same object where there is nothing to redact.
+
+        `text` is the record as stored. One search through it rules out what the record cannot contain.
+        """
         self._here = self._needles.all
         if text is not None:
             self._here = self._needles.within(text)
@@ -96,7 +101,7 @@ class Scrub:
             for value in read:
                 if value is not None:
                     self._link(value, ids)
-            # Answers come after the calls that they are linked to, some of which are known only now.
+            # Results come after the calls they are linked to, and some calls are known only now.
             changed["lines"] = [
                 self._line(line, _plain_json(line) if value is None and _holds(line, ids) else value, ids)
                 for line, value in zip(lines, read, strict=True)
@@ -107,7 +112,7 @@ class Scrub:
         return changed if changed != record else record
 
     def text(self, text: str) -> str:
-        """A text without the needles, also as JSON spells them."""
+        """Return a text without the fragments, also in their JSON-encoded forms."""
         for needle in self._here:
             if needle.part in text:
                 for spelled in _spellings(needle.piece):
@@ -116,7 +121,7 @@ class Scrub:
         return text
 
     def message(self, text: str) -> str:
-        """The same for what belongs to no record."""
+        """Return a text that belongs to no record without the fragments."""
         self._here = self._needles.within(text.encode("utf-8", "replace"))
         return self.text(text)
 
@@ -138,7 +143,7 @@ class Scrub:
     def _line(self, line: Any, value: Any, ids: set[str]) -> Any:
         if not isinstance(line, str) or (value is None and not self._is_suspect(line, ids)):
             return line
-        if value is None:  # no JSON: nothing of it can be told apart
+        if value is None:  # not JSON: the line has no parts to treat separately
             return self.text(line) if not self._says(line) else ""
         linked = _holds(line, ids)
         if linked or (any(word in line for word in _TOOLISH) and self._is_about(value)):
@@ -147,7 +152,7 @@ class Scrub:
         return _dumped(scrubbed, line) if scrubbed != value else line
 
     def _link(self, value: Any, ids: set[str]) -> None:
-        """Notes the ids of calls that are about one of the files."""
+        """Collect the ids of calls that are about one of the files."""
         for found in _dicts(value):
             names = [found[key] for key in _LINKS if isinstance(found.get(key), str)]
             if names and any(key in found for key in _CALLS) and self._is_about(found):
@@ -157,7 +162,7 @@ class Scrub:
         return any(self._says(text) for text in _strings(value))
 
     def _says(self, text: str) -> bool:
-        """Whether a text names one of the files."""
+        """Return whether a text names one of the files."""
         if not any(hint in text for hint in self._hints):
             return False
         nested = _plain_json(text) if text[:1] in "{[" else None
@@ -194,7 +199,7 @@ class Scrub:
         return value
 
     def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """What links and places a line stays as it is; two names never become one."""
+        """Redact keys and values; linking fields stay, and no two keys become the same."""
         made: dict[str, Any] = {}
         for key, value in fields.items():
             name = told = self.text(key)
@@ -205,7 +210,7 @@ class Scrub:
 
 
 def _blank(value: Any, key: str = "") -> Any:
-    """The same shape with every text gone that is not on the list of those kept."""
+    """Return the same structure with every text blanked except the fields in `_KEPT`."""
     if isinstance(value, str):
         return value if not value or (key in _KEPT and len(value) < 4096) else FORGOTTEN
     if isinstance(value, list):
@@ -221,8 +226,10 @@ def _dumped(value: Any, line: str) -> str:
 
 
 def nested_json(text: Any, pairs: Callable[[Any], Any] | None = None) -> Any:
-    """What a text says that is JSON itself: a raw line of a conversation, what a tool was given. `pairs` makes what is
-    wanted of an object's fields, of which two may have one name."""
+    """Parse a text that is JSON: a raw line of a conversation, or a tool's input.
+
+    `pairs` builds the value of an object from its fields; two fields may have the same name.
+    """
     if not isinstance(text, str) or text[:1] not in ("{", "["):
         return None
     try:
@@ -233,7 +240,10 @@ def nested_json(text: Any, pairs: Callable[[Any], Any] | None = None) -> Any:
 
 
 def _plain_json(text: Any) -> Any:
-    """The same, None where a field is named twice: reading it would drop the first unseen."""
+    """Parse like `nested_json`, but return None where an object names a field twice.
+
+    A dict would silently drop the first of the two fields.
+    """
     return nested_json(text, _once)
 
 
@@ -279,12 +289,12 @@ def _dicts(value: Any) -> Iterable[dict[str, Any]]:
 
 
 def _encoded(hint: str) -> bytes:
-    """A text as JSON holds it."""
+    """Return a text as it appears within JSON."""
     return json.dumps(hint)[1:-1].encode()
 
 
 def _hint(pattern: str) -> str:
-    """A text that must be where a path is named that the pattern matches; empty for none."""
+    """Return a text that every path matching `pattern` contains; "" for none."""
     last = pattern.rstrip("/").rpartition("/")[2]
     return max(re.split(r"[*?]|\[[^]]*\]|\\", last), key=len)
 

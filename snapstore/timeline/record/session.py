@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from snapstore.store.journal import RefMove
 
 
-LONGEST_PATH = 4095  # bytes that the system takes for a path
+LONGEST_PATH = 4095  # bytes; the longest path that the operating system accepts
 
 
 class RecordingSession(SessionHandle):
-    """A session as it records turns; `api.Session` adds the moves through them."""
+    """A session that records turns; `api.Session` adds undo, redo and the other moves."""
 
     def begin(
         self,
@@ -38,11 +38,11 @@ class RecordingSession(SessionHandle):
         known: AgentSession | None = None,
         origin: dict[str, str] | None = None,
     ) -> Turn:
-        """Opens a turn: what other hands changed since the last one becomes a commit of its own.
+        """Open a turn, after recording what others changed since the last turn as edits.
 
-        A turn left open is closed first, as interrupted. With `hold` the turn belongs to this process, and nobody can
-        begin another in the session while the process lives. `known` and `origin` are what an agent's hooks know of
-        its session and of the prompt.
+        A turn that was left open is closed first, as interrupted. With `hold` the turn belongs to this process: no
+        other turn can begin in the session while the process lives. `known` and `origin` are what an agent's hooks know
+        about the agent's session and the prompt.
         """
         store = self.store
         with store.changing():
@@ -74,17 +74,17 @@ class RecordingSession(SessionHandle):
         return Turn(self)
 
     def take_baseline(self) -> None:
-        """The session's root node: the tree when its tracking began."""
+        """Record the session's root node: the tree at the moment tracking began."""
         with self.store.changing(), Step(self.store, self.name) as step:
             step.record_edits(step.scan())
             step.commit(f"baseline of session {self.name}", None)
 
     def turn(self, prompt: str = "", *, agent: str = "agent") -> Turn:
-        """`with session.turn("…") as turn:` — begun here, ended at the end of the block."""
+        """Open a turn for a `with` block: `with session.turn("…") as turn:` ends it."""
         return self.begin(prompt, agent=agent, hold=True)
 
     def open_turn(self) -> Turn:
-        """The turn that is open in this session, whoever began it."""
+        """Return the open turn of this session, whichever process began it."""
         if self.store.open_turn(self.name) is None:
             raise self._nothing_open()
         return Turn(self)
@@ -97,9 +97,12 @@ class RecordingSession(SessionHandle):
         shell: bool = False,
         left_out: dict[str, str] | None = None,
     ) -> None:
-        """Names files the open turn writes: before the write, so that their state before is known, or (`after`) once
-        it has happened. `shell` says that a program ran which may have changed anything: the turn will scan.
-        `left_out` are files that it writes and nobody can take back, and why."""
+        """Name files that the open turn writes.
+
+        Files are named before the write, so that their earlier state gets recorded, or after the write (`after`).
+        `shell` says that a program ran that may have changed any file, so the end of the turn scans. `left_out` maps
+        files that the turn writes but snapstore cannot undo to the reason.
+        """
         wanted = [self.inside(path) for path in paths]
         with self.store.changing():
             turn = self._opened()
@@ -117,8 +120,11 @@ class RecordingSession(SessionHandle):
                 save_if_due(self.store, turn)
 
     def end(self, *, scan: bool | None = None, status: str = DONE, **record: Any) -> bytes:
-        """Closes the open turn and gives its commit. It scans unless every change was named (`scan` overrules);
-        `record` is what is to be remembered of the conversation: replies, thinking, tool_calls, lines."""
+        """Close the open turn and return its commit.
+
+        The end scans unless the turn named every change; `scan` overrides the choice. `record` is what to store about
+        the conversation: replies, thinking, tool_calls, lines.
+        """
         with self.store.changing():
             turn = self._mine()
             with Step(self.store, self.name) as step:
@@ -132,7 +138,7 @@ class RecordingSession(SessionHandle):
         return oid
 
     def end_if_changed(self, **record: Any) -> bytes | None:
-        """Closes the open turn after a scan; one that changed nothing is forgotten instead."""
+        """Close the open turn after a scan; drop a turn that changed nothing."""
         with self.store.changing():
             turn = self._mine()
             with Step(self.store, self.name) as step:
@@ -146,7 +152,7 @@ class RecordingSession(SessionHandle):
         return oid
 
     def note(self, prompt: str | None = None, **origin: str) -> None:
-        """Notes something about where the open turn comes from, or that more was asked for."""
+        """Add facts about the origin of the open turn, or replace its prompt."""
         with self.store.changing():
             turn = self._opened()
             turn.prompt = turn.prompt if prompt is None else readable(prompt)
@@ -155,14 +161,14 @@ class RecordingSession(SessionHandle):
             self.store.journal.carry_out([], files, what=f"note on a turn in session {self.name}")
 
     def amend(self, commit: bytes, **record: Any) -> None:
-        """Adds to what is remembered of a turn that is over: an agent may write its conversation down later."""
+        """Add to the record of a closed turn: an agent may write its conversation late."""
         with self.store.changing(), Step(self.store, self.name) as step:
             step.amend(commit, record)
             step.commit(f"record of a turn in session {self.name}", self.store.open_turn(self.name))
         start_push(self.store)
 
     def cancel(self) -> None:
-        """Forgets the open turn. What it changed stays on disk, and is recorded as edits by the next."""
+        """Drop the open turn; the next turn records its changes as edits."""
         with self.store.changing():
             turn = self._mine()
             refs: list[RefMove] = []
@@ -175,7 +181,7 @@ class RecordingSession(SessionHandle):
             )
 
     def close_open_turn(self, **record: Any) -> bytes | None:
-        """Closes a turn left open as interrupted, with what it changed; gives its commit."""
+        """Close a turn that was left open as interrupted, and return its commit."""
         turn = self.store.open_turn(self.name)
         if turn is None:
             return None
@@ -188,7 +194,7 @@ class RecordingSession(SessionHandle):
         return turn
 
     def _mine(self) -> OpenTurn:
-        """The open turn, for the one who may close it: a process that holds it closes it itself."""
+        """Return the open turn; raise Busy if another live process holds the turn."""
         turn = self._opened()
         if is_held(turn) and turn.owner and turn.owner[0] != os.getpid():
             raise self._busy(turn)
@@ -207,8 +213,11 @@ class RecordingSession(SessionHandle):
         return Unknown(f"no turn is open in session {self.name}", "Begin one with `snapstore turn begin`.")
 
     def inside(self, path: str | bytes | os.PathLike[str]) -> bytes:
-        """A path below the root, from one as a caller has it. Links in its folders are followed, the last part not;
-        where case tells no names apart, it is spelled as on disk."""
+        """Convert a caller's path into a path relative to the root.
+
+        Links in the folders of the path are followed; a link in the last part is not. On a case-insensitive file system
+        the result is spelled as on disk.
+        """
         full = os.path.abspath(os.fsencode(path))
         folder, name = os.path.split(full)
         real = os.path.join(os.path.realpath(folder), name)
@@ -224,7 +233,7 @@ class RecordingSession(SessionHandle):
 
 
 class Turn:
-    """An open turn. As a context manager it ends itself; on an exception it is closed as interrupted."""
+    """An open turn; a `with` block ends it, as interrupted on an exception."""
 
     def __init__(self, session: RecordingSession) -> None:
         self.session = session
@@ -233,12 +242,15 @@ class Turn:
         self._record: dict[str, Any] = {}
 
     def touch(self, *paths: str | bytes | os.PathLike[str], after: bool = False, shell: bool = False) -> None:
-        """Names files that the turn writes, before the write or (`after`) after it; a relative one is below the current
-        folder. A turn that names files records those alone, unless `shell` says that a program ran."""
+        """Name files that the turn writes, before the write or (`after`) after it.
+
+        A relative path is relative to the current folder. A turn that names files records only these files, unless
+        `shell` says that a program ran.
+        """
         self.session.touch(paths, after=after, shell=shell)
 
     def reply(self, text: str) -> None:
-        """Remembers a part of the agent's answer for the turn's record."""
+        """Add a part of the agent's answer to the record of the turn."""
         self._record.setdefault("replies", []).append(text)
 
     def end(self, *, scan: bool | None = None, status: str = DONE, **record: Any) -> bytes:
@@ -259,8 +271,11 @@ class Turn:
 
 
 def _is_to_scan(turn: OpenTurn, status: str) -> bool:
-    """Whether more may have changed than was named. An agent that tells of every tool before it runs has told of all:
-    what users edit while it only talks, or after they interrupted it, is not the turn's."""
+    """Return whether the turn may have changed more files than it named.
+
+    An agent that announces every tool before it runs has named everything. What users edit while such an agent only
+    talks, or after they interrupted it, does not belong to the turn.
+    """
     if turn.shell:
         return True
     if turn.origin:
@@ -269,7 +284,7 @@ def _is_to_scan(turn: OpenTurn, status: str) -> bool:
 
 
 def is_held(turn: OpenTurn) -> bool:
-    """Whether the process that began the turn for itself still lives: nobody else can close it."""
+    """Return whether a live process holds the turn; only this process may close it."""
     if not turn.owner:
         return False
     pid, started = turn.owner

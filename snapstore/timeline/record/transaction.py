@@ -1,4 +1,4 @@
-"""One step of a session: a look at the disk, the commits that come of it, and whose work each change is."""
+"""One transaction of a session: scan, attribute each change, and commit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MEMO = "user-git.json"
 
 
 class Step:
-    """Used as a context under the store's lock; nothing counts before `commit`."""
+    """One transaction under the store's lock; nothing is visible before `commit`."""
 
     def __init__(self, store: StoreHandle, session: str) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class Step:
         self._session = session
         self._capture = Capture(store)
         self._recorder = Recorder(store, session, self._capture)
-        self._others = store.open_turns(besides=session)  # what happens here may matter to them
+        self._others = store.open_turns(besides=session)  # this transaction may have to update their documents
         self._files: dict[str, bytes | None] = {}
         self._refs: list[RefMove] = []
         self._state: ConversationState | None = None
@@ -63,14 +63,14 @@ class Step:
         return self._recorder.cursor
 
     def scan(self, since: OpenTurn | None = None) -> bytes:
-        """The tree of the disk now; for a turn that is to end, as seen from where it began."""
+        """Return the tree of the disk, as seen from the start of turn `since` if given."""
         disk = self._capture.scan(self._recorder.tree, since.scan if since is not None else 0)
         for other in self._others:
             other.first_seen += [os.fsdecode(path) for path in self._capture.found.first_seen]
         return disk
 
     def commit(self, what: str, turn: OpenTurn | None) -> None:
-        """Makes everything count; `turn` is the session's open turn from now on."""
+        """Make the transaction visible; `turn` becomes the session's open turn."""
         if turn is not None or self._store.open_turn(self._session) is not None:
             self._files[f"open/{self._session}.json"] = encode(turn) if turn is not None else None
         for other in self._others:
@@ -80,7 +80,7 @@ class Step:
         self._recorder.commit(what, self._files, refs=self._refs)
 
     def over(self, turn: OpenTurn) -> None:
-        """The turn ends with this step: what was saved of it on the way goes."""
+        """Remove what autosave kept for a turn that ends with this transaction."""
         if turn.saved_at:
             from snapstore.timeline.record.autosave import forgotten
 
@@ -90,11 +90,11 @@ class Step:
         return scans_in(self._capture.found.coverage)
 
     def left_out(self) -> dict[str, str]:
-        """Files that came or changed since the last look and could not be taken, and why."""
+        """Return changed files that could not be captured since the last scan, and why."""
         return {os.fsdecode(path): why for path, why in self._capture.found.newly_left_out.items()}
 
     def record_edits(self, tree: bytes) -> None:
-        """What changed by other hands, as a commit of its own; for a new session its baseline."""
+        """Record changes by others as an edits commit, or a new session's baseline."""
         left_out = _listed(self.left_out())
         when = timestamp(self._store.clock())
         first_seen = sorted(os.fsdecode(path) for path in self._capture.found.first_seen)
@@ -107,7 +107,7 @@ class Step:
             return
         changes = list(self._trees.diff(recorder.tree, tree))
         if any(not is_file(new) for _, _, new in changes):
-            self._store.cache.load()  # knows their permission bits; a touch alone would not have read it
+            self._store.cache.load()  # it has the permission bits of removed files; a touch does not load it
         modes = self._modes(changes, {})
         if modes:
             record = {**(record or {"started_at": when, "ended_at": when}), "modes": modes}
@@ -116,7 +116,7 @@ class Step:
             recorder.add("edits", tree, f"Edits: {names}", author=user, changes=changes, record=record)
 
     def name(self, turn: OpenTurn, paths: Iterable[bytes], *, after: bool) -> None:
-        """Notes files as named by the turn; what other hands did to them before becomes edits."""
+        """Mark files as named by the turn, and record earlier changes by others as edits."""
         before = self._gone_on(turn)
         known = set(turn.named)
         fresh = [path for path in dict.fromkeys(paths) if os.fsdecode(path) not in known]
@@ -135,8 +135,11 @@ class Step:
         turn.left_out = self._still_left_out(turn, states)
 
     def record_others(self, turn: OpenTurn) -> None:
-        """What changed since the turn began and is not its own, as edits. Before its first program runs that can still
-        be told: it has named all that it wrote. Afterwards a scan takes everything for the turn's."""
+        """Record what changed since the turn began, and is not its own, as edits.
+
+        Call before the turn's first program runs. Until then the turn has named everything it wrote, so the two can be
+        told apart. Afterwards a scan attributes every change to the turn.
+        """
         before = self._gone_on(turn)
         disk = self.scan(turn)
         named = [os.fsencode(path) for one in (turn, *self._others) for path in one.named]
@@ -144,7 +147,7 @@ class Step:
         self.record_edits(self._put(before, theirs))
 
     def record_turn(self, turn: OpenTurn, found_by: str, status: str, record: dict[str, Any]) -> bytes:
-        """The turn's commit, with whatever belongs before it recorded first. Gives its id."""
+        """Record the turn and what belongs before it; return the turn's commit."""
         recorder, found = self._recorder, self._capture.found
         assert recorder.tree is not None
         self.over(turn)
@@ -198,11 +201,11 @@ class Step:
         return oid
 
     def amend(self, commit: bytes, record: dict[str, Any]) -> None:
-        """More for the record of a turn that has one."""
+        """Add fields to the record of a turn."""
         self._recorder.amend(commit, record)
 
     def take_up(self, known: AgentSession) -> None:
-        """The conversation goes on, with a prompt, in this session of the agent."""
+        """Continue the conversation with a prompt in this agent session."""
         from snapstore.store.conversations import ConversationState
 
         state = self._conversation() or ConversationState(session=known.session, agent=known.agent, id=known.id)
@@ -212,7 +215,7 @@ class Step:
         self._files[f"agents/{known.id}.json"] = encode(known)
 
     def _conversation(self) -> ConversationState | None:
-        """What is known of the session's conversation; written with the step."""
+        """Return the state of the session's conversation; `commit` writes it."""
         if self._state is None:
             from snapstore.store.conversations import Conversations
 
@@ -220,7 +223,7 @@ class Step:
         return self._state
 
     def observe(self) -> dict[str, Any] | None:
-        """Where the user's own repository stands. What spares us reading its index again is remembered."""
+        """Return the state of the user's repository; a memo saves reading its index."""
         repo = self._store.user_repo()
         if repo is None:
             return None
@@ -230,11 +233,14 @@ class Step:
             self._files[_MEMO] = json.dumps(fresh).encode()
         return observed
 
-    # Whose work it is.
+    # Attribution: who made which change.
 
     def _gone_on(self, turn: OpenTurn) -> bytes:
-        """The tree that the turn goes on from. What others have recorded meanwhile comes into it now: edits by hand
-        that are found next came after it, and must not be covered by it at the turn's end."""
+        """Return the tree this turn continues from, with other sessions' results.
+
+        The merge happens now because edits by hand that are found next came later. Merged at the end of the turn, the
+        other sessions' changes would overwrite these edits.
+        """
         tree = self._recorder.tree
         assert tree is not None
         if turn.captured_by_others:
@@ -244,8 +250,10 @@ class Step:
         return tree
 
     def _settled(self, turn: OpenTurn, before: bytes, first_seen: set[bytes]) -> States:
-        """What belongs before the turn although it came to light only now: what turns of other sessions left behind
-        that ended meanwhile, and files whose state before nobody knows."""
+        """Return the states that belong before the turn although they were found only now.
+
+        These are the results of other sessions' turns that ended meanwhile, and files whose earlier state is unknown.
+        """
         states: States = {}
         for done in turn.captured_by_others:
             if isinstance(done, list):
@@ -262,21 +270,22 @@ class Step:
         return states
 
     def _was_known(self, turn: OpenTurn, before: bytes, path: bytes) -> bool:
-        """Whether the state before the turn is known though the scan before it could not see the file: it was named
-        before the write, or there was a file where its folder is now."""
+        """Return whether the state of a first-seen `path` before the turn is known.
+
+        The state is known if the file was named before the write, or if a file was where its folder is now.
+        """
         named = [os.fsencode(name) for name in turn.named if name not in turn.first_seen]
         above = self._trees.missing(before, path)
         return _below_any(path, named) or any(self._trees.file(before, folder) for folder in above)
 
     def _note_empty_folders(self, turn: OpenTurn, before: bytes, paths: Iterable[bytes]) -> None:
-        """A folder that is there and holds nothing of ours: an undo that empties it again must not remove it."""
+        """Note existing folders without captured files: an undo must not remove them."""
         for path in paths:
             there = [folder for folder in self._trees.missing(before, path) if self._is_folder(folder)]
             turn.empty_folders += [os.fsdecode(folder) for folder in there]
 
     def _empty_folders(self, turn: OpenTurn, before: bytes, changes: Iterable[Change]) -> list[str]:
-        """The folders that were there before the turn put the first files into them: named ones, and those that the
-        scan before it listed."""
+        """Return the folders, noted at a touch or scanned, older than their first file."""
         listed = self._store.cache.folders
         found = set(turn.empty_folders)
         for path, old, _ in changes:
@@ -285,14 +294,16 @@ class Step:
         return sorted(found)
 
     def _left_folders(self, after: bytes, changes: Iterable[Change]) -> list[str]:
-        """The folders whose last file the turn removed, and that are still there."""
+        """Return the folders that lost their last file in the turn and still exist."""
         gone = {folder for path, _, new in changes if new is None for folder in self._trees.missing(after, path)}
         return sorted(os.fsdecode(folder) for folder in gone if self._is_folder(folder))
 
     def _modes(self, changes: Iterable[Change], noted: dict[str, int]) -> dict[str, int]:
-        """Permission bits out of the ordinary of files that the turn made or removed, which a tree cannot hold: a key
-        that only its owner may read must not come back readable to all. Of removed ones a scan has the rows from
-        before, and a touch has noted them. The same for the folders that came or went with them."""
+        """Return unusual permission bits of files and folders created or removed.
+
+        A tree cannot hold these bits, and a key that only its owner may read must not be restored readable for
+        everybody. The bits of a removed file come from the rows of the previous scan or were noted at a touch.
+        """
         found: dict[str, int] = {}
         before, now = private_in(self._store.cache.coverage), private_in(self._capture.found.coverage)
         for path, old, new in changes:
@@ -314,21 +325,23 @@ class Step:
         return os.path.isdir(full) and not os.path.islink(full) and as_spelled(self._store.root, path) == path
 
     def _still_left_out(self, turn: OpenTurn, taken: States) -> dict[str, str]:
-        """What was left out so far, without the files that were taken after all because they were named."""
+        """Return the files left out so far, minus files captured because named."""
         left_out = {**turn.left_out, **self.left_out()}
         return {path: why for path, why in left_out.items() if taken.get(os.fsencode(path)) is None}
 
     def _beside(self) -> list[str]:
-        """Sessions whose open turns may have written what a scan takes for this one's: they do not name all they do."""
+        """Return sessions with open turns whose unnamed changes this scan may include."""
         return sorted(one.session for one in self._others if one.shell or (one.origin or {}).get("tells") != "before")
 
     def _lost(self) -> dict[str, str]:
-        """What was never recorded and is gone now."""
+        """Return files that were never recorded and no longer exist, and why."""
         return {os.fsdecode(path): why for path, why in self._capture.found.lost.items()}
 
     def _scanned(self, turn: OpenTurn, before: bytes, named: list[bytes]) -> tuple[bytes, States]:
-        """The turn's tree after a scan: the disk, without what other open turns have named as theirs. Also the states
-        of named files that the scan did not see."""
+        """Return the turn's tree after a scan, and the states of unseen named files.
+
+        The tree is the disk without the files that other open turns have named.
+        """
         capture, trees = self._capture, self._trees
         assert capture.disk is not None
         after = capture.disk
@@ -337,17 +350,17 @@ class Step:
         if any(trees.lookup(before, path) != trees.lookup(after, path) for path in theirs):
             mine = {path: new for path, _, new in trees.diff(before, after) if not _below_any(path, theirs)}
             after = self._put(before, mine)
-        # Named files may lie where the scan does not look: ignored, or too large.
+        # The scan does not see a named file that is ignored or too large.
         unseen = [path for path in named if trees.lookup(after, path) is None or path in capture.found.left_out]
         states = capture.look(unseen, before)
         capture.disk = self._put(capture.disk, states)
         return self._put(after, states), states
 
     def _made_by_others(self, turn: OpenTurn, before: bytes, states: States, after: bool) -> States:
-        """Of the states found at a touch, those that the turn did not bring about.
+        """Return which of the states found at a touch were not made by the turn.
 
-        Before the write and with no program run yet, any difference is another hand's. After the write, only a file
-        nobody could have seen before belongs to the past, as first seen.
+        Before the write, and before any program ran, every difference was made by somebody else. After the write, only
+        a file that no scan could have seen belongs to the past, as first seen.
         """
         made: States = {}
         for path, state in states.items():
@@ -361,7 +374,7 @@ class Step:
             elif not turn.shell:
                 made[path] = state
                 if known is None and not self._capture.covered(path):
-                    self._capture.found.first_seen.add(path)  # its state is known from now on, not before
+                    self._capture.found.first_seen.add(path)  # its state is known from now on, but not earlier
         return made
 
     def _put(self, tree: bytes, states: States) -> bytes:
@@ -373,7 +386,7 @@ def _below_any(path: bytes, tops: Iterable[bytes]) -> bool:
 
 
 def private_mode(row: FileStat | None) -> int | None:
-    """The permission bits of a file where they are not what a umask leaves."""
+    """Return the permission bits of a file, or None if they are what a umask leaves."""
     if row is None or not S_ISREG(row[4]):
         return None
     mode = S_IMODE(row[4]) & 0o777
