@@ -51,7 +51,10 @@ NAMES: dict[str, tuple[type, dict[str, str]]] = {
             "_data_load": "makes the data; ours reads small packs and closes without a warning",
         },
     ),
-    "objects/pack.py, data": (PackData, {"_buffer": "the bytes of the pack", "_file": "open, or None once it is closed"}),
+    "objects/pack.py, data": (
+        PackData,
+        {"_buffer": "the bytes of the pack", "_file": "open, or None once it is closed"},
+    ),
     "objects/pack_index.py": (
         PackIndex2,
         {
