@@ -41,7 +41,7 @@ class SnapstoreError(Exception):
 
 
 class Failed(SnapstoreError):
-    hint = "Nothing was recorded and no file was changed; mend the cause and run it again."
+    hint = "Nothing was recorded and no file was changed; fix the problem and run this again."
 
 
 class Usage(SnapstoreError):

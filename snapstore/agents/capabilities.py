@@ -73,12 +73,12 @@ _CAPABILITIES = {
     "cursor": Capability(
         "Cursor",
         NONE,
-        notice="Cursor's chats cannot be taken back from outside: go back in the chat, or start a new one.",
+        notice="Cursor's chats cannot be undone from outside: go back in the chat, or start a new one.",
     ),
     "cline": Capability(
         "Cline",
         NONE,
-        notice="Cline's tasks cannot be taken back from outside: go back in the task, or start a new one.",
+        notice="Cline's tasks cannot be undone from outside: go back in the task, or start a new one.",
         transcripts=False,
     ),
 }

@@ -127,7 +127,7 @@ def _follow(session: Session, move: Move, done: Moved) -> Then | None:
         return move.then(session) if move.then is not None else None
     except SnapstoreError as error:
         if done.operation is not None:
-            back = f"The files went there all the same: `snapstore ops undo {done.operation}` takes that back."
+            back = f"The files were moved anyway: `snapstore ops undo {done.operation}` undoes that."
             error.hint = back if error.hint.startswith("Nothing was") else f"{error.hint} {back}"
         raise
 

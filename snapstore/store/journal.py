@@ -344,7 +344,7 @@ def _unfinished(what: str, error: BaseException) -> Interrupted:
     why = error.strerror if isinstance(error, OSError) else error
     return Interrupted(
         f"the change ({what}) is written down, but could not be finished: {why}",
-        "Mend the cause; the next command of any kind finishes it by itself.",
+        "Fix the problem; the next snapstore command finishes this automatically.",
     )
 
 

@@ -164,7 +164,7 @@ SETTINGS = (
         20,
         "How many branches a session lists; past it the oldest without a checkpoint go to the archive. 0 for no limit.",
     ),
-    Setting("warn_branches", number, str, 15, "From how many listed branches on it is said. 0 for never."),
+    Setting("warn_branches", number, str, 15, "Warn when a session lists this many branches. 0: never."),
     Setting(
         "never_capture",
         globs,
@@ -177,7 +177,7 @@ SETTINGS = (
         size,
         spell_size,
         0,
-        "How large the store may grow. From 80 % on it is said; past it, what `prune` may take goes. 0 for no limit.",
+        "Maximum size of the store. Warns from 80 %; above the maximum, removes what `prune` may remove. 0: no limit.",
     ),
     Setting(
         "prune_after_days",

@@ -608,10 +608,10 @@ def test_agents_that_cannot_fork_say_why(kind: Any, root: Path) -> None:
     agent.whole_turn("One", [("a.txt", "1\n")])
     agent.whole_turn("Two", [("a.txt", "2\n")])
     out = snapstore(root, "undo", "-y")
-    assert "cannot be taken back from outside" in out
+    assert "cannot be undone from outside" in out
     assert (root / "a.txt").read_text() == "1\n"
     out = snapstore(root, "fork", "--json", status=16)
-    assert "cannot be taken back" in json.loads(out)["message"]
+    assert "cannot be undone" in json.loads(out)["message"]
     for _ in range(2):
         out = snapstore(root, "status")
         assert "go back in it there" in out and "`snapstore fork`" not in out

@@ -632,7 +632,7 @@ def test_ops_lists_every_move_and_what_was_taken_back(told: Path) -> None:
     snap(told, "ops", "undo")
     rows = snap(told, "ops").stdout.splitlines()
     assert [row.split()[0] for row in rows] == ["3", "2", "1"]
-    assert rows[1].endswith("redo of 1 turn  [taken back by 3]")
+    assert rows[1].endswith("redo of 1 turn  [undone by 3]")
     assert rows[2].endswith("undo of 2 turns")
     assert snap(told, "ops", "list", "-n", "1").stdout.splitlines()[1:] == ["… more with `snapstore ops -n 0`"]
     document = snap_json(told, "ops", "-n", "2", "--json")

@@ -817,8 +817,8 @@ def test_the_old_packs_stay_where_the_new_ones_are_not(
         forget(store, "key")
     store.close()
     said = snap(root, "recover").stdout
-    assert "cannot be taken back" in said and "--back" not in said
-    assert "cannot be taken back" in snap(root, "recover", "--back", status=2).stderr
+    assert "cannot be undone" in said and "--back" not in said
+    assert "cannot be undone" in snap(root, "recover", "--back", status=2).stderr
     with Store.open(root) as again:
         again.recover()
         assert_gone(again)

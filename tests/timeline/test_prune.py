@@ -190,14 +190,14 @@ def test_what_a_remote_lacks_stays(grove: Grove) -> None:
     grove.days(91)
     remotes = {"remotes": {"origin": {"url": "x"}, "backup": {"url": "y"}}}
     files.write(f"{grove.store.state}/remotes.json", json.dumps(remotes).encode())
-    assert kept(grove.prune()) == {"first": "no remote has it", "second": "no remote has it"}
+    assert kept(grove.prune()) == {"first": "not every remote has it", "second": "not every remote has it"}
     os.mkdir(f"{grove.store.state}/shared")
     both, one = grove.tips["first"], grove.tips["second"]
     for name, commits in (("origin", [both, one]), ("backup", [both])):
         pushed = {f"refs/heads/s/{number}": ["there", commit] for number, commit in enumerate(commits)}
         files.write(f"{grove.store.state}/shared/{name}.json", json.dumps({"pushed": pushed}).encode())
     done = grove.prune()
-    assert (gone(done), kept(done)) == (["first"], {"second": "no remote has it"})
+    assert (gone(done), kept(done)) == (["first"], {"second": "not every remote has it"})
 
 
 def test_what_another_machine_owns_stays(grove: Grove) -> None:

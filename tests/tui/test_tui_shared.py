@@ -41,7 +41,7 @@ async def test_a_clone_is_gone_through_like_ones_own(tmp_path: Path, hub: str, a
         await press(pilot, "ctrl+r", "ctrl+r")
         assert on_disk(here.root) == whole
         await press(pilot, "b", "r", "x", "enter")
-        assert "branch main is of ada: it cannot be renamed here" in screen_text(pilot.app)
+        assert "branch main belongs to ada and cannot be renamed here" in screen_text(pilot.app)
         assert "ada" in screen_text(pilot.app).split("▸")[1].splitlines()[0]
         await press(pilot, "a", "escape")
         await press(pilot, "G", "enter")
@@ -72,7 +72,7 @@ async def test_a_session_where_nobody_stands_here_is_looked_at_and_refuses_to_mo
         assert "shell@ada · main (ada" in screen_text(pilot.app) and "Add a title" in screen_text(pilot.app)
         for keys in (("u",), ("ctrl+r",), ("g", "minus"), ("j", "enter"), ("r",)):
             await press(pilot, *keys)
-            assert complained(pilot) and "is of ada: nobody stands in it here" in said(pilot), keys
+            assert complained(pilot) and "belongs to ada and is not checked out here" in said(pilot), keys
             assert "snapstore goto --exact" in said(pilot)
             await press(pilot, "d", "t")
         await command(pilot, "switch main")

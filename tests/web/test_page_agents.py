@@ -14,13 +14,13 @@ __all__ = ["chromium", "opened"]  # fixtures
 
 
 def test_what_an_agent_cannot_do_is_off_and_says_why(store: Store, root: Path, opened: Open) -> None:
-    """G-21, G-13: Cursor's chats cannot be taken back from outside. Its files can."""
+    """G-21, G-13: Cursor's chats cannot be undone from outside. Its files can."""
     agent = Cursor(root)
     agent.whole_turn("One", [("a.txt", "1\n")])
     agent.whole_turn("Two", [("a.txt", "2\n")])
     sight = opened()
     dialog = sight.menu(1, "Rewind to this turn")
-    sight.says(dialog.get_by_role("alert"), "cannot be taken back from outside")
+    sight.says(dialog.get_by_role("alert"), "cannot be undone from outside")
     assert sight.button("Create Branch", dialog).is_disabled()
     sight.button("Cancel", dialog).click()
     assert files(root) == {"a.txt": "2\n"}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LARGEST = 10_000_000  # bytes; no settings file is larger
 BACKUP, NEW = ".snapstore-backup", ".snapstore-new"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-UNCHANGED = "Nothing was changed; mend the cause and run this again."
+UNCHANGED = "Nothing was changed; fix the problem and run this again."
 
 
 class Found:

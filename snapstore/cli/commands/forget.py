@@ -105,9 +105,9 @@ def _meant(
 def _agreed(context: Context, planned: Forgotten, reached: list[Reach]) -> bool:
     err = context.err if context.err.terminal else context.out
     if context.json or not (err.terminal and sys.stdin.isatty()):
-        raise Usage("this cannot be taken back", "Say `--yes` to go on, or look first with `--dry-run`.")
+        raise Usage("this cannot be undone", "Say `--yes` to go on, or look first with `--dry-run`.")
     _tell(err, planned, reached)
-    err.ask("This cannot be taken back. Go on? [y/N] ")
+    err.ask("This cannot be undone. Go on? [y/N] ")
     return sys.stdin.buffer.readline().strip().lower() in (b"y", b"yes")
 
 

@@ -59,7 +59,7 @@ def _row(out: Output, one: Operation, now: float, undone_by: int | None, *, seve
     """Return a row like `   7  2m ago      undo of 2 turns`."""
     when = f"{ago(one.at, now):<10}"
     whose = f"  {safe(one.session)}" if several else ""
-    note = f"  [taken back by {undone_by}]" if undone_by is not None else ""
+    note = f"  [undone by {undone_by}]" if undone_by is not None else ""
     what = safe(one.what)
     if out.terminal:
         what = shorten(what, max(out.size()[0] - len(when) - len(whose) - len(note) - 8, 20))
@@ -82,6 +82,6 @@ def undo(context: Context, *, operation: int | None, **options: Any) -> int:
         ["ops", "undo", *([str(operation)] if operation else [])],
         lambda session, how: session.plan_ops_undo(operation, **how),
         ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {travelling(plan)}",
-        nothing="Nothing to undo: no operation is left that was not taken back.",
+        nothing="Nothing to undo: every operation was undone already.",
     )
     return carry_out(context, move, options)

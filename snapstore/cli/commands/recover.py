@@ -38,7 +38,7 @@ def recover(context: Context, *, finish: bool, back: bool) -> int:
         pending = store.journal.read()
         if back and pending and pending.get("then"):
             raise Usage(
-                f"what was begun ({pending['what']}) cannot be taken back",
+                f"what was begun ({pending['what']}) cannot be undone",
                 "`snapstore recover --finish` finishes it, as does any other command.",
             )
         obstacles = _obstacles(store, pending) if pending else []
@@ -84,7 +84,7 @@ def _show(context: Context, pending: dict[str, Any], obstacles: list[str]) -> No
     if not obstacles:
         out.line("It can be finished: `snapstore recover --finish`, or any other command.")
     if pending.get("then"):
-        out.line("It cannot be taken back.", DIM)
+        out.line("It cannot be undone.", DIM)
     elif obstacles:
         out.line("`snapstore recover --back` takes it back.")
     else:

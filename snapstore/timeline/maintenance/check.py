@@ -71,7 +71,7 @@ class Check:
         self._try("state", store.documents.header)
         self._try("state", store.open_turns)
         for number in Operations(store).damaged():
-            where, message = f"operation {number}", "its record is damaged: it cannot be taken back"
+            where, message = f"operation {number}", "its record is damaged, so it cannot be undone"
             self._report.problems.append(Problem(where, message, "corrupt"))
         known: list[str] = []
         self._try("refs", lambda: known.extend(store.sessions()))

@@ -184,7 +184,7 @@ def _reason(
     if (found.own | {found.tip}) & pins:
         return "a checkpoint is on it"
     if on_remotes is not None and found.tip not in on_remotes and found.state != PLACES[SAFETY]:
-        return "no remote has it"
+        return "not every remote has it"
     return None
 
 

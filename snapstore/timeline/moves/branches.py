@@ -326,7 +326,7 @@ class Branches:
         owner = graph.foreign.owner(ref)
         if owner is not None:
             raise Usage(
-                f"{called} is of {owner['name']}: it cannot be {what} here",
+                f"{called} belongs to {owner['name']} and cannot be {what} here",
                 "Go there and continue: that makes a branch of your own.",
                 machine=owner["name"],
             )
@@ -391,4 +391,4 @@ def check_own_name(name: str, what: str) -> str:
 
 def _in_the_way(operation: Operation, why: str, hint: str = "") -> Conflict:
     hint = hint or "Undo or change that first: `snapstore ops` lists what happened since."
-    return Conflict(f"operation {operation.number} ({operation.what}) cannot be taken back: {why}", hint)
+    return Conflict(f"operation {operation.number} ({operation.what}) cannot be undone: {why}", hint)

@@ -204,7 +204,9 @@ class Planner:
             # The turns' changes are all that is known of these files; undo at least those.
             known = [step for step in self._steps(plan.undone, plan.redone) if step[0] in unknown]
             unknown -= {path for path, _, _ in known}
-            plan.notes += [f"{os.fsdecode(path)} stays: nobody knows whether it was there." for path in sorted(unknown)]
+            plan.notes += [
+                f"{os.fsdecode(path)} is kept: nothing tells whether it existed." for path in sorted(unknown)
+            ]
             self._settle(plan, fold([*steps, *known]))
         elif how.scope != CONVERSATION:
             self._settle(plan, fold(self._steps(plan.undone, plan.redone)))
@@ -250,7 +252,7 @@ class Planner:
         if graph.is_elsewhere:
             owner = graph.owner_of(graph.branch) or {"name": "another machine"}
             raise Usage(
-                f"session {graph.session} is of {owner['name']}: nobody stands in it here",
+                f"session {graph.session} belongs to {owner['name']} and is not checked out here",
                 f"`snapstore goto --exact TURN --session {graph.session}` takes you there (what is on disk is saved "
                 f"first); `snapstore apply {graph.session}/{graph.branch}:N` takes a single turn.",
                 session=graph.session,

@@ -167,8 +167,8 @@ class Restore:
                 self._recover(begun, self.keep_folders | (self._folders - self._made))
             except BaseException as second:
                 raise Interrupted(
-                    f"a move failed ({error}) and could not be taken back ({second})",
-                    "Mend the cause; the next command of any kind finishes it by itself.",
+                    f"a move failed ({error}) and could not be rolled back ({second})",
+                    "Fix the problem; the next snapstore command finishes this automatically.",
                 ) from error
             if isinstance(error, InTheWay):
                 raise out_of_line(moves[0].path, error.state) from None
