@@ -19,7 +19,7 @@ from snapstore.timeline.forget import forget
 from snapstore.timeline.history.snapshots import TurnSnapshot, read_snapshots
 from snapstore.timeline.maintenance import auto
 from snapstore.timeline.moves.execute import Moved, Mover
-from snapstore.timeline.moves.plan import How, Plan, Policy
+from snapstore.timeline.moves.plan import MoveOptions, Plan, Policy
 from snapstore.timeline.moves.planner import Planner
 from snapstore.timeline.record.create_store import create_store
 from snapstore.timeline.record.session import RecordingSession, Turn
@@ -156,7 +156,7 @@ class Session(RecordingSession):
 
     def _planned(self, verb: str, how: dict[str, Any], *arguments: Any) -> Plan:
         try:
-            plan: Plan = getattr(Planner(self, How(**how)), verb)(*arguments)
+            plan: Plan = getattr(Planner(self, MoveOptions(**how)), verb)(*arguments)
         except OSError as error:
             raise failed(error) from error
         return plan

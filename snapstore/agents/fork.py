@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.graph import GraphNode
 
 
-class Forked:
+class ForkResult:
     """The result of a fork: the command to run, and notices for the user."""
 
     __slots__ = ("agent", "command", "fresh", "known", "notices", "parent", "path", "turn")
@@ -41,7 +41,7 @@ class Forked:
         self.notices: list[str] = []
 
 
-class Forking:
+class ConversationFork:
     """One fork of one session's conversation, at the session's cursor."""
 
     def __init__(self, session: Session, *, title: str | None = None, compacted: bool = False) -> None:
@@ -52,7 +52,7 @@ class Forking:
         self._title = title
         self._compacted = compacted  # whether the user allows a fork from before a compaction
 
-    def run(self) -> Forked:
+    def run(self) -> ForkResult:
         with self._store.changing():
             if self._store.open_turn(self._session.name) is not None:
                 raise Busy(
@@ -62,7 +62,7 @@ class Forking:
             state = self._state()
             last = last_turn(self._graph, self._graph.cursor)
             able = capability(state.agent)
-            forked = Forked(state.agent, (last.turn or 0) if last else 0, state.id)
+            forked = ForkResult(state.agent, (last.turn or 0) if last else 0, state.id)
             if able.forks == NONE:
                 raise Unknown(able.notice, "The files are where you moved them; only the conversation is the agent's.")
             if able.notice and last is not None:
@@ -89,7 +89,7 @@ class Forking:
 
     # The three ways to fork.
 
-    def _start_afresh(self, forked: Forked, state: ConversationState) -> None:
+    def _start_afresh(self, forked: ForkResult, state: ConversationState) -> None:
         """Start a new conversation because the first prompt is undone (S4-06)."""
         able = capability(state.agent)
         forked.fresh = True
@@ -102,7 +102,7 @@ class Forking:
             forked.command = able.fresh.split()
             self._await(forked, state, None)
 
-    def _await(self, forked: Forked, state: ConversationState, last: GraphNode | None) -> None:
+    def _await(self, forked: ForkResult, state: ConversationState, last: GraphNode | None) -> None:
         """Expect the agent's next new session to be this fork.
 
         The agent chooses the new session's id itself.
@@ -115,7 +115,7 @@ class Forking:
         }
         self._write(state, {})
 
-    def _at_turn(self, forked: Forked, state: ConversationState, last: GraphNode) -> None:
+    def _at_turn(self, forked: ForkResult, state: ConversationState, last: GraphNode) -> None:
         forked.parent = self._agent_session(last) or state.id
         prepared = self._prepared(last) if self._title is None else None
         if prepared is None:
@@ -132,7 +132,7 @@ class Forking:
                 return known
         return None
 
-    def _made(self, forked: Forked, state: ConversationState, last: GraphNode) -> AgentSession:
+    def _made(self, forked: ForkResult, state: ConversationState, last: GraphNode) -> AgentSession:
         from snapstore.transcripts.fork.fork import rewind_alias
 
         known = self._new(state, last, str(uuid.uuid4()))
@@ -146,7 +146,7 @@ class Forking:
             raise
         return known
 
-    def _from_transcript(self, forked: Forked, known: AgentSession, last: GraphNode) -> tuple[str, str] | None:
+    def _from_transcript(self, forked: ForkResult, known: AgentSession, last: GraphNode) -> tuple[str, str] | None:
         """Write a fork of the agent's own transcript; return its path and title.
 
         Return None if the transcript does not contain the turn (G-19).

@@ -188,7 +188,7 @@ def prepare(
         yield Import(os.fspath(path), source, outline, conversation, root, home)
 
 
-class KeptConversation:
+class StoredConversation:
     """A conversation stored by an agent, and the session that recorded it, if any."""
 
     __slots__ = ("id", "messages", "modified", "path", "prompt", "session")
@@ -204,7 +204,7 @@ class KeptConversation:
         self.session = session
 
 
-def importable(store: Store | None, cwd: str) -> list[KeptConversation]:
+def importable(store: Store | None, cwd: str) -> list[StoredConversation]:
     """Return the conversations Claude Code has stored for a project, newest first.
 
     Each comes with the details from Claude Code's index (S1-13, S1-15) and with the session that recorded the
@@ -221,7 +221,7 @@ def importable(store: Store | None, cwd: str) -> list[KeptConversation]:
             continue  # deleted meanwhile, or not a transcript
         id, count = entry["sessionId"], entry.get("messageCount")
         found.append(
-            KeptConversation(
+            StoredConversation(
                 id,
                 path,
                 prompt=str(prompt),

@@ -16,10 +16,10 @@ from snapstore.surface.wording import deserves_a_look
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
 
 if TYPE_CHECKING:
-    from snapstore.cli.move_request import Move
+    from snapstore.cli.move_request import MoveRequest
 
 
-def agreed(context: Context, session: Session, move: Move, plan: Plan) -> bool:
+def agreed(context: Context, session: Session, move: MoveRequest, plan: Plan) -> bool:
     """Return whether to go on with the move.
 
     Without a terminal the answer is yes and no question is asked.

@@ -12,7 +12,7 @@ from traceback import format_exc
 from typing import TextIO
 
 from snapstore.cli.context import CommonOptions
-from snapstore.cli.output import DIM, RED, Output, Untold, safe, safe_lines, telling
+from snapstore.cli.output import DIM, RED, Output, OutputFailed, safe, safe_lines, telling
 from snapstore.errors import Failed, Secret, SnapstoreError
 
 BROKEN_PIPE, INTERRUPTED = 128 + 13, 128 + 2  # the statuses a shell shows for SIGPIPE and SIGINT
@@ -63,7 +63,7 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
         if debug:
             for line in safe_lines(format_exc()):
                 err.line(line, DIM)
-        if json and not isinstance(error, Untold) and _answered(error):
+        if json and not isinstance(error, OutputFailed) and _answered(error):
             pass
         else:
             lines = safe_lines(error.message)
@@ -74,9 +74,9 @@ def report(error: SnapstoreError, *, json: bool = False, debug: bool = False) ->
                 err.line(line)
             if error.hint:
                 err.line(safe(error.hint), DIM)
-    except (BrokenPipeError, Untold):
+    except (BrokenPipeError, OutputFailed):
         pass
-    if isinstance(error, Untold):
+    if isinstance(error, OutputFailed):
         silence()
     return error.status
 
@@ -93,7 +93,7 @@ def _answered(error: SnapstoreError) -> bool:
         out = Output(sys.stdout)
         out.document(document(ErrorRecord.of(error)))
         out.flush()
-    except (BrokenPipeError, Untold):
+    except (BrokenPipeError, OutputFailed):
         silence()
         return False
     return True

@@ -11,7 +11,7 @@ from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.api import Session
 from snapstore.cli.confirm import agreed
 from snapstore.cli.context import Context
-from snapstore.cli.move_request import Move, Then
+from snapstore.cli.move_request import FollowUp, MoveRequest
 from snapstore.cli.output import UNWRITTEN, files_text
 from snapstore.cli.param_types import Step
 from snapstore.cli.paths import below
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _REPEATED = ("exact", "files_only", "conversation_only")
 
 
-def carry_out(context: Context, move: Move, options: dict[str, Any]) -> int:
+def carry_out(context: Context, move: MoveRequest, options: dict[str, Any]) -> int:
     """Carry out a move command and return its exit status.
 
     Every failure message names the command that failed (S2-20).
@@ -70,7 +70,7 @@ def move_in_time(
         make = session.plan_earlier if verb == "earlier" else session.plan_later
         return make(**far, **how)
 
-    move = Move(
+    move = MoveRequest(
         [verb, *([step.text] if step else [])],
         plan,
         ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
@@ -79,7 +79,7 @@ def move_in_time(
     return carry_out(context, move, options)
 
 
-def _close_open_turn(context: Context, session: Session, move: Move) -> None:
+def _close_open_turn(context: Context, session: Session, move: MoveRequest) -> None:
     """Close the open turn if the user passed --cancel or the turn was interrupted."""
     if move.cancel:
         session.close_open_turn()
@@ -87,7 +87,7 @@ def _close_open_turn(context: Context, session: Session, move: Move) -> None:
         context.say(f"closed the interrupted turn of session {session.name}")
 
 
-def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
+def _go(context: Context, session: Session, move: MoveRequest, plan: Plan) -> int:
     if move.preview:
         foreseen = session.preview(plan)
         if context.json:
@@ -118,7 +118,7 @@ def _go(context: Context, session: Session, move: Move, plan: Plan) -> int:
     return 0
 
 
-def _follow(session: Session, move: Move, done: Moved) -> Then | None:
+def _follow(session: Session, move: MoveRequest, done: Moved) -> FollowUp | None:
     """Run the action that follows the move, if any.
 
     If the action fails, the files have been moved nevertheless, and the hint says so.
@@ -132,7 +132,7 @@ def _follow(session: Session, move: Move, done: Moved) -> Then | None:
         raise
 
 
-def _failed(context: Context, move: Move, error: SnapstoreError | OSError) -> int:
+def _failed(context: Context, move: MoveRequest, error: SnapstoreError | OSError) -> int:
     if isinstance(error, OSError):
         if isinstance(error, BrokenPipeError):
             raise error
@@ -187,7 +187,7 @@ def _all_known(plan: Plan, options: dict[str, Any], policy: Policy) -> None:
             raise Usage(f"{flag}: {shown!r} has no part in this", "`--preview` lists the files that have.")
 
 
-def _repeat(session: Session, move: Move, options: dict[str, Any]) -> None:
+def _repeat(session: Session, move: MoveRequest, options: dict[str, Any]) -> None:
     """Add the options that define this move to the command offered for retyping."""
     flags = [f"--{name.replace('_', '-')}" for name in _REPEATED if options.get(name)]
     flags += [word for side in ("ours", "theirs") for path in options[side] for word in (f"--{side}", path)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MakePlan = Callable[[Session, dict[str, Any]], Plan]
 
 
-class Move:
+class MoveRequest:
     """One request for a move.
 
     Holds the command's arguments, the function that makes the plan, and the messages about the move.
@@ -46,7 +46,7 @@ class Move:
         ask: Callable[[Plan], str],
         nothing: str = "Nothing to do: everything is as wanted already.",
         reverts: bool = False,
-        then: Callable[[Session], Then] | None = None,
+        then: Callable[[Session], FollowUp] | None = None,
     ) -> None:
         self.words = words
         self.plan = plan
@@ -66,7 +66,7 @@ class Move:
         return " ".join((self.program, *words[:end], *more, *words[end:]))
 
 
-class Then:
+class FollowUp:
     """The outcome of the action that followed a move, reported with the move."""
 
     def told_in(self, record: MoveRecord) -> MoveRecord:

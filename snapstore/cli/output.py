@@ -38,7 +38,7 @@ _PLAIN = str.maketrans({"✓": "*", "·": "-", "…": "...", "–": "-", "⑂": 
 UNWRITTEN = "the answer could not be written: "
 
 
-class Untold(Failed):
+class OutputFailed(Failed):
     """Standard output cannot be written, so the user did not see the result.
 
     The command may or may not have succeeded.
@@ -112,7 +112,7 @@ def telling() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise Untold(f"{UNWRITTEN}{error.strerror or error}") from error
+        raise OutputFailed(f"{UNWRITTEN}{error.strerror or error}") from error
 
 
 def _can_show(stream: TextIO) -> bool:

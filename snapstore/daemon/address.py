@@ -13,11 +13,11 @@ from snapstore.daemon import client
 from snapstore.errors import Failed
 
 
-class Taken(Exception):
+class AddressUnavailable(Exception):
     """Another server holds the address, or the address cannot be created."""
 
 
-class Place:
+class ServerAddress:
     """The server's socket, and the lock that is held while the server is alive."""
 
     def __init__(self) -> None:
@@ -27,29 +27,29 @@ class Place:
         except FileExistsError:
             pass
         except OSError as error:
-            raise Taken(str(error)) from error
+            raise AddressUnavailable(str(error)) from error
         if not client.is_private(folder):
-            raise Taken(f"{folder} is not a private folder of this user")
+            raise AddressUnavailable(f"{folder} is not a private folder of this user")
         self.path = f"{folder}/{client.socket_name()}"
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self.lock = os.open(self.path.removesuffix(".sock") + ".lock", flags, 0o600)
         except OSError as error:
-            raise Taken(str(error)) from error
+            raise AddressUnavailable(str(error)) from error
         try:
             locked = platform.try_lock(self.lock)
         except (OSError, Failed) as error:
             os.close(self.lock)
-            raise Taken(str(error)) from error
+            raise AddressUnavailable(str(error)) from error
         if not locked:
             os.close(self.lock)
-            raise Taken("another warm process runs")
+            raise AddressUnavailable("another warm process runs")
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._bind()
         except OSError as error:
             self.close()
-            raise Taken(f"{self.path}: {error.strerror or error}") from error
+            raise AddressUnavailable(f"{self.path}: {error.strerror or error}") from error
 
     def _bind(self) -> None:
         """Bind the socket, replacing one that a dead server left behind.

@@ -37,7 +37,7 @@ _UNFLUSHED = 120  # the interpreter's exit status when standard output cannot be
 
 
 @dataclass
-class Facts:
+class ServerInfo:
     """The server's facts about itself, as a forked child inherits them."""
 
     pid: int
@@ -53,7 +53,7 @@ class Refused(Exception):
     """The caller must run the command itself: here it would behave differently."""
 
 
-def serve(connection: socket.socket, facts: Facts, run: Run) -> NoReturn:
+def serve(connection: socket.socket, facts: ServerInfo, run: Run) -> NoReturn:
     """Serve the request of a connection in this process, then exit."""
     status = 1
     try:
@@ -122,7 +122,7 @@ def _more(connection: socket.socket) -> bytes:
     return data
 
 
-def _check(pid: int, parts: list[bytes], facts: Facts) -> None:
+def _check(pid: int, parts: list[bytes], facts: ServerInfo) -> None:
     """Refuse a caller from another installation or with other rights.
 
     Rights differ where the caller or this process is in a sandbox.
@@ -317,7 +317,7 @@ def _carry_out(run: Run, arguments: list[str]) -> int:
     return status
 
 
-def _answer(parts: list[bytes], facts: Facts) -> bytes:
+def _answer(parts: list[bytes], facts: ServerInfo) -> bytes:
     """Answer a question about the server."""
     if parts[0] == client.ENDED:
         return str(facts.ended.get(int(parts[2]), 0)).encode()

@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from snapstore.daemon import client
-from snapstore.daemon.address import Place, Taken
-from snapstore.daemon.child import Facts, Run, serve, stamp
+from snapstore.daemon.address import AddressUnavailable, ServerAddress
+from snapstore.daemon.child import Run, ServerInfo, serve, stamp
 
 IDLE = 15 * 60.0  # seconds without a request
 _MOST = 32  # children at once; further clients wait until their timeout, then run their command themselves
@@ -36,14 +36,14 @@ class Server:
     `run` runs a command line in a child and returns its exit status.
     """
 
-    def __init__(self, place: Place, run: Run, *, idle: float = IDLE) -> None:
+    def __init__(self, place: ServerAddress, run: Run, *, idle: float = IDLE) -> None:
         self._place = place
         self._run = run
         self._idle = idle
         self._children: set[int] = set()
         self._leaving = False
         files = {**dict(_program_files()), **dict(_library_files())}
-        self._facts = Facts(os.getpid(), client.identity(), client.installation(), files, time.time())
+        self._facts = ServerInfo(os.getpid(), client.identity(), client.installation(), files, time.time())
         self._listening: socket.socket | None = place.socket
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe()
         place.socket.listen(_BACKLOG)
@@ -206,8 +206,8 @@ def leave_behind(run: Run, load: Callable[[], None], start: Callable[[], list[st
     if threading.active_count() > 1:  # a fork copies only the calling thread
         return
     try:
-        place = Place()
-    except Taken:
+        place = ServerAddress()
+    except AddressUnavailable:
         return
     try:
         for stream in (sys.stdout, sys.stderr):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 
-class Attached:
+class CloneResult:
     """The result of a clone or an attach."""
 
     __slots__ = ("joined", "pulled", "root", "session", "written")
@@ -66,7 +66,7 @@ def clone(
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
     ask: Ask | None = None,
-) -> Attached:
+) -> CloneResult:
     """Create a folder with the files of the newest turn and all recorded history.
 
     A kill leaves no store, or one that the next command completes.
@@ -108,7 +108,7 @@ def attach(
     progress: Progress | None = None,
     ask: Ask | None = None,
     **settings: Any,
-) -> Attached:
+) -> CloneResult:
     """Join a shared project from a folder that already has its files.
 
     No file changes. What is on disk is recorded on top of the newest turn on the server, as edits on a branch of our
@@ -150,8 +150,8 @@ def _create(
     on_disk: bool,
     anyway: bool = False,
     **settings: Any,
-) -> Attached:
-    attached = Attached(root)
+) -> CloneResult:
+    attached = CloneResult(root)
 
     def begin(store: StoreHandle) -> None:
         remote = _named(store, url)
@@ -194,9 +194,9 @@ def _stand(store: StoreHandle, session: str) -> None:
             store.journal.carry_out(list(moves), {}, what=f"stand in session {session}")
 
 
-def _join(store: StoreHandle, url: str, id: str, progress: Progress | None, ask: Ask | None) -> Attached:
+def _join(store: StoreHandle, url: str, id: str, progress: Progress | None, ask: Ask | None) -> CloneResult:
     """Make an existing store part of the project; its id changes with what is pulled."""
-    attached = Attached(store.root)
+    attached = CloneResult(store.root)
     attached.joined = store.header.id != id
     remotes = [remote for remote in Remotes(store).list() if remote.url != absolute(url)]
     if attached.joined and remotes:

@@ -31,8 +31,8 @@ from snapstore.share.sending import ATTEMPTS, wait
 from snapstore.share.server.ancestry import Ancestry
 from snapstore.share.server.machine import PREFIX, this_machine
 from snapstore.share.server.names_here import found_again, receive
-from snapstore.share.server.view import Survey, check_commits, check_project, interesting
-from snapstore.store.owners import DOCUMENT, Foreign
+from snapstore.share.server.view import ServerView, check_commits, check_project, interesting
+from snapstore.store.owners import DOCUMENT, Owners
 from snapstore.store.state import encode
 
 TYPE_CHECKING = False
@@ -208,7 +208,7 @@ class _Taking:
         self._shadow = store.shadow
         self._remote = remote
         self._refs = refs
-        self._survey = Survey(store, without_let_go(store, remote, refs))
+        self._survey = ServerView(store, without_let_go(store, remote, refs))
         self._files: dict[str, bytes | None] = dict(files)
         self._moves: list[RefMove] = []
         self._pulled = Pulled(remote)
@@ -314,12 +314,12 @@ class _Taking:
         tips = theirs, self._survey.transcripts
         self._moves += latest_moves(self._store, self._remote, tips, self._moves)
 
-    def _remember(self, foreign: Foreign, received: Received) -> None:
+    def _remember(self, foreign: Owners, received: Received) -> None:
         machines = {**foreign.machines}
         for id, machine in self._survey.machines.items():
             machines[id] = {"name": machine.name, "person": machine.person, "email": machine.email}
         used = {owner[0] for owner in received.origins.values()}
-        after = Foreign(
+        after = Owners(
             machines={id: row for id, row in sorted(machines.items()) if id in used},
             refs={ref: list(origin) for ref, origin in sorted(received.origins.items())},
         )

@@ -32,7 +32,7 @@ from snapstore.share.server.ancestry import Ancestry
 from snapstore.share.server.default_branch import advance, is_asked
 from snapstore.share.server.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
 from snapstore.share.server.names_there import publish, updates
-from snapstore.share.server.view import Survey, check_commits, check_project
+from snapstore.share.server.view import ServerView, check_commits, check_project
 from snapstore.store import log
 from snapstore.store.state import encode
 
@@ -127,7 +127,7 @@ class _Attempt:
         self._ancestry = Ancestry(store)
         self._brought: set[bytes] = set()
         self.refs: dict[str, bytes] = {}
-        self.survey = Survey(store, {})
+        self.survey = ServerView(store, {})
 
     def run(self) -> dict[str, str]:
         """Run the attempt; return the refs that the server did not accept, and why."""
@@ -138,7 +138,7 @@ class _Attempt:
             refs = self.refs = connection.refs(push=True)
             check_project(store, refs, connection.shown)
         check_commits(store, refs, (*notes.REFS, f"{PREFIX}{self._me.id}"), connection.shown)
-        self.survey = Survey(store, refs)
+        self.survey = ServerView(store, refs)
         own = own_refs(store)
         history = self._ancestry.asked()
         pushed = exchanged(store, self._remote).pushed.values()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from snapstore.git.remote.connection import Connection
     from snapstore.share.remotes import Remote
     from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.forget.rewritten_ids import Former
+    from snapstore.timeline.forget.rewritten_ids import RewrittenIds
 
     Updates = dict[str, tuple[bytes | None, bytes | None]]
 
@@ -39,7 +39,7 @@ SERVER = "what the server itself keeps of replaced history until its own gc; for
 CLONES = "what other machines and clones have: forget it there as well, or the next pull brings it back"
 
 
-class Reach:
+class RemoteResult:
     """One remote: whether our refs there were replaced, and what is left."""
 
     __slots__ = ("done", "error", "left", "remote")
@@ -59,11 +59,11 @@ class Reach:
         return [head, *(f"  Left there: {text}" for text in self.left)]
 
 
-def survey(store: StoreHandle) -> list[Reach]:
+def survey(store: StoreHandle) -> list[RemoteResult]:
     """Return the remotes that may have what is forgotten, without changing them."""
     found = []
     for remote in Remotes(store).list():
-        reach = Reach(remote)
+        reach = RemoteResult(remote)
         reach.left = ["everything that was pushed: `--remotes` replaces what is ours there", CLONES]
         found.append(reach)
     return found
@@ -74,14 +74,14 @@ def is_due(store: StoreHandle) -> bool:
     return any(is_untold(store, remote) for remote in Remotes(store).list())
 
 
-def replace(store: StoreHandle) -> list[Reach]:
+def replace(store: StoreHandle) -> list[RemoteResult]:
     """Replace our forgotten commits on every remote, also those of earlier forgets.
 
     An unreachable remote does not stop the others, and is handled next time.
     """
     found = []
     for remote in Remotes(store).list():
-        reach = Reach(remote)
+        reach = RemoteResult(remote)
         found.append(reach)
         try:
             _Replacing(store, remote, rewritten_ids.read(store), reach).run()
@@ -97,7 +97,7 @@ def replace(store: StoreHandle) -> list[Reach]:
 
 
 class _Replacing:
-    def __init__(self, store: StoreHandle, remote: Remote, known: Former, reach: Reach) -> None:
+    def __init__(self, store: StoreHandle, remote: Remote, known: RewrittenIds, reach: RemoteResult) -> None:
         self._store = store
         self._shadow = store.shadow
         self._remote = remote

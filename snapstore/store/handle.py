@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from snapstore.git.dulwich_repo import Repository as Repo
     from snapstore.store.config import Problem
     from snapstore.store.journal import Recovery, RefMove
-    from snapstore.store.owners import Foreign
-    from snapstore.worktree.ignore.never_capture import Never
+    from snapstore.store.owners import Owners
+    from snapstore.worktree.ignore.never_capture import NeverCapture
     from snapstore.worktree.usergit.user_repo import UserRepo
     from snapstore.worktree.write.safe_dirs import Known
-    from snapstore.worktree.write.writer import Restore
+    from snapstore.worktree.write.writer import Writer
 
 DEFAULT_SESSION = "shell"
 
@@ -147,7 +147,7 @@ class StoreHandle:
         """Return the sessions that have a cursor here."""
         return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list("refs/snapstore/cursor/"))
 
-    def foreign(self) -> Foreign:
+    def foreign(self) -> Owners:
         """Return which of the store's refs belong to other machines, as of now."""
         return read_foreign(self)
 
@@ -167,29 +167,29 @@ class StoreHandle:
         found = [self.open_turn(name) for name in names if name != besides]
         return [turn for turn in found if turn is not None]
 
-    def restorer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Restore:
+    def restorer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Writer:
         """Return a writer of the user's files; `known` holds states already read."""
-        from snapstore.worktree.write.writer import Restore
+        from snapstore.worktree.write.writer import Writer
 
-        return Restore(self.root, self.shadow.objects, tag, keep, known, own=self.own_place, stage=self.journal)
+        return Writer(self.root, self.shadow.objects, tag, keep, known, own=self.own_place, stage=self.journal)
 
-    def never(self) -> Never:
+    def never(self) -> NeverCapture:
         """Return the patterns of files that are never captured or written by a move.
 
         The patterns are those of the setting `never_capture`, and of files that other programs keep below the root.
         """
-        from snapstore.worktree.ignore.never_capture import Never
+        from snapstore.worktree.ignore.never_capture import NeverCapture
 
-        return Never([*self._kept_patterns(), *self.header.never_capture])
+        return NeverCapture([*self._kept_patterns(), *self.header.never_capture])
 
-    def kept(self) -> Never:
+    def kept(self) -> NeverCapture:
         """Return the patterns of agents' conversations and git's own files.
 
         Nobody needs to be told that these files are left out.
         """
-        from snapstore.worktree.ignore.never_capture import Never
+        from snapstore.worktree.ignore.never_capture import NeverCapture
 
-        return Never(self._kept_patterns())
+        return NeverCapture(self._kept_patterns())
 
     def _kept_patterns(self) -> list[str]:
         if self._kept is None:

@@ -36,7 +36,7 @@ from snapstore.errors import Corrupt, Interrupted
 from snapstore.git.objects.ids import Entry
 from snapstore.git.refs import Refs, RefValue, moved_meanwhile, spell, unspell
 from snapstore.worktree.write.file_moves import FileMove
-from snapstore.worktree.write.writer import Restore
+from snapstore.worktree.write.writer import Writer
 
 RefMove = tuple[str, RefValue, RefValue]
 
@@ -54,7 +54,7 @@ class Journal:
         self,
         state: str,
         refs: Refs,
-        restore: Callable[[str, list[bytes]], Restore],
+        restore: Callable[[str, list[bytes]], Writer],
         follow_up: Callable[[str], None] | None = None,
         moved: Callable[[list[RefMove]], None] | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class Journal:
         *,
         what: str,
         moves: Sequence[FileMove] = (),
-        restore: Restore | None = None,
+        restore: Writer | None = None,
         then: str | None = None,
     ) -> dict[bytes, os.stat_result | None]:
         """Change files of the user, refs and state files, all or nothing.
@@ -189,7 +189,7 @@ class Journal:
         self._log(plan)
         return kept
 
-    def _files_of(self, plan: dict[str, Any]) -> Restore:
+    def _files_of(self, plan: dict[str, Any]) -> Writer:
         return self._restore(plan["tag"], [os.fsencode(folder) for folder in plan["keep"]])
 
     def _log(self, plan: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DOCUMENT = "foreign"
 
 
-class Foreign:
+class Owners:
     """The owners of refs, and the machines.
 
     `refs` tells per local ref its machine and its names elsewhere. `machines` tells per machine its name and its
@@ -58,8 +58,8 @@ class Foreign:
         return max(found)[1:] if found else None
 
 
-def read_foreign(store: StoreHandle) -> Foreign:
-    return store.documents.read(Foreign, DOCUMENT) or Foreign()
+def read_foreign(store: StoreHandle) -> Owners:
+    return store.documents.read(Owners, DOCUMENT) or Owners()
 
 
 def told(machine: dict[str, str] | None) -> dict[str, Any]:

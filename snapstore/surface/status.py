@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Reverted:
+class FirstUndoneTurn:
     """The first undone turn: the conversation counts as undone from there on."""
 
     turn: int | None
@@ -36,7 +36,7 @@ class ConversationStatus:
     state: ConversationState
     known: AgentSession | None
     running: bool
-    reverted: Reverted | None
+    reverted: FirstUndoneTurn | None
 
 
 @dataclass(slots=True)
@@ -122,5 +122,5 @@ def _conversation(history: History) -> ConversationStatus | None:
         about = first.record.get("conversation")
         message = about.get("message_id") if isinstance(about, dict) else None
         message = message if isinstance(message, str) else None
-        reverted = Reverted(first.turn, first.commit, message, first.prompt, len(undone))
+        reverted = FirstUndoneTurn(first.turn, first.commit, message, first.prompt, len(undone))
     return ConversationStatus(state, known, conversations.is_running(known) if known else False, reverted)

@@ -30,7 +30,7 @@ from snapstore.tui.terminal.ascii import PlainSigns
 from snapstore.tui.terminal.driver import LastingDriver
 from snapstore.tui.terminal.paste import PasteParser
 from snapstore.tui.terminal.themes import DARK, LIGHT, PLAIN, THEMES
-from snapstore.tui.view_keys import LookingApp
+from snapstore.tui.view_keys import ViewKeys
 from snapstore.tui.widgets.bars import StatusBar, TitleBar
 from snapstore.tui.widgets.diff import DiffView
 from snapstore.tui.widgets.preview import Preview
@@ -43,7 +43,7 @@ AGES_EVERY = 10.0
 WIDE, HIGH = 100, 16  # columns for two panels side by side, lines for two panels one above the other
 
 
-class SnapstoreApp(LookingApp):
+class SnapstoreApp(ViewKeys):
     """The terminal app.
 
     `snapshot` is the tree on the screen, `selected` the selected node, `marked` the node to compare with. All work on

@@ -37,7 +37,7 @@ T = TypeVar("T")
 LOOK_EVERY = 0.05  # seconds between checks whether a screen has been closed
 
 
-class MovingApp(App[None]):
+class MoveController(App[None]):
     selected: reactive[bytes | None] = reactive(None, init=False)  # the selected node; None for a folded run
     marked: reactive[bytes | None] = reactive(None, init=False)
     snapshot: Snapshot

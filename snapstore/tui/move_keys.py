@@ -20,7 +20,7 @@ from snapstore.base.text import safe
 from snapstore.surface.tree_rows import NARROW
 from snapstore.timeline.moves.branches import Branches
 from snapstore.tui.command_line import COMMANDS, Command, parse
-from snapstore.tui.move_controller import MovingApp
+from snapstore.tui.move_controller import MoveController
 from snapstore.tui.screens.branches import BranchesScreen
 from snapstore.tui.screens.line import LineScreen
 from snapstore.tui.screens.sessions import SessionsScreen
@@ -31,7 +31,7 @@ from snapstore.tui.widgets.tree import TreeView
 _UNSELECTED = "A run of turns is folded there: Enter opens it, then select one."
 
 
-class ActingApp(MovingApp):
+class MoveKeys(MoveController):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "undo", "undo"),
         Binding("ctrl+r", "redo", "redo"),

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import WorkType
 
 from snapstore.errors import SnapstoreError
-from snapstore.tui.move_keys import ActingApp
+from snapstore.tui.move_keys import MoveKeys
 from snapstore.tui.screens.help import HelpScreen
 from snapstore.tui.search import Search, SearchScreen
 from snapstore.tui.search_index import Words
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST_COUNT = 6  # digits
 
 
-class LookingApp(ActingApp):
+class ViewKeys(MoveKeys):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "walk(1)", "older"),
         Binding("k,up", "walk(-1)", "newer"),

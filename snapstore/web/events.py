@@ -26,7 +26,7 @@ _QUEUE = 500
 Event = tuple[str, dict[str, Any]]
 
 
-class Seen:
+class SessionState:
     """The state of one session at one moment."""
 
     __slots__ = ("conversation", "expected", "seq", "signature")
@@ -56,7 +56,7 @@ class Watch:
         self._project = project
         self._folders = Folders(project.folder)
         self._lost = False
-        self._sessions: dict[str, Seen] | None = None
+        self._sessions: dict[str, SessionState] | None = None
         self._agents: set[str] = set()
         self._rest: tuple[object, ...] = ()
 
@@ -89,7 +89,7 @@ class Watch:
 
     def _differences(self, store: Store) -> list[Event]:
         before, known = self._sessions, self._agents
-        now = {name: Seen(store, name) for name in store.sessions()}
+        now = {name: SessionState(store, name) for name in store.sessions()}
         agents = _agents(store)
         rest = (store.shadow.refs.read(NOTES), Operations(store).next_number(), store.active_session())
         told: list[Event] = []

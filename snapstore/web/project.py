@@ -16,7 +16,7 @@ from snapstore.base.paths import unsafe_parts
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.store.conversations import Conversations
 from snapstore.surface.records.base import Record, document
-from snapstore.timeline.history.agent_sessions import Spoken
+from snapstore.timeline.history.agent_sessions import TurnRecords
 from snapstore.web.answers import Document
 from snapstore.web.graphs import Graphs
 
@@ -27,7 +27,7 @@ class Project:
             self.root = store.root
             self.folder = store.folder
             self.home = store.home
-        self.spoken = Spoken()
+        self.spoken = TurnRecords()
         self.graphs = Graphs()
         self.at_work: set[object] = set()  # moves in progress
         self.refused = 0  # moves refused since the server started, because of conflicts or anything else

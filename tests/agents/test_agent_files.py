@@ -14,7 +14,7 @@ from test_conversations import Talking
 from snapstore import Store
 from snapstore.timeline.record.create_store import create_store
 from snapstore.transcripts.locate import _LAYOUTS
-from snapstore.worktree.ignore.never_capture import Never
+from snapstore.worktree.ignore.never_capture import NeverCapture
 from snapstore.worktree.ignore.other_programs import kept_below
 
 
@@ -78,7 +78,7 @@ def test_one_that_was_recorded_before_stays_as_it_is(nobodys_home: Path, monkeyp
     root.mkdir()
     agent = Talking(root, nobodys_home)
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "never", lambda store: Never())
+        patched.setattr(Store, "never", lambda store: NeverCapture())
         with Store.open(root, create=True) as store:
             session = store.session("s")
             with session.turn("One"):
@@ -108,7 +108,7 @@ def test_every_agent_whose_conversations_are_read_is_thought_of(nobodys_home: Pa
         "opencode": ["opencode.db", "opencode.db-wal"],
     }
     assert names.keys() == _LAYOUTS.keys()
-    never = Never(kept_below(os.fsencode(nobodys_home)))
+    never = NeverCapture(kept_below(os.fsencode(nobodys_home)))
     for agent, paths in names.items():
         base = ".local/share/opencode" if agent == "opencode" else f".{agent}"
         for path in paths:
@@ -121,6 +121,6 @@ def test_every_agent_whose_conversations_are_read_is_thought_of(nobodys_home: Pa
 
 def test_folders_that_were_moved_by_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "odd [name]"))
-    never = Never(kept_below(os.fsencode(tmp_path)))
+    never = NeverCapture(kept_below(os.fsencode(tmp_path)))
     assert never.matches(b"odd [name]/projects/-slug/ID.jsonl")
-    assert Never(kept_below(os.fsencode(tmp_path / "odd [name]/projects/-slug"))).matches(b"ID.jsonl")
+    assert NeverCapture(kept_below(os.fsencode(tmp_path / "odd [name]/projects/-slug"))).matches(b"ID.jsonl")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from snapstore.agents import AGENTS
 from snapstore.agents.install import locations
-from snapstore.agents.install.connect import SCOPES, Here, connect, connections, disconnect
+from snapstore.agents.install.connect import SCOPES, Environment, connect, connections, disconnect
 from snapstore.agents.install.jsonc import parse
 from snapstore.agents.install.locations import INSTALLATIONS, running_program
 from snapstore.base import own_command as program
@@ -51,17 +51,17 @@ FOREIGN = {"type": "command", "command": "my-linter"}
 
 
 @pytest.fixture
-def here(root: Path, nobodys_home: Path) -> Here:
-    return Here(str(nobodys_home / "stores"), str(root), os.environ)
+def here(root: Path, nobodys_home: Path) -> Environment:
+    return Environment(str(nobodys_home / "stores"), str(root), os.environ)
 
 
-def place(here: Here, agent: str, scope: str) -> Path:
+def place(here: Environment, agent: str, scope: str) -> Path:
     if scope == "user":
         return Path(here.environ["HOME"]) / USER_FILES[agent]
     return Path(here.cwd) / PROJECT_FILES[agent]
 
 
-def everything(here: Here) -> dict[str, bytes | None]:
+def everything(here: Environment) -> dict[str, bytes | None]:
     """Every file and folder of the project and of the home folder, but for the stores."""
     found: dict[str, bytes | None] = {}
     for top in (Path(here.cwd), Path(here.environ["HOME"])):
@@ -100,7 +100,7 @@ def commands(document: Any) -> list[str]:
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("agent", AGENTS)
-def test_from_nothing_and_back_to_nothing(here: Here, agent: str, scope: str) -> None:
+def test_from_nothing_and_back_to_nothing(here: Environment, agent: str, scope: str) -> None:
     before = everything(here)
     plan = connect(here, agent, scope, PROGRAM_WORDS)
     assert plan.paths[0] == str(place(here, agent, scope))
@@ -115,7 +115,7 @@ def test_from_nothing_and_back_to_nothing(here: Here, agent: str, scope: str) ->
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_folder_that_was_there_and_empty_is_there_afterwards(here: Here, scope: str) -> None:
+def test_a_folder_that_was_there_and_empty_is_there_afterwards(here: Environment, scope: str) -> None:
     for agent in AGENTS:
         place(here, agent, scope).parent.mkdir(parents=True, exist_ok=True)
     before = everything(here)
@@ -162,7 +162,7 @@ EXISTING = {
 
 @pytest.mark.parametrize("text", EXISTING.values(), ids=EXISTING.keys())
 @pytest.mark.parametrize("agent", JSON_AGENTS)
-def test_what_is_there_stays_and_comes_back_to_the_byte(here: Here, agent: str, text: str) -> None:
+def test_what_is_there_stays_and_comes_back_to_the_byte(here: Environment, agent: str, text: str) -> None:
     path = put(place(here, agent, "user"), text)
     before = everything(here)
     old = parse(text)
@@ -188,7 +188,7 @@ def test_what_is_there_stays_and_comes_back_to_the_byte(here: Here, agent: str, 
     assert everything(here) == before
 
 
-def test_what_is_added_looks_like_what_is_there(here: Here) -> None:
+def test_what_is_added_looks_like_what_is_there(here: Environment) -> None:
     path = put(
         place(here, "cursor", "user"),
         '{\n    "version": 1, // as it is\n    "hooks": {\n        "stop": []\n    }\n}\n',
@@ -270,7 +270,7 @@ def mixed(command: str) -> dict[str, Any]:
 )
 @pytest.mark.parametrize("indent", [2, None])
 def test_ours_of_another_day_are_replaced_in_place_and_foreign_ones_stay(
-    here: Here, command: str, indent: int | None
+    here: Environment, command: str, indent: int | None
 ) -> None:
     path = put(place(here, "claude", "user"), json.dumps(mixed(command), indent=indent))
     connect(here, "claude", "user", PROGRAM_WORDS)
@@ -308,7 +308,7 @@ def test_ours_of_another_day_are_replaced_in_place_and_foreign_ones_stay(
         "",
     ],
 )
-def test_what_only_looks_like_ours_is_foreign(here: Here, command: str) -> None:
+def test_what_only_looks_like_ours_is_foreign(here: Environment, command: str) -> None:
     theirs = {
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}], "Mine": [1, None, {"hooks": 5}]}
     }
@@ -321,7 +321,7 @@ def test_what_only_looks_like_ours_is_foreign(here: Here, command: str) -> None:
     assert path.read_text() == json.dumps(theirs)
 
 
-def test_settings_that_went_on_living_lose_only_what_is_ours(here: Here) -> None:
+def test_settings_that_went_on_living_lose_only_what_is_ours(here: Environment) -> None:
     """The backup is older than what the person did since: it stays, and is named."""
     path = put(place(here, "claude", "user"), '{\n  // mine\n  "model": "opus"\n}\n')
     connect(here, "claude", "user", PROGRAM_WORDS)
@@ -340,7 +340,7 @@ def test_settings_that_went_on_living_lose_only_what_is_ours(here: Here) -> None
     assert not backup.exists()
 
 
-def test_a_file_of_ours_that_someone_added_to_is_not_removed(here: Here) -> None:
+def test_a_file_of_ours_that_someone_added_to_is_not_removed(here: Environment) -> None:
     connect(here, "claude", "user", PROGRAM_WORDS)
     path = place(here, "claude", "user")
     path.write_text(path.read_text().replace('{\n  "hooks"', '{\n  "model": "opus",\n  "hooks"', 1))
@@ -348,7 +348,7 @@ def test_a_file_of_ours_that_someone_added_to_is_not_removed(here: Here) -> None
     assert path.read_text() == '{\n  "model": "opus"\n}\n'
 
 
-def test_comments_in_what_becomes_empty_are_not_thrown_away(here: Here) -> None:
+def test_comments_in_what_becomes_empty_are_not_thrown_away(here: Environment) -> None:
     path = put(place(here, "claude", "user"), '{"hooks": {"Stop": [ /* keep me */ ]}}')
     connect(here, "claude", "user", PROGRAM_WORDS)
     path.write_text(path.read_text() + "\n")
@@ -357,7 +357,7 @@ def test_comments_in_what_becomes_empty_are_not_thrown_away(here: Here) -> None:
     assert value_of(path) == {"hooks": {"Stop": []}}
 
 
-def test_both_scopes_at_once_and_one_by_one(here: Here) -> None:
+def test_both_scopes_at_once_and_one_by_one(here: Environment) -> None:
     before = everything(here)
     for scope in SCOPES:
         connect(here, "codex", scope, PROGRAM_WORDS)
@@ -368,7 +368,7 @@ def test_both_scopes_at_once_and_one_by_one(here: Here) -> None:
     assert everything(here) == before
 
 
-def test_another_wish_replaces_the_first_and_the_backup_stays_the_first(here: Here) -> None:
+def test_another_wish_replaces_the_first_and_the_backup_stays_the_first(here: Environment) -> None:
     path = put(place(here, "claude", "user"), '{"model": "opus"}')
     before = everything(here)
     connect(here, "claude", "user", PROGRAM_WORDS)
@@ -473,7 +473,7 @@ def test_any_settings_keep_every_foreign_value_and_layout(drawn: tuple[dict[str,
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(documents(), st.sampled_from(["claude", "codex", "gemini"]))
-def test_any_settings_come_back_to_the_byte(here: Here, drawn: tuple[dict[str, Any], str], agent: str) -> None:
+def test_any_settings_come_back_to_the_byte(here: Environment, drawn: tuple[dict[str, Any], str], agent: str) -> None:
     path = put(place(here, agent, "project"), drawn[1])
     before = everything(here)
     connect(here, agent, "project", PROGRAM_WORDS)
@@ -538,7 +538,7 @@ def test_copilots_tools_are_not_refused_when_our_program_is_gone() -> None:
     assert shell(ours("copilot", "user"), "/nowhere").returncode == 0
 
 
-def test_clines_scripts_answer_with_json_whatever_happens(here: Here, tmp_path: Path) -> None:
+def test_clines_scripts_answer_with_json_whatever_happens(here: Environment, tmp_path: Path) -> None:
     plan = connect(here, "cline", "project", PROGRAM_WORDS)
     assert sorted(os.path.basename(path) for path in plan.paths) == [
         "PostToolUse", "PreToolUse", "TaskCancel", "TaskComplete", "TaskError", "TaskResume", "TaskStart",
@@ -580,7 +580,7 @@ def test_the_program_that_runs_is_the_one_that_is_named(tmp_path: Path, monkeypa
     assert running_program({"PATH": str(link.parent)}) == [sys.executable, "-P", *ENTRY]
 
 
-def test_a_folder_of_the_project_is_not_run_in_our_place(here: Here, root: Path) -> None:
+def test_a_folder_of_the_project_is_not_run_in_our_place(here: Environment, root: Path) -> None:
     """G-09. `python -m` alone would look into the current folder first: the agent's project."""
     put(root / "snapstore" / "__init__.py", "")
     put(root / "snapstore" / "__main__.py", "print('gotcha')\n")
@@ -634,7 +634,7 @@ def drive(plugin: Path, tmp_path: Path, path: str) -> subprocess.CompletedProces
 
 
 @needs_node
-def test_opencodes_plugin_tells_every_event_in_order(here: Here, tmp_path: Path) -> None:
+def test_opencodes_plugin_tells_every_event_in_order(here: Environment, tmp_path: Path) -> None:
     told = tmp_path / "told"
     code = "import time\ndata = sys.stdin.read()\ntime.sleep(0.05 if 'stop' in data else 0)\n"
     code += f"open({str(told)!r}, 'a').write(' '.join(sys.argv[1:]) + ' ' + data + '\\n')"
@@ -660,7 +660,7 @@ def test_opencodes_plugin_tells_every_event_in_order(here: Here, tmp_path: Path)
 
 
 @needs_node
-def test_opencode_goes_on_when_our_program_is_missing_or_does_not_listen(here: Here, tmp_path: Path) -> None:
+def test_opencode_goes_on_when_our_program_is_missing_or_does_not_listen(here: Environment, tmp_path: Path) -> None:
     connect(here, "opencode", "project", PROGRAM_WORDS)
     plugin = place(here, "opencode", "project")
     assert drive(plugin, tmp_path, "/nowhere").returncode == 0
@@ -680,7 +680,7 @@ def test_the_plugin_of_opencode_comes_with_the_package() -> None:
 # A plugin folder for Claude Code
 
 
-def test_a_plugin_folder(here: Here, root: Path, tmp_path: Path) -> None:
+def test_a_plugin_folder(here: Environment, root: Path, tmp_path: Path) -> None:
     before = everything(here)
     folder = tmp_path / "plugins" / "snapstore"
     plan = connect(here, "claude", "user", ["/opt/snapstore"], plugin=str(folder))
@@ -698,7 +698,7 @@ def test_a_plugin_folder(here: Here, root: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "plugins").exists()
 
 
-def test_a_plugin_that_someone_made_their_own_keeps_what_they_added(here: Here, tmp_path: Path) -> None:
+def test_a_plugin_that_someone_made_their_own_keeps_what_they_added(here: Environment, tmp_path: Path) -> None:
     manifest = put(tmp_path / "p/.claude-plugin/plugin.json", '{"name": "snapstore", "keywords": ["mine"]}')
     connect(here, "claude", "user", PROGRAM_WORDS, plugin=str(tmp_path / "p"))
     disconnect(here, "claude", SCOPES, plugin=str(tmp_path / "p"))
@@ -706,7 +706,7 @@ def test_a_plugin_that_someone_made_their_own_keeps_what_they_added(here: Here, 
     assert os.listdir(tmp_path / "p") == [".claude-plugin"]
 
 
-def test_another_plugins_folder_is_refused(here: Here, root: Path) -> None:
+def test_another_plugins_folder_is_refused(here: Environment, root: Path) -> None:
     """G-09."""
     manifest = put(root / "p/.claude-plugin/plugin.json", '{"name": "mine"}')
     error = snap_json(root, "connect", "claude", "--plugin", "p", "--json", status=10)
@@ -717,7 +717,7 @@ def test_another_plugins_folder_is_refused(here: Here, root: Path) -> None:
 # The commands
 
 
-def test_connecting_says_what_was_written_and_what_comes_next(root: Path, here: Here) -> None:
+def test_connecting_says_what_was_written_and_what_comes_next(root: Path, here: Environment) -> None:
     path = put(place(here, "codex", "user"), "{}")
     done = snap(root, "connect", "codex")
     assert done.stdout.splitlines() == [
@@ -733,7 +733,7 @@ def test_connecting_says_what_was_written_and_what_comes_next(root: Path, here: 
     assert "--project`" in snap(root, "connect", "codex", "--project").stdout
 
 
-def test_a_dry_run_prints_the_difference_and_writes_nothing(root: Path, here: Here) -> None:
+def test_a_dry_run_prints_the_difference_and_writes_nothing(root: Path, here: Environment) -> None:
     path = put(place(here, "claude", "user"), '{\n  "model": "opus"\n}')
     before = everything(here)
     done = snap(root, "connect", "claude", "--dry-run")
@@ -757,7 +757,7 @@ def test_a_dry_run_prints_the_difference_and_writes_nothing(root: Path, here: He
     assert everything(here) == before
 
 
-def test_json_says_what_was_changed_where(root: Path, here: Here) -> None:
+def test_json_says_what_was_changed_where(root: Path, here: Environment) -> None:
     path = put(place(here, "claude", "project"), "{}")
     document = snap_json(root, "connect", "claude", "--project", "--tell", "--json")
     assert_record(ConnectRecord, document)
@@ -769,7 +769,7 @@ def test_json_says_what_was_changed_where(root: Path, here: Here) -> None:
     assert snap_json(root, "disconnect", "claude", "--json")["files"][0]["change"] == "M"
 
 
-def test_the_list_shows_where_each_agent_is_connected_and_when_it_called(root: Path, here: Here) -> None:
+def test_the_list_shows_where_each_agent_is_connected_and_when_it_called(root: Path, here: Environment) -> None:
     snap(root, "connect", "claude", "--tell")
     snap(root, "connect", "claude", "--project")
     snap(root, "connect", "gemini")
@@ -798,7 +798,7 @@ def test_the_list_shows_where_each_agent_is_connected_and_when_it_called(root: P
     assert snap(root, "connect", "--list", "codex").stdout.split() == ["codex", "not", "connected"]
 
 
-def test_a_hook_whose_program_is_gone_is_outdated(here: Here, tmp_path: Path) -> None:
+def test_a_hook_whose_program_is_gone_is_outdated(here: Environment, tmp_path: Path) -> None:
     program = fake(tmp_path / "venv", "")
     connect(here, "claude", "user", [str(program)])
     assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[0].places] == [False]
@@ -806,7 +806,7 @@ def test_a_hook_whose_program_is_gone_is_outdated(here: Here, tmp_path: Path) ->
     assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[0].places] == [True]
 
 
-def test_hooks_as_a_former_version_wrote_them_are_outdated(here: Here) -> None:
+def test_hooks_as_a_former_version_wrote_them_are_outdated(here: Environment) -> None:
     """They start an interpreter that PYTHONPATH or a `json.py` in the project can break."""
     connect(here, "claude", "user", [sys.executable, "-m", "snapstore"])
     assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[0].places] == [True]
@@ -814,14 +814,14 @@ def test_hooks_as_a_former_version_wrote_them_are_outdated(here: Here) -> None:
     assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[0].places] == [False]
 
 
-def test_a_script_that_is_missing_makes_the_connection_outdated(here: Here) -> None:
+def test_a_script_that_is_missing_makes_the_connection_outdated(here: Environment) -> None:
     plan = connect(here, "cline", "project", PROGRAM_WORDS)
     os.unlink(plan.paths[3])
     assert [found.outdated for found in connections(here.home, here.cwd, here.environ)[-1].places] == [True]
     assert [change.found.path for change in connect(here, "cline", "project", PROGRAM_WORDS).changes] == [plan.paths[3]]
 
 
-def test_the_project_is_the_one_above_a_subfolder(root: Path, here: Here) -> None:
+def test_the_project_is_the_one_above_a_subfolder(root: Path, here: Environment) -> None:
     snap(root, "init")
     (root / "deep/er").mkdir(parents=True)
     snap(root / "deep/er", "connect", "claude", "--project")
@@ -838,10 +838,10 @@ def test_the_project_is_the_one_above_a_subfolder(root: Path, here: Here) -> Non
     ],
 )
 def test_agents_that_live_elsewhere_are_found_there(
-    here: Here, tmp_path: Path, agent: str, variable: str, file: str
+    here: Environment, tmp_path: Path, agent: str, variable: str, file: str
 ) -> None:
     environ: Mapping[str, str] = {**here.environ, variable: str(tmp_path / "else where")}
-    plan = connect(Here(here.home, here.cwd, environ), agent, "user", PROGRAM_WORDS)
+    plan = connect(Environment(here.home, here.cwd, environ), agent, "user", PROGRAM_WORDS)
     assert plan.paths == [str(tmp_path / "else where" / file)]
 
 
@@ -864,7 +864,7 @@ def test_wishes_that_make_no_sense(root: Path) -> None:
     assert "absolute" in snap_json(root, "connect", "codex", "--json", status=2, CODEX_HOME="here")["message"]
 
 
-def test_the_command_of_a_users_hook_runs_this_very_program(root: Path, here: Here) -> None:
+def test_the_command_of_a_users_hook_runs_this_very_program(root: Path, here: Environment) -> None:
     snap(root, "connect", "claude")
     command = commands(value_of(place(here, "claude", "user")))[0]
     assert command == shlex.join([PROGRAM[0], "-I", *ENTRY, "hook", "claude"])

@@ -17,7 +17,7 @@ from helpers import killed_at, needs_strace, powerless
 from test_connect import PROGRAM_WORDS, commands, everything, here, place, put, value_of
 
 from snapstore.agents import AGENTS
-from snapstore.agents.install.connect import SCOPES, Here, connect, connections, disconnect
+from snapstore.agents.install.connect import SCOPES, Environment, connect, connections, disconnect
 from snapstore.base.own_command import ENTRY
 from snapstore.errors import Conflict, Corrupt, Failed, SnapstoreError, Unsafe
 
@@ -64,7 +64,9 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("data", "line"), BROKEN.values(), ids=BROKEN.keys())
-def test_settings_that_cannot_be_understood_are_refused_by_line(here: Here, data: str | bytes, line: int) -> None:
+def test_settings_that_cannot_be_understood_are_refused_by_line(
+    here: Environment, data: str | bytes, line: int
+) -> None:
     put(place(here, "claude", "user"), data)
     before = everything(here)
     with pytest.raises(Corrupt) as refused:
@@ -78,13 +80,13 @@ def test_settings_that_cannot_be_understood_are_refused_by_line(here: Here, data
     assert [found.problem for found in listed] in ([refused.value.message], [])
 
 
-def test_another_version_of_hooks_is_not_guessed_at(here: Here) -> None:
+def test_another_version_of_hooks_is_not_guessed_at(here: Environment) -> None:
     put(place(here, "cursor", "user"), '{\n"version": 2, "hooks": {}}')
     with pytest.raises(Corrupt, match="line 2"):
         connect(here, "cursor", "user", PROGRAM_WORDS)
 
 
-def test_deep_and_wide_settings_are_no_trouble(here: Here) -> None:
+def test_deep_and_wide_settings_are_no_trouble(here: Environment) -> None:
     deep = '{"a": ' + "[" * 20_000 + "]" * 20_000 + ', "big": ' + "9" * 10_000 + "}"
     path = put(place(here, "claude", "user"), deep)
     connect(here, "claude", "user", PROGRAM_WORDS)
@@ -94,7 +96,7 @@ def test_deep_and_wide_settings_are_no_trouble(here: Here) -> None:
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["a fifo", "a folder"])
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_is_no_ordinary_file_is_refused(here: Here, agent: str, make: Callable[[str], None]) -> None:
+def test_what_is_no_ordinary_file_is_refused(here: Environment, agent: str, make: Callable[[str], None]) -> None:
     """G-09."""
     path = place(here, agent, "user")
     path.parent.mkdir(parents=True)
@@ -104,7 +106,7 @@ def test_what_is_no_ordinary_file_is_refused(here: Here, agent: str, make: Calla
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_file_of_enormous_size_is_refused(here: Here) -> None:
+def test_a_file_of_enormous_size_is_refused(here: Environment) -> None:
     path = put(place(here, "claude", "user"), "{}")
     os.truncate(path, 11_000_000)
     with pytest.raises(Unsafe, match="larger than 10 MB"):
@@ -115,7 +117,7 @@ def test_a_file_of_enormous_size_is_refused(here: Here) -> None:
 @pytest.mark.parametrize("content", [b"#!/bin/sh\necho mine\n", b"", b"\xff\xfe\0", b"one line"])
 @pytest.mark.parametrize("agent", OWN)
 def test_a_foreign_file_of_our_name_is_a_conflict_and_nothing_is_written(
-    here: Here, agent: str, content: bytes
+    here: Environment, agent: str, content: bytes
 ) -> None:
     theirs = put(
         place(here, agent, "project").with_name("snapstore.js" if agent == "opencode" else "TaskError"), content
@@ -130,7 +132,7 @@ def test_a_foreign_file_of_our_name_is_a_conflict_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("agent", OWN)
-def test_a_script_of_ours_that_somebody_worked_on_is_not_overwritten_nor_removed(here: Here, agent: str) -> None:
+def test_a_script_of_ours_that_somebody_worked_on_is_not_overwritten_nor_removed(here: Environment, agent: str) -> None:
     path = Path(connect(here, agent, "user", PROGRAM_WORDS).paths[-1])
     path.write_text(path.read_text() + "\nmine\n")
     before = everything(here)
@@ -145,7 +147,7 @@ def test_a_script_of_ours_that_somebody_worked_on_is_not_overwritten_nor_removed
 # Links
 
 
-def test_settings_behind_a_link_are_changed_where_they_are(here: Here, tmp_path: Path) -> None:
+def test_settings_behind_a_link_are_changed_where_they_are(here: Environment, tmp_path: Path) -> None:
     """Dotfiles live in another folder: the link stays a link, the mode stays."""
     real = put(tmp_path / "dotfiles/claude.json", '{"model": "opus"}\n')
     real.chmod(0o640)
@@ -164,7 +166,7 @@ def test_settings_behind_a_link_are_changed_where_they_are(here: Here, tmp_path:
     assert sorted(os.listdir(real.parent)) == ["claude.json"]
 
 
-def test_a_link_to_nothing_yet_is_followed_too(here: Here, tmp_path: Path) -> None:
+def test_a_link_to_nothing_yet_is_followed_too(here: Environment, tmp_path: Path) -> None:
     link = place(here, "claude", "user")
     link.parent.mkdir()
     link.symlink_to(tmp_path / "later/settings.json")
@@ -174,7 +176,7 @@ def test_a_link_to_nothing_yet_is_followed_too(here: Here, tmp_path: Path) -> No
     assert not (tmp_path / "later").exists() and link.is_symlink()
 
 
-def test_a_link_in_a_circle_is_refused(here: Here) -> None:
+def test_a_link_in_a_circle_is_refused(here: Environment) -> None:
     link = place(here, "claude", "user")
     link.parent.mkdir()
     link.symlink_to(link)
@@ -185,7 +187,9 @@ def test_a_link_in_a_circle_is_refused(here: Here) -> None:
 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("what", ["the file", "the folder"])
-def test_a_projects_link_cannot_lead_a_write_out_of_it(here: Here, tmp_path: Path, agent: str, what: str) -> None:
+def test_a_projects_link_cannot_lead_a_write_out_of_it(
+    here: Environment, tmp_path: Path, agent: str, what: str
+) -> None:
     """G-09: a project that was cloned from a stranger must not choose which of our files is written."""
     outside = put(tmp_path / "outside/settings.json", "{}")
     path = place(here, agent, "project")
@@ -203,7 +207,7 @@ def test_a_projects_link_cannot_lead_a_write_out_of_it(here: Here, tmp_path: Pat
 
 
 @pytest.mark.parametrize("trap", [".snapstore-new", ".snapstore-backup"])
-def test_links_laid_for_our_own_names_are_not_followed(here: Here, tmp_path: Path, trap: str) -> None:
+def test_links_laid_for_our_own_names_are_not_followed(here: Environment, tmp_path: Path, trap: str) -> None:
     """G-09."""
     outside = put(tmp_path / "outside", "precious")
     path = put(place(here, "claude", "project"), '{"model": "opus"}')
@@ -215,9 +219,9 @@ def test_links_laid_for_our_own_names_are_not_followed(here: Here, tmp_path: Pat
     assert (path.read_text(), outside.read_text()) == ('{"model": "opus"}', "precious")
 
 
-def test_a_home_folder_is_no_project(here: Here) -> None:
+def test_a_home_folder_is_no_project(here: Environment) -> None:
     """Its settings are those of all projects: the scope would be another than the one asked for."""
-    at_home = Here(here.home, here.environ["HOME"], here.environ)
+    at_home = Environment(here.home, here.environ["HOME"], here.environ)
     with pytest.raises(Unsafe, match="home folder"):
         connect(at_home, "claude", "project", PROGRAM_WORDS)
     connect(at_home, "claude", "user", PROGRAM_WORDS)
@@ -229,7 +233,7 @@ def test_a_home_folder_is_no_project(here: Here) -> None:
 # Modes
 
 
-def test_new_files_are_the_users_own_and_old_ones_keep_their_mode(here: Here) -> None:
+def test_new_files_are_the_users_own_and_old_ones_keep_their_mode(here: Environment) -> None:
     """G-09."""
     connect(here, "claude", "user", PROGRAM_WORDS)
     path = place(here, "claude", "user")
@@ -250,7 +254,7 @@ def test_new_files_are_the_users_own_and_old_ones_keep_their_mode(here: Here) ->
 # A disk that does not want to
 
 
-def test_a_folder_that_cannot_be_written(here: Here) -> None:
+def test_a_folder_that_cannot_be_written(here: Environment) -> None:
     path = put(place(here, "claude", "user"), '{"model": "opus"}')
     before = everything(here)
     path.parent.chmod(0o555)
@@ -269,7 +273,7 @@ def test_a_folder_that_cannot_be_written(here: Here) -> None:
     assert everything(here) == before
 
 
-def test_a_file_where_a_folder_should_be(here: Here) -> None:
+def test_a_file_where_a_folder_should_be(here: Environment) -> None:
     put(Path(here.environ["HOME"]) / ".claude", "a file")
     before = everything(here)
     error = snap_json(Path(here.cwd), "connect", "claude", "--json", status=1)
@@ -282,7 +286,9 @@ def test_a_file_where_a_folder_should_be(here: Here) -> None:
 @pytest.mark.parametrize(
     ("call", "fault"), [("write", "ENOSPC"), ("fsync", "EIO"), ("rename", "EROFS"), ("mkdir", "EDQUOT")]
 )
-def test_a_disk_that_fails_at_any_point_leaves_nothing_behind(here: Here, agent: str, call: str, fault: str) -> None:
+def test_a_disk_that_fails_at_any_point_leaves_nothing_behind(
+    here: Environment, agent: str, call: str, fault: str
+) -> None:
     import faults
 
     if agent == "claude":
@@ -306,7 +312,7 @@ def test_a_disk_that_fails_at_any_point_leaves_nothing_behind(here: Here, agent:
     [("claude", True, 1), ("claude", False, 1), ("copilot", False, 1), ("cline", False, 7)],
 )
 def test_killed_at_any_moment_it_is_all_there_or_the_next_run_makes_it_so(
-    here: Here, agent: str, existing: bool, step: int
+    here: Environment, agent: str, existing: bool, step: int
 ) -> None:
     path = place(here, agent, "user")
     if existing:
@@ -329,7 +335,7 @@ def test_killed_at_any_moment_it_is_all_there_or_the_next_run_makes_it_so(
 # Others at the same time
 
 
-def test_an_edit_in_the_middle_is_a_conflict_and_not_lost(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_in_the_middle_is_a_conflict_and_not_lost(here: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(place(here, "claude", "user"), '{"model": "opus"}')
     real = os.fsync
 
@@ -346,7 +352,7 @@ def test_an_edit_in_the_middle_is_a_conflict_and_not_lost(here: Here, monkeypatc
     assert os.listdir(path.parent) == ["settings.json"]
 
 
-def test_many_at_once_end_as_one(here: Here) -> None:
+def test_many_at_once_end_as_one(here: Environment) -> None:
     path = put(place(here, "claude", "user"), '{"model": "opus"}')
     running = [
         subprocess.Popen(

@@ -23,7 +23,7 @@ from helpers import assert_whole, git, kinds, line, record, touched
 from test_transcripts_builders import Claude as Transcript
 
 from snapstore import Store, Unknown
-from snapstore.agents.fork import Forked, Forking
+from snapstore.agents.fork import ConversationFork, ForkResult
 from snapstore.api import Session
 from snapstore.store.conversations import Conversations
 from snapstore.surface.records.base import document
@@ -71,7 +71,7 @@ class Talking(Claude):
         self.put_down()
         super().stop(reply)
 
-    def resumed(self, forked: Forked, home: Path) -> Talking:
+    def resumed(self, forked: ForkResult, home: Path) -> Talking:
         """The agent, started again with the fork."""
         assert forked.known is not None
         other = Talking(self.root, home, forked.known.id)
@@ -262,7 +262,7 @@ def test_a_fork_goes_on_in_a_session_of_its_own(agent: Talking, root: Path, home
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
-        forked = Forking(session).run()
+        forked = ConversationFork(session).run()
         assert forked.known is not None and forked.path is not None
         new = forked.known.id
         assert forked.command == ["claude", "--resume", new]
@@ -340,7 +340,7 @@ def test_what_a_new_session_holds_starts_with_its_first_turn(agent: Talking, roo
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
-        forked = Forking(session).run()
+        forked = ConversationFork(session).run()
     again = agent.resumed(forked, home)
     copied = again.file.read_bytes().splitlines(keepends=True)
     again.whole_turn("Prompt 3, another way", [("other.txt", "3\n")], "Another reply")
@@ -426,7 +426,7 @@ def test_the_first_prompt_undone_starts_afresh(agent: Talking, root: Path, home:
         undo(session, 3)
         found = talk(store, agent.session)
         assert (found["materialized"], found["pending_fork"]) == (False, False)
-        forked = Forking(session).run()
+        forked = ConversationFork(session).run()
         assert forked.fresh and forked.known is not None
         assert forked.command == ["claude", "--session-id", forked.known.id]
     again = agent.resumed(forked, home)
@@ -491,8 +491,8 @@ def test_a_fork_is_made_once(agent: Talking, root: Path) -> None:
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
-        first, second = Forking(session).run(), Forking(session).run()
-        named = Forking(session, title="Mine").run()
+        first, second = ConversationFork(session).run(), ConversationFork(session).run()
+        named = ConversationFork(session, title="Mine").run()
     assert first.command == second.command
     assert named.known is not None and named.known.title == "Mine"
     assert len(list(agent.file.parent.glob("*.jsonl"))) == 3
@@ -508,7 +508,7 @@ def test_a_transcript_that_is_gone_is_replaced_by_the_records(agent: Talking, ro
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
-        forked = Forking(session).run()
+        forked = ConversationFork(session).run()
     assert forked.path is not None
     assert any("recorded" in notice for notice in forked.notices)
     kept = read_conversation(forked.path, "claude")
@@ -525,9 +525,9 @@ def test_a_conversation_of_which_nothing_is_left_cannot_be_forked(root: Path) ->
         session = store.session(agent.session)
         undo(session)
         with pytest.raises(Unknown):
-            Forking(session).run()
+            ConversationFork(session).run()
         with pytest.raises(Unknown):
-            Forking(store.session("shell")).run()
+            ConversationFork(store.session("shell")).run()
 
 
 def test_a_turn_before_a_compaction(agent: Talking, root: Path) -> None:
@@ -541,8 +541,8 @@ def test_a_turn_before_a_compaction(agent: Talking, root: Path) -> None:
         undo(session, 2)
         assert not (root / "f3.txt").exists()  # the files go anywhere
         with pytest.raises(Unknown, match="compaction"):
-            Forking(session).run()
-        forked = Forking(session, compacted=True).run()
+            ConversationFork(session).run()
+        forked = ConversationFork(session, compacted=True).run()
     assert forked.path is not None
     assert [turn.prompt for turn in read_conversation(forked.path, "claude").turns] == ["Prompt 1", "Prompt 2"]
 
@@ -571,7 +571,7 @@ def test_other_agents_are_given_their_own_command(kind: Any, command: list[str],
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
-        forked = Forking(session).run()
+        forked = ConversationFork(session).run()
     assert forked.command == command
     assert forked.notices
 
@@ -585,7 +585,7 @@ def test_the_fork_that_an_agent_names_itself_is_its_next_new_session(kind: Any, 
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
-        Forking(session).run()
+        ConversationFork(session).run()
         assert talk(store, agent.session)["awaiting"] is True
     other = kind(root, OTHER_ID)
     other.start()
@@ -718,13 +718,13 @@ def test_sessions_are_a_tree(agent: Talking, root: Path, home: Path) -> None:
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
-        forked = Forking(session).run()
+        forked = ConversationFork(session).run()
     again = agent.resumed(forked, home)
     again.whole_turn("Another way", [("o.txt", "1\n")])
     with Store.open(root) as store:
         session = store.session(agent.session)
         undo(session)
-        below = Forking(session, title="Third").run()
+        below = ConversationFork(session, title="Third").run()
     assert forked.known is not None and below.known is not None
     [found] = json.loads(snapstore(root, "sessions", "--json"))["sessions"]
     entries = {entry["sessionId"]: entry for entry in found["conversations"]}
@@ -789,7 +789,7 @@ def test_an_imported_conversation_can_be_gone_on_with(root: Path, home: Path) ->
         assert talk(store, agent.session)["id"] == ID
         undo(session)
         assert talk(store, agent.session)["pending_fork"] is True
-        forked = Forking(session).run()
+        forked = ConversationFork(session).run()
     assert forked.path is not None
     assert [turn.prompt for turn in read_conversation(forked.path, "claude").turns] == ["Prompt 1"]
     again = agent.resumed(forked, home)

@@ -18,7 +18,7 @@ from helpers import all_processes, assert_whole, line, on_disk, open_files, powe
 from test_conversations import Talking
 
 from snapstore import Store
-from snapstore.agents.fork import Forking
+from snapstore.agents.fork import ConversationFork
 from snapstore.store.conversations import Conversations
 from snapstore.surface.status import read_status
 
@@ -332,7 +332,7 @@ def test_a_conversation_left_and_resumed_still_holds_what_was_undone(root: Path,
         agent.whole_turn(f"Prompt {number}", [(f"f{number}.txt", "x\n")])
     undo(root, agent)
     with Store.open(root) as store:
-        forked = Forking(store.session(agent.session)).run()
+        forked = ConversationFork(store.session(agent.session)).run()
     agent.resumed(forked, nobodys_home).end()
     agent.start("resume")
     with Store.open(root) as store:
@@ -456,7 +456,7 @@ def test_a_session_that_was_not_forked_is_not_taken_for_the_fork_that_is_waited_
     for agent in (second, first):
         undo(root, agent)
         with Store.open(root) as store:
-            Forking(store.session(agent.session)).run()
+            ConversationFork(store.session(agent.session)).run()
     for id, parent in (("cccccccc-1", None), ("dddddddd-1", second.id)):
         other = Codex(root, id)
         transcript = rollout(nobodys_home, id, parent)

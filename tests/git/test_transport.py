@@ -21,7 +21,7 @@ from transporting import MAIN, History, leftovers, objects_in, received, shadow_
 from snapstore.errors import Corrupt, Remote, Unsafe
 from snapstore.git.objects import reachability
 from snapstore.git.remote import folders
-from snapstore.git.remote.connection import MOVED, Broken, Connection
+from snapstore.git.remote.connection import MOVED, Connection, ConnectionFailed
 from snapstore.git.remote.open import open_remote
 from snapstore.git.repository import Shadow
 from snapstore.surface.records.base import document
@@ -355,13 +355,13 @@ def test_a_server_with_only_the_end_of_its_history(tmp_path: Path) -> None:
 def test_unreachable_and_silent(tmp_path: Path) -> None:
     port = remotes.free_port()
     for url in (f"git://127.0.0.1:{port}/x", f"http://127.0.0.1:{port}/x", f"ssh://127.0.0.1:{port}/x"):
-        with open_remote(url, timeout=5) as remote, pytest.raises(Broken) as refused:
+        with open_remote(url, timeout=5) as remote, pytest.raises(ConnectionFailed) as refused:
             remote.refs()
         assert str(port) in refused.value.message
     with remotes.silence() as port:
         for url in (f"git://127.0.0.1:{port}/x", f"http://127.0.0.1:{port}/x"):
             start = time.monotonic()
-            with open_remote(url, timeout=0.5) as remote, pytest.raises(Broken, match="answer"):
+            with open_remote(url, timeout=0.5) as remote, pytest.raises(ConnectionFailed, match="answer"):
                 remote.refs()
             assert time.monotonic() - start < 3, "a silent server is not asked again and again"
 
@@ -455,7 +455,7 @@ def test_a_project_s_configuration_has_no_say(web: str, tmp_path: Path, monkeypa
     monkeypatch.setenv("GIT_ASKPASS", f"{tmp_path}/no")
     with open_remote(web) as remote, pytest.raises(Remote, match="asks for a password"):
         remote.refs()
-    with open_remote(f"ssh://127.0.0.1:{remotes.free_port()}/x", timeout=3) as remote, pytest.raises(Broken):
+    with open_remote(f"ssh://127.0.0.1:{remotes.free_port()}/x", timeout=3) as remote, pytest.raises(ConnectionFailed):
         remote.refs()
     assert not trap.exists()
 
@@ -495,7 +495,7 @@ def test_through_a_proxy(web: str, tmp_path: Path, nobodys_home: Path, monkeypat
         with open_remote(beyond) as remote:
             assert remote.refs() == {}
         monkeypatch.setenv("no_proxy", "other.example,.invalid")
-        with open_remote(beyond, timeout=5) as remote, pytest.raises(Broken):
+        with open_remote(beyond, timeout=5) as remote, pytest.raises(ConnectionFailed):
             remote.refs()
         monkeypatch.delenv("http_proxy")
         monkeypatch.delenv("no_proxy")
@@ -533,7 +533,7 @@ def test_through_a_socks_proxy(web: str, nobodys_home: Path, monkeypatch: pytest
             "socks5h://127.0.0.1:1",
         ):
             monkeypatch.setenv("all_proxy", text)
-            with pytest.raises(Broken, match="cannot be reached") as error:
+            with pytest.raises(ConnectionFailed, match="cannot be reached") as error:
                 refs("http://beyond.invalid/git/turns.git")
             assert "wrong" not in str(error.value)
         monkeypatch.delenv("all_proxy")
@@ -545,7 +545,7 @@ def test_through_a_socks_proxy(web: str, nobodys_home: Path, monkeypatch: pytest
 def test_a_busy_server_is_asked_again() -> None:
     said = b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     heard: list[bytes] = []
-    with remotes.saying(said, heard=heard) as port, pytest.raises(Broken, match="503"):
+    with remotes.saying(said, heard=heard) as port, pytest.raises(ConnectionFailed, match="503"):
         open_remote(f"http://127.0.0.1:{port}/x").refs()
     assert len(heard) == 3
 

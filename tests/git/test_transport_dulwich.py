@@ -18,7 +18,7 @@ from transporting import MAIN, History, leftovers, objects_in, received, shadow_
 
 from snapstore.errors import Remote, Unsafe
 from snapstore.git.remote import bundles
-from snapstore.git.remote.connection import MOVED, Broken
+from snapstore.git.remote.connection import MOVED, ConnectionFailed
 from snapstore.git.remote.dulwich_driver import DulwichConnection
 from snapstore.git.remote.open import open_remote
 
@@ -103,14 +103,14 @@ def test_refusals_are_of_the_family(tmp_path: Path, without_git: Path) -> None:
     for url in (f"git://127.0.0.1:{port}/x", f"http://127.0.0.1:{port}/x"):
         with (
             open_remote(url, environment=environment, timeout=5) as remote,
-            pytest.raises(Broken, match="cannot be reach"),
+            pytest.raises(ConnectionFailed, match="cannot be reach"),
         ):
             remote.refs()
     with remotes.silence() as quiet:
         for url in (f"git://127.0.0.1:{quiet}/x", f"http://127.0.0.1:{quiet}/x"):
             with (
                 open_remote(url, environment=environment, timeout=0.5) as remote,
-                pytest.raises(Broken, match="in time"),
+                pytest.raises(ConnectionFailed, match="in time"),
             ):
                 remote.refs()
 

@@ -18,7 +18,7 @@ from transporting import MAIN, History, leftovers, objects_in, shadow_with
 
 from snapstore.errors import Remote, Unsafe
 from snapstore.git.remote import process
-from snapstore.git.remote.connection import Broken
+from snapstore.git.remote.connection import ConnectionFailed
 from snapstore.git.remote.open import open_remote
 
 REAL = next(f"{p}/git" for p in os.environ["PATH"].split(":") if os.access(f"{p}/git", os.X_OK))
@@ -82,7 +82,10 @@ def test_a_key_with_a_passphrase_is_asked_for(tmp_path: Path) -> None:
         subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", "open sesame", "-f", str(key)], check=True)
         environment = {name: value for name, value in server.environment.items() if name != "SSH_AUTH_SOCK"}
         url = f"{server.url}{git_dir}"
-        with open_remote(url, environment=environment) as remote, pytest.raises(Broken, match="cannot be reached"):
+        with (
+            open_remote(url, environment=environment) as remote,
+            pytest.raises(ConnectionFailed, match="cannot be reached"),
+        ):
             remote.refs()
         with open_remote(url, environment=environment, ask=ask) as remote:
             assert push_all(remote, History(tmp_path / "ours.git")) == {MAIN: None}
@@ -205,7 +208,10 @@ def test_a_server_that_falls_silent_is_given_up(tmp_path: Path, down: int) -> No
             push_all(remote, history)
         with remotes.stalling(int(url.rpartition(":")[2]), down) as port:
             address = f"git://127.0.0.1:{port}/turns.git"
-            with open_remote(address, timeout=0.5) as remote, pytest.raises(Broken, match="did not answer in time"):
+            with (
+                open_remote(address, timeout=0.5) as remote,
+                pytest.raises(ConnectionFailed, match="did not answer in time"),
+            ):
                 pull_all(remote, other)
             assert gits_with(str(port)) == []
     assert objects_in(other.git_dir) == set() and leftovers(other) == []

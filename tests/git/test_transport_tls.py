@@ -19,7 +19,7 @@ from transporting import MAIN, History, shadow_with
 
 from snapstore.errors import Remote
 from snapstore.git.objects import reachability
-from snapstore.git.remote.connection import Broken
+from snapstore.git.remote.connection import ConnectionFailed
 from snapstore.git.remote.open import open_remote
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
@@ -132,7 +132,7 @@ def test_an_unknown_certificate_is_refused_before_a_word_is_said(
     diary = helper(nobodys_home, PASSWORD)
     with open_remote(site.with_password(), timeout=20) as remote, pytest.raises(Remote) as refused:
         remote.refs(push=True)
-    assert not isinstance(refused.value, Broken), "the same certificate would come again"
+    assert not isinstance(refused.value, ConnectionFailed), "the same certificate would come again"
     assert "could not prove who it is" in refused.value.message
     assert "http.sslCAInfo" in refused.value.hint
     assert PASSWORD not in str(document(ErrorRecord.of(refused.value))) and quote(PASSWORD, safe="") not in str(
@@ -224,7 +224,7 @@ def test_a_certificate_of_our_own(
     with remotes.tls(site.behind, shown, caller=ours) as port:
         url = site.with_password().replace(str(site.port), str(port))
         if way == "setting":
-            with open_remote(url, timeout=20) as remote, pytest.raises(Broken):
+            with open_remote(url, timeout=20) as remote, pytest.raises(ConnectionFailed):
                 remote.refs()
             configure(nobodys_home, f"[http]\n\tsslCert = {ours.path}\n\tsslKey = {ours.key}")
         else:
@@ -236,7 +236,10 @@ def test_a_certificate_of_our_own(
 
 def test_an_https_address_of_a_server_without(site: Site) -> None:
     """Not asked again, and not over http instead."""
-    with open_remote(site.url.replace(str(site.port), str(site.behind))) as remote, pytest.raises(Broken) as refused:
+    with (
+        open_remote(site.url.replace(str(site.port), str(site.behind))) as remote,
+        pytest.raises(ConnectionFailed) as refused,
+    ):
         remote.refs()
     assert not refused.value.again
     assert "TLS" in refused.value.message or "SSL" in refused.value.message

@@ -10,7 +10,7 @@ import pytest
 from helpers import assert_whole, bit_by_bit, in_commit, line, on_disk, write
 
 from snapstore import Store, Unsafe
-from snapstore.timeline.moves.file_edit import FileWriting
+from snapstore.timeline.moves.file_edit import FileEdit
 
 
 @pytest.fixture
@@ -56,6 +56,6 @@ def test_a_tree_that_holds_such_a_file_is_not_written(below: Store, root: Path) 
     session = below.session()
     new = Path(below.folder, "store.git/hooks/post-update")
     with pytest.raises(Unsafe):
-        session.move(FileWriting(session, os.fsencode(new.relative_to(root))).write(b"theirs"))
+        session.move(FileEdit(session, os.fsencode(new.relative_to(root))).write(b"theirs"))
     assert not new.parent.exists()
     assert_whole(below)

@@ -13,7 +13,7 @@ from commands import snap, snap_json
 from helpers import all_refs, assert_whole, git, turn
 
 from snapstore import Store
-from snapstore.share.clone import Attached, attach, clone
+from snapstore.share.clone import CloneResult, attach, clone
 from snapstore.share.pull import Pulled, pull
 from snapstore.share.push import push
 from snapstore.share.remotes import Remotes
@@ -43,13 +43,13 @@ class Machine:
             store.configure(machine_name=self.name)
         return self
 
-    def clone(self, url: str) -> Attached:
+    def clone(self, url: str) -> CloneResult:
         self.root.parent.mkdir(parents=True, exist_ok=True)
         done = clone(str(self.home), url, str(self.root))
         self._named()
         return done
 
-    def attach(self, url: str) -> Attached:
+    def attach(self, url: str) -> CloneResult:
         done = attach(str(self.home), os.fsencode(self.root), url)
         self._named()
         return done

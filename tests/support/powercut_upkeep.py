@@ -20,7 +20,7 @@ from powercut_scenario import Scenario
 from test_forget import SECRET, assert_gone, forget
 
 from snapstore import Store
-from snapstore.agents.install.connect import Here, connect, disconnect
+from snapstore.agents.install.connect import Environment, connect, disconnect
 
 # Keeping the store small, and forgetting.
 
@@ -111,8 +111,8 @@ class Connect(Scenario):
         self.home.mkdir()
 
     @property
-    def _here(self) -> Here:
-        return Here(str(self.home), str(self.root), {**os.environ, "HOME": str(self._place)})
+    def _here(self) -> Environment:
+        return Environment(str(self.home), str(self.root), {**os.environ, "HOME": str(self._place)})
 
     def act(self) -> None:
         os.environ["HOME"] = str(self._place)

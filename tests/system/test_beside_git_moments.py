@@ -26,7 +26,7 @@ from snapstore.git.remote.incoming import Incoming
 from snapstore.share import pull as pulling
 from snapstore.share.bundles import export
 from snapstore.share.remotes import Remote
-from snapstore.timeline.capture.stored_objects import Held
+from snapstore.timeline.capture.stored_objects import ReachableObjects
 from snapstore.timeline.maintenance import gc, manual_git
 from snapstore.worktree.scan import borrow
 
@@ -347,7 +347,7 @@ def test_what_is_held_is_not_stored_again(root: Path, store: Store, session: Ses
     turn(session, root, "three", big=big)
     turn(session, root, "four", big=None, moved=big)
     with store.changing():
-        held = Held(store)
+        held = ReachableObjects(store)
         oid = store.shadow.trees.file(store.shadow.commit(bytes.fromhex(tip(store, "s"))).tree, b"moved")
         assert oid is not None and held.has(b"moved", oid[1], large=True) and held.has(b"big", oid[1], large=True)
     copies = [pack for pack in store.shadow.objects.packs() if pack.find(oid[1]) is not None]

@@ -29,7 +29,7 @@ from snapstore.timeline.history.history import History
 from snapstore.timeline.history.turn_cache import ODD, TurnCache, turns_file
 from snapstore.timeline.moves.execute import Mover
 from snapstore.timeline.moves.folder_state import _made
-from snapstore.timeline.moves.plan import How, Plan
+from snapstore.timeline.moves.plan import MoveOptions, Plan
 from snapstore.timeline.moves.planner import Planner
 
 
@@ -103,7 +103,7 @@ class _Unfiled:
 
 
 def _without_files(session: Session, target: str) -> Plan:
-    planner = Planner(session, How("force"))
+    planner = Planner(session, MoveOptions("force"))
     planner._graph.turns = _Unfiled(session.store)  # type: ignore[assignment]
     return planner.goto(target)
 

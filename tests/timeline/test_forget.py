@@ -45,7 +45,7 @@ from snapstore.git.maintenance.repack import Repack
 from snapstore.git.objects.pack_writer import KEPT_BY
 from snapstore.store.conversations import AgentSession, Conversations
 from snapstore.timeline.forget import forget as forgetting
-from snapstore.timeline.forget.forget import Forgetting
+from snapstore.timeline.forget.forget import Forget
 from snapstore.timeline.forget.report import Forgotten
 from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.moves.branches import Branches
@@ -54,11 +54,11 @@ SECRET = "".join(random.Random(11).choices(string.ascii_letters + string.digits,
 
 
 def forget(store: Store, *paths: str, **options: Any) -> Forgotten:
-    return Forgetting(store).paths([os.fsencode(path) for path in paths], **options)
+    return Forget(store).paths([os.fsencode(path) for path in paths], **options)
 
 
 def forget_turn(store: Store, commit: str, **options: Any) -> Forgotten:
-    return Forgetting(store).turn(bytes.fromhex(commit), **options)
+    return Forget(store).turn(bytes.fromhex(commit), **options)
 
 
 def holds(store: Store, needle: str) -> list[str]:
@@ -193,7 +193,7 @@ def test_a_folder_and_a_pattern(root: Path, store: Store) -> None:
         write(root / "server.pem.txt", "stays too")
     forget(store, "keys")
     assert in_commit(store, tip(store, "s1")).keys() == {b"keys2", b"x/server.pem", b"server.pem.txt"}
-    Forgetting(store).paths(patterns=["*.pem"])
+    Forget(store).paths(patterns=["*.pem"])
     assert in_commit(store, tip(store, "s1")).keys() == {b"keys2", b"server.pem.txt"}
     assert store.header.never_capture == ["/keys", "*.pem"]
     assert_gone(store)
@@ -227,9 +227,9 @@ def test_hostile_names(root: Path, store: Store, name: bytes) -> None:
     spelled = os.fsdecode(name).isprintable()
     if not spelled:  # no setting can hold it: that is said before anything happens
         with pytest.raises(Usage):
-            Forgetting(store).paths([name])
+            Forget(store).paths([name])
         (root / os.fsdecode(name)).unlink()
-    forgotten = Forgetting(store).paths([name], recapture=not spelled)
+    forgotten = Forget(store).paths([name], recapture=not spelled)
     assert forgotten.paths == [name]
     assert in_commit(store, tip(store, "s1")).keys() == {b"innocent", b"x"}
     assert_gone(store)

@@ -16,7 +16,7 @@ from test_forget import SECRET, forget, holds
 from snapstore import Store
 from snapstore.git import refs
 from snapstore.timeline.record import fragments
-from snapstore.timeline.record.fragments import Needles
+from snapstore.timeline.record.fragments import FragmentSearch
 
 
 def key(number: int) -> str:
@@ -197,7 +197,7 @@ def test_many_are_found_as_one_by_one(seed: int) -> None:
     dice = random.Random(seed)
     letters = 'abcd \\é"'[: dice.choice((5, 8))]
     pieces = {"".join(dice.choices(letters, k=dice.randrange(1, 14))) for _ in range(dice.choice((50, 400)))}
-    looked_for = Needles(pieces)
+    looked_for = FragmentSearch(pieces)
     for _ in range(20):
         data = "".join(dice.choices(letters, k=3000)).encode()
         assert looked_for.within(data) == [needle for needle in looked_for.all if needle.part.encode() in data]

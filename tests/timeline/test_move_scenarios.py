@@ -49,7 +49,7 @@ from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import read_node
 from snapstore.timeline.moves.branches import Branches
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
-from snapstore.worktree.write.writer import Restore
+from snapstore.worktree.write.writer import Writer
 
 
 @pytest.fixture(autouse=True)
@@ -481,7 +481,7 @@ def test_a_temporary_that_a_power_cut_brings_back_goes_after_the_next_boot(
             write(root / "d/b", "1")
         if cut == "taken back":
             with monkeypatch.context() as patched, pytest.raises(Failed, match="out of luck"):
-                patched.setattr(Restore, "apply", _out_of_luck)
+                patched.setattr(Writer, "apply", _out_of_luck)
                 undo(session)
         else:
             undo(session)

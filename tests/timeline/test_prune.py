@@ -201,11 +201,11 @@ def test_what_a_remote_lacks_stays(grove: Grove) -> None:
 
 
 def test_what_another_machine_owns_stays(grove: Grove) -> None:
-    from snapstore.store.owners import DOCUMENT, Foreign
+    from snapstore.store.owners import DOCUMENT, Owners
 
     grove.branches.archive("first")
     refs = {"refs/snapstore/archive/s/first": ["0123abcd", "refs/heads/s/first"]}
-    files.write(f"{grove.store.state}/{DOCUMENT}", encode(Foreign(refs=refs)))
+    files.write(f"{grove.store.state}/{DOCUMENT}", encode(Owners(refs=refs)))
     grove.days(91)
     done = grove.prune()
     assert (gone(done), kept(done)) == ([], {"first": "it is another machine's"})

@@ -23,7 +23,7 @@ from textual.widgets import Input
 from tui_helpers import app_of, in_terminal, lines_of, screen_text, settled, terminal, until
 
 from snapstore import Store
-from snapstore.agents.fork import Forking
+from snapstore.agents.fork import ConversationFork
 from snapstore.timeline.history.branch import Branch
 from snapstore.timeline.moves.branches import Branches
 from snapstore.timeline.moves.plan import PathMove
@@ -439,7 +439,7 @@ async def test_s_lists_sessions_with_their_forks_and_shows_another(root: Path, n
         agent.whole_turn(f"Prompt {number}", [(f"f{number}.txt", f"{number}\n")], f"Reply {number}")
     talk = project.store.session(agent.session)
     talk.move(talk.plan_undo())
-    forked = Forking(talk, title="Mine").run()
+    forked = ConversationFork(talk, title="Mine").run()
     assert forked.known is not None
     files, refs = bit_by_bit(root), all_refs(project.store)
     async with terminal(project, columns=120) as pilot:  # type: ignore[arg-type]

@@ -761,7 +761,7 @@ def test_a_move_cut_short_is_finished_by_the_next_request(server: Serving, told:
     dying = (
         "import os, signal, sys\nfrom snapstore import Store\nfrom snapstore.worktree.write import writer as restore\n"
         "def die(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "restore.Restore.apply = die\n"
+        "restore.Writer.apply = die\n"
         "s = Store.open(sys.argv[1]).session('shell')\ns.move(s.plan_undo(1))\n"
     )
     died = subprocess.run([sys.executable, "-c", dying, str(root)], capture_output=True, check=False)

@@ -16,7 +16,7 @@ from test_restore import TAG, Files, Place
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import FILE, LINK
 from snapstore.worktree.write import atomic_swap
-from snapstore.worktree.write.writer import Restore
+from snapstore.worktree.write.writer import Writer
 
 Save = Callable[[Path, str], None]
 
@@ -162,19 +162,19 @@ def left_by_a_kill(request: pytest.FixtureRequest, place: Place) -> Iterator[tup
 
 
 @pytest.mark.parametrize("unknown", [False, True], ids=["staged", "begun by an older version"])
-@pytest.mark.parametrize("recover", [Restore.finish, Restore.take_back])
+@pytest.mark.parametrize("recover", [Writer.finish, Writer.take_back])
 def test_after_a_kill_it_goes_back_to_its_place(
     place: Place, left_by_a_kill: tuple[Files, Files], recover: Callable[..., list[bytes]], unknown: bool
 ) -> None:
     old, new = left_by_a_kill
     place.stage.unknown = unknown
     assert recover(place.restore(), place.moves(old, new)) == [b"d/f"]
-    rest = {path: entry for path, entry in (new if recover is Restore.finish else old).items() if path != b"d/f"}
+    rest = {path: entry for path, entry in (new if recover is Writer.finish else old).items() if path != b"d/f"}
     assert on_disk(place.root) == {**rest, b"d/f": (FILE, b"theirs")}
     assert no_temporary(place)
 
 
-@pytest.mark.parametrize("recover", [Restore.finish, Restore.take_back])
+@pytest.mark.parametrize("recover", [Writer.finish, Writer.take_back])
 def test_after_a_kill_what_was_saved_later_still_stays(
     place: Place, left_by_a_kill: tuple[Files, Files], recover: Callable[..., list[bytes]]
 ) -> None:

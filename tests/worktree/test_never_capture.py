@@ -27,7 +27,7 @@ from helpers import (
 
 from snapstore import Store
 from snapstore.errors import Unsafe
-from snapstore.worktree.ignore.never_capture import Never
+from snapstore.worktree.ignore.never_capture import NeverCapture
 
 WHY = "never captured, as never_capture says"
 
@@ -58,8 +58,8 @@ def keep_out(store: Store, *patterns: str) -> None:
     ],
 )
 def test_patterns_are_those_of_gitignore(pattern: str, path: bytes, is_one: bool) -> None:
-    assert Never([pattern]).matches(path) is is_one
-    assert not Never([]) and not Never([]).matches(path)
+    assert NeverCapture([pattern]).matches(path) is is_one
+    assert not NeverCapture([]) and not NeverCapture([]).matches(path)
 
 
 # A scan, a name, a tracked file.
@@ -207,14 +207,14 @@ def test_a_large_tree_costs_nothing_more(root: Path, store: Store) -> None:
     keep_out(store, "d0/")
     turn(session, root, "Two", a="2")
     asked = []
-    real = Never.matches
+    real = NeverCapture.matches
 
-    def counting(self: Never, path: bytes, is_dir: bool = False) -> bool:
+    def counting(self: NeverCapture, path: bytes, is_dir: bool = False) -> bool:
         asked.append(path)
         return real(self, path, is_dir)
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(Never, "matches", counting)
+    patch.setattr(NeverCapture, "matches", counting)
     try:
         turn(session, root, "Three", a="3")
     finally:
@@ -341,12 +341,12 @@ def test_set_from_the_command_line(root: Path) -> None:
 
 
 def test_a_file_written_through_mcp_is_refused(root: Path, store: Store) -> None:
-    from snapstore.timeline.moves.file_edit import FileWriting
+    from snapstore.timeline.moves.file_edit import FileEdit
 
     keep_out(store, ".env")
     session = store.session("s1")
     turn(session, root, "One", a="1")
     with pytest.raises(Unsafe):
-        FileWriting(session, b".env").write(b"the secret")
+        FileEdit(session, b".env").write(b"the secret")
     assert not (root / ".env").exists()
     assert b"the secret" not in everything(store)

@@ -29,7 +29,7 @@ from snapstore.worktree.write.safe_dirs import (
     SPECIAL_THERE,
     UNREADABLE_THERE,
 )
-from snapstore.worktree.write.writer import FileMove, Restore
+from snapstore.worktree.write.writer import FileMove, Writer
 
 FILE, EXECUTABLE, LINK = b"100644", b"100755", b"120000"
 TAG = "12-5f3a"
@@ -75,8 +75,8 @@ class Place:
         self.objects.release(self.objects.finish(writer))
         return moves
 
-    def restore(self, **options: Any) -> Restore:
-        return Restore(os.fsencode(self.root), self.objects, TAG, stage=self.stage, **options)
+    def restore(self, **options: Any) -> Writer:
+        return Writer(os.fsencode(self.root), self.objects, TAG, stage=self.stage, **options)
 
     def go(self, old: Files, new: Files, **options: Any) -> dict[bytes, os.stat_result | None]:
         moves = self.moves(old, new)
@@ -374,8 +374,8 @@ def test_an_unreadable_file_is_neither_old_nor_new(place: Place) -> None:
     code = """
 import os, sys
 from snapstore.git.objects.store import Objects
-from snapstore.worktree.write.writer import Restore
-print(Restore(os.fsencode(sys.argv[1]), Objects(sys.argv[2]), "t").observe(b"f"))
+from snapstore.worktree.write.writer import Writer
+print(Writer(os.fsencode(sys.argv[1]), Objects(sys.argv[2]), "t").observe(b"f"))
 """
     done = child(code, place.root, place.git_dir, under=powerless())
     assert done.stdout.decode().strip() == UNREADABLE_THERE, done.stderr
@@ -496,7 +496,7 @@ def test_a_disk_that_stays_full_is_finished_or_taken_back_later(place: Place, mo
     strike = Strike(monkeypatch, WRITING)
     strike.error = full_disk
     for nth in itertools.count(1):
-        for recover, end in ((Restore.finish, NEW), (Restore.take_back, OLD)):
+        for recover, end in ((Writer.finish, NEW), (Writer.take_back, OLD)):
             place.lay_out(OLD | THEIRS)
             strike.arm(nth)
             try:
@@ -521,7 +521,7 @@ def test_killed_anywhere_then_finished_or_taken_back(
     strike = Strike(monkeypatch, WRITING)
     strike.after = after
     for nth in itertools.count(1):
-        for recover, end in ((Restore.finish, NEW), (Restore.take_back, OLD)):
+        for recover, end in ((Writer.finish, NEW), (Writer.take_back, OLD)):
             place.lay_out(OLD | THEIRS)
             _killed(strike, nth, lambda: place.restore().apply(moves))
             struck = strike.calls >= nth
@@ -540,9 +540,9 @@ def test_a_recovery_may_be_killed_too(place: Place, monkeypatch: pytest.MonkeyPa
     total = 60
     for first, second in itertools.product(range(1, total, 6), range(1, total, 5)):
         for one, other, end in (
-            (Restore.finish, Restore.finish, NEW),
-            (Restore.take_back, Restore.take_back, OLD),
-            (Restore.take_back, Restore.finish, NEW),
+            (Writer.finish, Writer.finish, NEW),
+            (Writer.take_back, Writer.take_back, OLD),
+            (Writer.take_back, Writer.finish, NEW),
         ):
             place.lay_out(OLD | THEIRS)
             _killed(strike, first, lambda: place.restore().apply(moves))
@@ -571,7 +571,7 @@ def test_a_real_kill(place: Place) -> None:
                 strike = Strike(patch, WRITING)
                 strike.error = lambda: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment,return-value]
                 strike.arm(nth)
-                Restore(os.fsencode(place.root), Objects(place.git_dir), TAG, stage=place.stage).apply(moves)
+                Writer(os.fsencode(place.root), Objects(place.git_dir), TAG, stage=place.stage).apply(moves)
             os._exit(0)
         assert os.waitpid(pid, 0)[1] == signal.SIGKILL
         assert place.restore().finish(moves) == []
@@ -596,13 +596,13 @@ def test_interrupted_by_the_user(place: Place, monkeypatch: pytest.MonkeyPatch) 
     place.assert_is(NEW | THEIRS)
 
 
-@pytest.mark.parametrize("recover", [Restore.finish, Restore.take_back])
+@pytest.mark.parametrize("recover", [Writer.finish, Writer.take_back])
 def test_what_cannot_be_read_is_not_taken_for_an_edit(
     place: Place, monkeypatch: pytest.MonkeyPatch, recover: Callable[..., list[bytes]]
 ) -> None:
     """S0-47: a read that fails ends the recovery, which the next command takes up; it leaves no file out for good."""
     moves = place.moves(OLD, NEW)
-    end = NEW if recover is Restore.finish else OLD
+    end = NEW if recover is Writer.finish else OLD
     strike = Strike(monkeypatch, WRITING)
     reading = Strike(monkeypatch, READING)
     reading.error, reading.for_ever = lambda: OSError(errno.EIO, os.strerror(errno.EIO)), False
@@ -645,7 +645,7 @@ def test_folders_that_stood_are_kept_after_a_kill(place: Place) -> None:
 # Third states.
 
 
-@pytest.mark.parametrize("recover", [Restore.finish, Restore.take_back])
+@pytest.mark.parametrize("recover", [Writer.finish, Writer.take_back])
 def test_an_edit_since_the_crash_is_left_alone(place: Place, recover: Callable[..., list[bytes]]) -> None:
     """G-38, S0-47: neither old nor new: never overwritten, never removed, given back by name."""
     edits: Files = {
@@ -656,12 +656,12 @@ def test_an_edit_since_the_crash_is_left_alone(place: Place, recover: Callable[.
         b"folder-to-file/a": (FILE, b"edited, too"),
     }
     moves = place.moves(OLD, NEW)
-    end = NEW if recover is Restore.finish else OLD
+    end = NEW if recover is Writer.finish else OLD
     place.lay_out({**{path: entry for path, entry in OLD.items() if path not in edits}, **edits, **THEIRS})
     astray = recover(place.restore(), moves)
     found = on_disk(place.root)
     assert {path: found[path] for path in edits} == edits
-    in_the_way = {b"folder-to-file", b"file-to-folder/a/b", b"file-to-folder/c"} if recover is Restore.finish else set()
+    in_the_way = {b"folder-to-file", b"file-to-folder/a/b", b"file-to-folder/c"} if recover is Writer.finish else set()
     assert set(astray) == edits.keys() | in_the_way
     for path, entry in end.items():
         if path not in astray:
@@ -725,10 +725,10 @@ def test_a_read_only_folder(place: Place) -> None:
     code = """
 import os, sys
 from snapstore.git.objects.store import Objects
-from snapstore.worktree.write.writer import FileMove, Restore
+from snapstore.worktree.write.writer import FileMove, Writer
 moves = [FileMove(*move) for move in eval(sys.argv[3])]
 try:
-    Restore(os.fsencode(sys.argv[1]), Objects(sys.argv[2]), "t").apply(moves)
+    Writer(os.fsencode(sys.argv[1]), Objects(sys.argv[2]), "t").apply(moves)
 except PermissionError:
     print("refused")
 """
@@ -778,7 +778,7 @@ def test_a_large_file_in_bounded_memory(place: Place) -> None:
     code = """
 import os, sys
 from snapstore.git.objects.store import Objects
-from snapstore.worktree.write.writer import FileMove, Restore
+from snapstore.worktree.write.writer import FileMove, Writer
 root, git_dir, size = os.fsencode(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 objects = Objects(git_dir)
 left = size
@@ -791,7 +791,7 @@ writer = objects.writer()
 entry = (b"100644", writer.add_stream(read, size, lambda oid: False))
 objects.release(objects.finish(writer))
 moves = [FileMove(b"large", None, entry)]
-mover = Restore(root, objects, "t")
+mover = Writer(root, objects, "t")
 mover.check(moves)
 mover.apply(moves)
 assert mover.observe(b"large") == entry

@@ -15,13 +15,13 @@ from test_restore import EXECUTABLE, FILE, LINK, Place
 from snapstore.errors import Conflict, Corrupt, SnapstoreError, Unsafe
 from snapstore.git.objects.ids import TREE, object_id
 from snapstore.worktree.write.safe_dirs import LINK_IN_THE_WAY
-from snapstore.worktree.write.writer import FileMove, Restore
+from snapstore.worktree.write.writer import FileMove, Writer
 
-WAYS: list[Callable[[Restore, list[FileMove]], object]] = [
-    Restore.check,
-    Restore.apply,
-    Restore.finish,
-    Restore.take_back,
+WAYS: list[Callable[[Writer, list[FileMove]], object]] = [
+    Writer.check,
+    Writer.apply,
+    Writer.finish,
+    Writer.take_back,
 ]
 
 
@@ -171,11 +171,11 @@ def test_a_link_in_the_place_of_a_folder(place: Place) -> None:
     os.symlink("../outside", place.root / "d")
     moves = place.moves(OLD, NEW)
     before = bit_by_bit(place.root.parent)
-    for way in (Restore.check, Restore.apply):
+    for way in (Writer.check, Writer.apply):
         with pytest.raises(Unsafe):
             way(place.restore(), moves)
     assert place.restore().observe(b"d/a") == LINK_IN_THE_WAY
-    for recover in (Restore.finish, Restore.take_back):
+    for recover in (Writer.finish, Writer.take_back):
         assert recover(place.restore(), moves) == sorted(OLD.keys() | NEW.keys())
     assert bit_by_bit(place.root.parent) == before
 
@@ -209,7 +209,7 @@ def test_a_link_swapped_in_during_the_move(place: Place, monkeypatch: pytest.Mon
     else:
         assert calls < nth or call == "fsync"  # at the last sync the move is over: the swap came after it
     assert bit_by_bit(outside(place)) == before
-    for recover in (Restore.finish, Restore.take_back):
+    for recover in (Writer.finish, Writer.take_back):
         recover(place.restore(), moves)
         assert bit_by_bit(outside(place)) == before
 
@@ -273,7 +273,7 @@ def test_special_files_are_a_conflict(place: Place, kind: str) -> None:
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(str(place.root / "x"))
     moves = place.moves({}, {b"x": (FILE, b"1")})
-    for way in (Restore.check, Restore.apply):
+    for way in (Writer.check, Writer.apply):
         with pytest.raises(Conflict):
             way(place.restore(), moves)
     assert place.restore().finish(moves) == [b"x"]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SCOPES = (USER, PROJECT)
 
 
-class Here:
+class Environment:
     """The folder of the stores, the current folder, and the environment."""
 
     __slots__ = ("cwd", "environ", "home")
@@ -106,7 +106,7 @@ class Connection:
 
 
 def connect(
-    here: Here,
+    here: Environment,
     agent: str,
     scope: str,
     program: Sequence[str],
@@ -142,7 +142,7 @@ def connect(
 
 
 def disconnect(
-    here: Here, agent: str, scopes: Sequence[str], *, plugin: str | None = None, dry_run: bool = False
+    here: Environment, agent: str, scopes: Sequence[str], *, plugin: str | None = None, dry_run: bool = False
 ) -> Plan:
     installation = INSTALLATIONS[agent]
     if plugin is not None and agent != "claude":
@@ -163,11 +163,11 @@ def disconnect(
 
 def connections(home: str, cwd: str, environ: Mapping[str, str]) -> list[Connection]:
     """Return every agent, with the places where it is connected."""
-    here = Here(home, cwd, environ)
+    here = Environment(home, cwd, environ)
     return [Connection(agent, list(_connected(here, agent)), _fired(home, agent)) for agent in AGENTS]
 
 
-def _connected(here: Here, agent: str) -> Iterator[Connected]:
+def _connected(here: Environment, agent: str) -> Iterator[Connected]:
     installation = INSTALLATIONS[agent]
     for scope in SCOPES:
         path = ""
@@ -194,7 +194,7 @@ def _fired(home: str, agent: str) -> float | None:
 
 
 def _found(
-    here: Here, installation: Installation, scope: str, plugin: str | None, *, may_be_home: bool = False
+    here: Environment, installation: Installation, scope: str, plugin: str | None, *, may_be_home: bool = False
 ) -> Iterator[tuple[Found, Content]]:
     """Yield an agent's files in one scope.
 
@@ -214,7 +214,7 @@ def _found(
         yield look(path, within), content
 
 
-def _done(here: Here, plan: Callable[[], Plan], dry_run: bool) -> Plan:
+def _done(here: Environment, plan: Callable[[], Plan], dry_run: bool) -> Plan:
     if dry_run:
         return plan()
     notes = os.path.join(here.home, "connected")

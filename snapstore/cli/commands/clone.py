@@ -10,7 +10,7 @@ from snapstore.cli.output import BOLD, DIM, files_text, path_text
 from snapstore.cli.param_types import FOLDER
 from snapstore.cli.reports.transfer import Transfer, asking, tell_pull
 from snapstore.share import clone as attach
-from snapstore.share.clone import Attached
+from snapstore.share.clone import CloneResult
 from snapstore.store import locations
 
 
@@ -33,7 +33,7 @@ def clone(context: Context, *, url: str, directory: str | None) -> int:
     return 0
 
 
-def told(context: Context, done: Attached) -> None:
+def told(context: Context, done: CloneResult) -> None:
     """Report the result of `clone` or `init --from`."""
     if context.json:
         from snapstore.surface.records.sharing import AttachRecord

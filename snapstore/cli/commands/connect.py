@@ -10,7 +10,7 @@ import click
 
 from snapstore.agents import AGENTS
 from snapstore.agents.install import connect as connecting
-from snapstore.agents.install.connect import SCOPES, Connected, Connection, Here, Plan
+from snapstore.agents.install.connect import SCOPES, Connected, Connection, Environment, Plan
 from snapstore.agents.install.locations import INSTALLATIONS, running_program
 from snapstore.agents.install.patch import unified
 from snapstore.cli.context import Context
@@ -94,8 +94,8 @@ def connect(
     return 0
 
 
-def here() -> Here:
-    return Here(locations.home_folder(), os.getcwd(), os.environ)
+def here() -> Environment:
+    return Environment(locations.home_folder(), os.getcwd(), os.environ)
 
 
 def one_scope(*, user: bool, project: bool, plugin: str | None) -> Sequence[str]:

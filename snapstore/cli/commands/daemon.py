@@ -16,7 +16,7 @@ from snapstore.cli.options import CommandGroup, common_options, level_options
 from snapstore.cli.output import DIM, duration_text, path_text
 from snapstore.cli.warm.preload import load
 from snapstore.daemon import control
-from snapstore.daemon.address import Place, Taken
+from snapstore.daemon.address import AddressUnavailable, ServerAddress
 from snapstore.daemon.server import IDLE, Server
 from snapstore.errors import Busy
 
@@ -39,8 +39,8 @@ def run(context: Context, *, idle: float | None) -> int:
     A hook or `turn` starts one by itself.
     """
     try:
-        place = Place()
-    except Taken as error:
+        place = ServerAddress()
+    except AddressUnavailable as error:
         raise Busy(f"the warm process was not started: {error}", "See `snapstore daemon status`.") from error
     load()
     warm = Server(place, main, idle=IDLE if idle is None else idle)

@@ -16,9 +16,9 @@ from snapstore.cli.param_types import TARGET_OR_FILE
 from snapstore.cli.paths import below
 from snapstore.errors import Unknown, Unsafe, Usage
 from snapstore.share import replace_forgotten
-from snapstore.share.replace_forgotten import Reach
+from snapstore.share.replace_forgotten import RemoteResult
 from snapstore.store.conversations import Conversations
-from snapstore.timeline.forget.forget import Forgetting
+from snapstore.timeline.forget.forget import Forget
 from snapstore.timeline.forget.report import Forgotten
 from snapstore.timeline.forget.selection import files_of, turn_of
 
@@ -50,7 +50,7 @@ def forget(
     with session.store as store:
         try:
             with context.progress("Looking through history") as progress:
-                run = _meant(session, Forgetting(store, progress), target, copies=copies, recapture=recapture)
+                run = _meant(session, Forget(store, progress), target, copies=copies, recapture=recapture)
                 planned = run(True)
         except Unknown:
             if target is not None and not (remotes and replace_forgotten.is_due(store)):
@@ -79,7 +79,7 @@ def forget(
 
 
 def _meant(
-    session: Session, forgetting: Forgetting, target: str | None, *, copies: bool, recapture: bool
+    session: Session, forgetting: Forget, target: str | None, *, copies: bool, recapture: bool
 ) -> Callable[[bool], Forgotten]:
     if target is None:
         raise Unknown("nothing here is meant")
@@ -102,7 +102,7 @@ def _meant(
     return lambda dry_run: forgetting.paths(names, patterns, copies=copies, recapture=recapture, dry_run=dry_run)
 
 
-def _agreed(context: Context, planned: Forgotten, reached: list[Reach]) -> bool:
+def _agreed(context: Context, planned: Forgotten, reached: list[RemoteResult]) -> bool:
     err = context.err if context.err.terminal else context.out
     if context.json or not (err.terminal and sys.stdin.isatty()):
         raise Usage("this cannot be undone", "Say `--yes` to go on, or look first with `--dry-run`.")
@@ -111,7 +111,7 @@ def _agreed(context: Context, planned: Forgotten, reached: list[Reach]) -> bool:
     return sys.stdin.buffer.readline().strip().lower() in (b"y", b"yes")
 
 
-def _answer(context: Context, session: Session, forgotten: Forgotten, reached: list[Reach]) -> None:
+def _answer(context: Context, session: Session, forgotten: Forgotten, reached: list[RemoteResult]) -> None:
     elsewhere = _elsewhere(session, forgotten)
     if context.json:
         from snapstore.surface.records.forgetting import ForgetRecord
@@ -125,7 +125,7 @@ def _answer(context: Context, session: Session, forgotten: Forgotten, reached: l
         context.out.line("Nothing was changed.")
 
 
-def _tell(out: Output, forgotten: Forgotten, reached: list[Reach]) -> None:
+def _tell(out: Output, forgotten: Forgotten, reached: list[RemoteResult]) -> None:
     if forgotten.paths or forgotten.turn:
         _tell_here(out, forgotten)
     elif not reached:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from snapstore.agents.fork import Forked, Forking
+from snapstore.agents.fork import ConversationFork, ForkResult
 from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, travelling
-from snapstore.cli.move_request import Move, Then
+from snapstore.cli.move_request import FollowUp, MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
 from snapstore.cli.param_types import TARGET
@@ -54,12 +54,12 @@ def fork_conversation(
         )
     made: list[_Told] = []
 
-    def then(session: Session) -> Then:
-        made.append(_Told(Forking(session, title=name, compacted=compacted).run(), session, run))
+    def then(session: Session) -> FollowUp:
+        made.append(_Told(ConversationFork(session, title=name, compacted=compacted).run(), session, run))
         return made[0]
 
     address = target if target is not None else "@"
-    move = Move(
+    move = MoveRequest(
         ["fork", *([target] if target is not None else [])],
         lambda session, how: session.plan_goto(address, **how),
         ask=lambda plan: f"Fork the conversation after turn {plan.turn}? {travelling(plan)}",
@@ -72,8 +72,8 @@ def fork_conversation(
     return status
 
 
-class _Told(Then):
-    def __init__(self, forked: Forked, session: Session, run: bool) -> None:
+class _Told(FollowUp):
+    def __init__(self, forked: ForkResult, session: Session, run: bool) -> None:
         self.forked = forked
         self._root = session.store.root
         self._run = run

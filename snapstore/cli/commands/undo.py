@@ -8,7 +8,7 @@ import click
 
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, reverting, turns_text
-from snapstore.cli.move_request import Move
+from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import COUNT
 
@@ -22,7 +22,7 @@ def undo(context: Context, *, number: int | None, **options: Any) -> int:
 
     Only what these turns changed; your own edits stay. `redo` brings them back.
     """
-    move = Move(
+    move = MoveRequest(
         ["undo", *([str(number)] if number else [])],
         lambda session, how: session.plan_undo(number or 1, **how),
         ask=lambda plan: f"Undo {turns_text(len(plan.undone))}? {reverting(plan)}",

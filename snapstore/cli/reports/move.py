@@ -30,10 +30,10 @@ from snapstore.timeline.moves.execute import Moved
 from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
 
 if TYPE_CHECKING:
-    from snapstore.cli.move_request import Move
+    from snapstore.cli.move_request import MoveRequest
 
 
-def tell(out: Output, session: Session, move: Move, done: Moved) -> None:
+def tell(out: Output, session: Session, move: MoveRequest, done: Moved) -> None:
     """Print the report of a finished move."""
     plan = done.plan
     if plan.nothing_to_do:
@@ -101,7 +101,7 @@ def _ways_back(out: Output, session: Session, done: Moved) -> None:
         out.line(" · ".join(ways), DIM)
 
 
-def would(out: Output, session: Session, move: Move, plan: Plan) -> None:
+def would(out: Output, session: Session, move: MoveRequest, plan: Plan) -> None:
     """Print the preview of a move."""
     if plan.nothing_to_do:
         out.line(move.nothing)
@@ -118,7 +118,7 @@ def would(out: Output, session: Session, move: Move, plan: Plan) -> None:
     out.line("Nothing was changed.", DIM)
 
 
-def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[PathMove]) -> None:
+def refuse(out: Output, move: MoveRequest, error: SnapstoreError, conflicts: list[PathMove]) -> None:
     """Print the conflicts that made a move fail.
 
     Each file is listed with the expected and the found state and who changed it.
@@ -138,7 +138,7 @@ def refuse(out: Output, move: Move, error: SnapstoreError, conflicts: list[PathM
     _choices(out, move, conflicts)
 
 
-def _choices(out: Output, move: Move, conflicts: list[PathMove]) -> None:
+def _choices(out: Output, move: MoveRequest, conflicts: list[PathMove]) -> None:
     """Print the commands that would settle the conflicts.
 
     The command that merges leaves alone the files that cannot be merged.

@@ -28,13 +28,13 @@ from snapstore.git.objects.ids import BLOB, CHUNK, KIND_NAMES
 from snapstore.git.objects.pack_index import DAMAGE, Index
 
 OFFSET_DELTA = OFS_DELTA
-__all__ = ["OFFSET_DELTA", "REF_DELTA", "Extents", "Pack", "Vanished", "apply_delta", "delta_sizes"]
+__all__ = ["OFFSET_DELTA", "REF_DELTA", "Extents", "Pack", "PackRemoved", "apply_delta", "delta_sizes"]
 
 _SMALL = 1 << 18  # bytes; a smaller pack is read instead of mapped, so that no descriptor stays open
 _BASES_HELD = 1 << 24  # bytes of resolved deltas that are cached per pack
 
 
-class Vanished(PackFileDisappeared, FileNotFoundError):
+class PackRemoved(PackFileDisappeared, FileNotFoundError):
     """A pack was removed after its folder was listed: another process repacked."""
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Pack(dulwich_pack.Pack):
         try:
             found = self.index
         except PackFileDisappeared:
-            raise Vanished(self) from None
+            raise PackRemoved(self) from None
         except DAMAGE as error:
             raise self._damaged(error) from None
         assert isinstance(found, Index)
@@ -108,7 +108,7 @@ class Pack(dulwich_pack.Pack):
         try:
             return self.data._buffer()
         except PackFileDisappeared:
-            raise Vanished(self) from None
+            raise PackRemoved(self) from None
         except DAMAGE as error:
             raise self._damaged(error) from None
 
@@ -158,7 +158,7 @@ class Pack(dulwich_pack.Pack):
                 raise AssertionError(f"entry of unknown kind {number} at {offset}")
             return number, b"".join(chunks)  # type: ignore[arg-type]
         except PackFileDisappeared:
-            raise Vanished(self) from None
+            raise PackRemoved(self) from None
         except DAMAGE as error:
             raise self._damaged(error) from None
 
@@ -216,7 +216,7 @@ class Pack(dulwich_pack.Pack):
         try:
             return self._pieces(os.open(f"{self.base}.pack", os.O_RDONLY | os.O_CLOEXEC), start, size)
         except FileNotFoundError:
-            raise Vanished(self) from None
+            raise PackRemoved(self) from None
 
     def raw(self, offset: int, end: int) -> bytes:
         """Return an entry as stored, up to the start of the next one."""

@@ -263,7 +263,7 @@ class PackWriter:
         return digest.digest()
 
 
-class ForgetfulWriter(PackWriter):
+class HashOnlyWriter(PackWriter):
     """Computes object ids and stores nothing: for examining the disk only."""
 
     def __init__(self) -> None:

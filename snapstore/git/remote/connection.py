@@ -28,7 +28,7 @@ HEADS = "refs/heads/"
 _DEFAULT_BRANCH = "refs/heads/main"
 
 
-class Broken(Remote):
+class ConnectionFailed(Remote):
     """The connection failed, not the request. With `again`, a retry may help."""
 
     def __init__(self, message: str, hint: str | None = None, *, again: bool = False, **details: object) -> None:
@@ -36,7 +36,7 @@ class Broken(Remote):
         self.again = again
 
 
-class NotFollowed(Unsafe):
+class RedirectRefused(Unsafe):
     """git's config redirects an address to a forbidden place. Nothing was sent."""
 
     def __init__(self, who: str, protocol: str) -> None:

@@ -31,7 +31,16 @@ from snapstore.git.objects.ids import COMMIT, KIND_NUMBERS
 from snapstore.git.objects.reachability import commit_links
 from snapstore.git.objects.store import Objects
 from snapstore.git.remote import folders, urls
-from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE, Broken, Connection, Moves, NotAtomic, Options, is_ref
+from snapstore.git.remote.connection import (
+    MOVED,
+    NOT_THIS_ONE,
+    Connection,
+    ConnectionFailed,
+    Moves,
+    NotAtomic,
+    Options,
+    is_ref,
+)
 from snapstore.git.remote.incoming import Incoming
 from snapstore.git.remote.urls import Address
 
@@ -212,11 +221,11 @@ class DulwichConnection(Connection):
         web = next((e for e in (error, error.__cause__) if type(e).__module__.startswith("urllib3")), None)
         waited = isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError)
         if waited or (web is not None and "timed out" in words):
-            return Broken(f"{self.shown} did not answer in time", "Try again later, or check the network.")
+            return ConnectionFailed(f"{self.shown} did not answer in time", "Try again later, or check the network.")
         if isinstance(error, HangupException | GitProtocolError) and web is None:
             return Remote(f"{self.shown} refused or broke off: {words}", "See what it says, then try again.")
         if isinstance(error, OSError) or web is not None:
-            return Broken(f"{self.shown} cannot be reached: {words}", "Check the address and the network.")
+            return ConnectionFailed(f"{self.shown} cannot be reached: {words}", "Check the address and the network.")
         if isinstance(error, _DAMAGED):
             return Corrupt(f"what came from {self.shown} is damaged: {words}", "Nothing was taken over.")
         return error

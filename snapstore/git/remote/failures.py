@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 from snapstore.errors import Corrupt, Failed, Remote, SnapstoreError, Unsafe
-from snapstore.git.remote.connection import Broken, NotAtomic, NotFollowed
+from snapstore.git.remote.connection import ConnectionFailed, NotAtomic, RedirectRefused
 
 _LONGEST = 500
 _UNTOLD = re.compile(
@@ -70,7 +70,7 @@ def failure(who: str, said: Iterable[str], status: int) -> SnapstoreError:
     words = told(lines)
     fenced = next(filter(None, map(_FENCED.match, ours)), None)
     if fenced is not None:
-        return NotFollowed(who, fenced[1])
+        return RedirectRefused(who, fenced[1])
     if "does not support --atomic" in text:
         return NotAtomic(f"{who} cannot move several refs at once")
     if _HOSTILE_TREE.search(text):
@@ -110,11 +110,13 @@ def _refused_access(who: str, text: str, words: str) -> SnapstoreError | None:
 def _broken_transfer(who: str, text: str, words: str) -> SnapstoreError | None:
     passing = bool(_PASSING.search(text))
     if _CUT.search(text) and not _UNREACHABLE.search(text):
-        return Broken(f"{who} broke off in the middle: {words}", "Try again.", again=passing)
+        return ConnectionFailed(f"{who} broke off in the middle: {words}", "Try again.", again=passing)
     if _UNREACHABLE.search(text):
-        return Broken(f"{who} cannot be reached: {words}", "Check the address and the network.", again=passing)
+        return ConnectionFailed(
+            f"{who} cannot be reached: {words}", "Check the address and the network.", again=passing
+        )
     if "bad object worktrees/" in text:  # of the store: another process is adding or removing a worktree
-        return Broken(f"git cannot use the store for now: {words}", "Try again.", again=True)
+        return ConnectionFailed(f"git cannot use the store for now: {words}", "Try again.", again=True)
     if _DAMAGED.search(text):
         return Corrupt(f"what came from {who} is damaged: {words}", _NOTHING)
     return None

@@ -16,7 +16,7 @@ from snapstore.git.objects.store import Objects
 from snapstore.git.program import refuse_planted
 from snapstore.git.remote import folders
 from snapstore.git.remote.answers import RESULT, batches, listed_refs, or_empty, push_results
-from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE, Broken, Connection, Moves, Options
+from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE, Connection, ConnectionFailed, Moves, Options
 from snapstore.git.remote.failures import failure, told, unpacking
 from snapstore.git.remote.git_runner import Fence, GitRunner, receive
 from snapstore.git.remote.incoming import Incoming
@@ -108,7 +108,7 @@ class GitConnection(Connection):
         """
         heard = self._run(words, {"GIT_DIR": os.devnull, "GIT_TRACE_PACKET": "1"})
         if not any(" packet: " in line for line in heard.said):
-            raise Broken(
+            raise ConnectionFailed(
                 f"{self.shown} is no repository, or its server does not speak git's smart protocol",
                 "Check the address; a clone address often ends in .git.",
                 again=True,
@@ -210,7 +210,7 @@ class GitConnection(Connection):
         for pause in PAUSES if self._retried else ():
             try:
                 return work()
-            except Broken as error:
+            except ConnectionFailed as error:
                 if not error.again:
                     raise
             time.sleep(pause)

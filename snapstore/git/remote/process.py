@@ -20,7 +20,7 @@ from typing import IO
 
 from snapstore.base.text import one_line
 from snapstore.errors import Remote
-from snapstore.git.remote.connection import Broken, Progress
+from snapstore.git.remote.connection import ConnectionFailed, Progress
 from snapstore.git.remote.questions import Questions
 
 _PIECE = 1 << 16
@@ -170,7 +170,9 @@ class _Run:
                     self._line(self._waiting, job.progress)
                     return Finished(process.returncode, bytes(self._output), self._said)
                 if now > end:
-                    raise Broken(f"{self._who} did not answer in time", "Try again later, or check the network.")
+                    raise ConnectionFailed(
+                        f"{self._who} did not answer in time", "Try again later, or check the network."
+                    )
 
     def _heard(self, fd: int, is_words: bool, progress: Progress | None) -> bool:
         """Read from a pipe, and return whether more may come."""

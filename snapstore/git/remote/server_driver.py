@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from snapstore.git.objects.store import Objects
 from snapstore.git.remote import urls
-from snapstore.git.remote.connection import Moves, NotFollowed, Options
+from snapstore.git.remote.connection import Moves, Options, RedirectRefused
 from snapstore.git.remote.folder_driver import FolderConnection
 from snapstore.git.remote.git_driver import GitConnection
 from snapstore.git.remote.git_runner import SERVERS
@@ -31,7 +31,7 @@ class ServerConnection(GitConnection):
     def refs(self, *, push: bool = False) -> dict[str, bytes]:
         try:
             return self._again(self._ls_remote)
-        except NotFollowed as refusal:
+        except RedirectRefused as refusal:
             folder = self._folder(refusal)
             found = folder.refs(push=push)
             self._head = folder.default_branch()
@@ -40,7 +40,7 @@ class ServerConnection(GitConnection):
     def _fetch(self, wanted: list[bytes], tips: list[bytes], into: Objects) -> Incoming:
         try:
             return super()._fetch(wanted, tips, into)
-        except NotFollowed as refusal:
+        except RedirectRefused as refusal:
             return self._folder(refusal)._fetch(wanted, tips, into)
 
     def _push(
@@ -48,11 +48,11 @@ class ServerConnection(GitConnection):
     ) -> dict[str, str | None]:
         try:
             return super()._push(going, objects, source, atomic=atomic, has_parts=has_parts)
-        except NotFollowed as refusal:
+        except RedirectRefused as refusal:
             folder = self._folder(refusal, push=True)
             return folder._push(going, objects, source, atomic=atomic, has_parts=has_parts)
 
-    def _folder(self, refusal: NotFollowed, *, push: bool = False) -> FolderConnection:
+    def _folder(self, refusal: RedirectRefused, *, push: bool = False) -> FolderConnection:
         """Return a connection to the folder that the config leads to.
 
         Raises the refusal if the target is not a folder.

@@ -17,7 +17,7 @@ from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, GITLINK
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.objects.reachability import between
 from snapstore.share.secrets.finding import FILE, MESSAGE, NAME, RECORD, REF, Finding
-from snapstore.share.secrets.gitleaks import Others
+from snapstore.share.secrets.gitleaks import ExternalScanners
 from snapstore.store.state import encode
 from snapstore.timeline.record.redact import nested_json
 
@@ -139,21 +139,21 @@ class _Pairs(list[tuple[str, "Any"]]):
 
 class _Check:
     def __init__(self, store: StoreHandle, progress: Callable[[int], None] | None, say: Callable[[str], None]) -> None:
-        from snapstore.share.secrets.scanner import Look
+        from snapstore.share.secrets.scanner import Scanner
 
         self._say = say
         self._shadow = store.shadow
         self._progress = progress
         self._salt = store.header.id.encode()[:64]
         self._done = 0
-        self._look = Look(store.shadow.objects, self._tick)
+        self._look = Scanner(store.shadow.objects, self._tick)
         self._masked: dict[bytes, bytes] = {}  # path: the path to show, with its secret masked
 
     def run(
         self, commits: Iterable[bytes], notes: Iterable[tuple[bytes, bytes]], names: Mapping[str, bytes]
     ) -> Iterator[Finding]:
         yield from self._given_names(names)
-        others = Others(self._shadow.objects, self._say)
+        others = ExternalScanners(self._shadow.objects, self._say)
         try:
             for oid in commits:
                 commit = self._shadow.commit(oid)

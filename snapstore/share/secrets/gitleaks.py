@@ -143,7 +143,7 @@ def _why(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
-class Others:
+class ExternalScanners:
     """Collects what other programs find in the new files of a push."""
 
     def __init__(self, objects: Objects, say: Callable[[str], None]) -> None:

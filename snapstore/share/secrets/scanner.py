@@ -33,7 +33,7 @@ _MANY = 2000  # files; from so many on, two processes are faster than one
 _NARROWED = 1 << 10  # bytes; from this size on, searching for long words first is faster
 
 
-class Look:
+class Scanner:
     """One search over many files and texts."""
 
     def __init__(self, objects: Objects, tick: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ _HEX = rb"[0-9a-f]"
 _END = rb"(?![A-Za-z0-9_-])"
 
 
-class Maker(NamedTuple):
+class TokenRule(NamedTuple):
     """One rule: its name, the text in docs/secrets.md, the prefixes, and the pattern."""
 
     name: str
@@ -28,7 +28,7 @@ def _any(*forms: bytes) -> bytes:
 
 
 MAKERS = (
-    Maker(
+    TokenRule(
         "model-key",
         "keys for models: Groq `gsk_…`, xAI `xai-…`, OpenRouter `sk-or-v1-…`, Perplexity `pplx-…`, Replicate `r8_…`, "
         "NVIDIA `nvapi-…`, Cerebras `csk-…`, Together `tgp_v1_…`, DeepSeek `sk-…`, ElevenLabs `sk_…`, Jina `jina_…`, "
@@ -58,7 +58,7 @@ MAKERS = (
         )
         + _END,
     ),
-    Maker(
+    TokenRule(
         "work-token",
         "Linear `lin_api_…`, `lin_oauth_…`, Notion `ntn_…`, Figma `figd_…`, Atlassian `ATATT3…`, `ATCTT3…`, Postman "
         "`PMAK-…`, Contentful `CFPAT-…`, HubSpot `pat-na1-…`, Typeform `tfp_…`, Discord's web hooks, 1Password `ops_…`",
@@ -81,7 +81,7 @@ MAKERS = (
         )
         + _END,
     ),
-    Maker(
+    TokenRule(
         "operations-token",
         "Grafana `glsa_…`, `glc_…`, Sentry `sntrys_…`, `sntryu_…`, New Relic `NRAK-…`, Dynatrace `dt0c01.…`, PostHog "
         "`phx_…`, Sonar `squ_…`, `sqp_…`, `sqa_…`, Sourcegraph `sgp_…`, CircleCI `CCIPAT_…`, Buildkite `bkua_…`, "
@@ -108,7 +108,7 @@ MAKERS = (
         )
         + _END,
     ),
-    Maker(
+    TokenRule(
         "hosting-token",
         "Docker Hub `dckr_pat_…`, `dckr_oat_…`, Supabase `sbp_…`, `sb_secret_…`, Fly.io `fm2_…`, `fo1_…`, Netlify "
         "`nfp_…`, PlanetScale `pscale_tkn_…`, `pscale_pw_…`, Heroku `HRKU-…`, Neon `napi_…`, Render `rnd_…`, Pulumi "
@@ -134,7 +134,7 @@ MAKERS = (
         )
         + _END,
     ),
-    Maker(
+    TokenRule(
         "shop-token",
         "Square `sq0atp-…`, `sq0csp-…`, Braintree's, Shippo `shippo_live_…`, Brevo `xkeysib-…`, Resend `re_…`, Mapbox "
         "`sk.eyJ…`",
@@ -150,7 +150,7 @@ MAKERS = (
         )
         + _END,
     ),
-    Maker(
+    TokenRule(
         "package-token",
         "RubyGems `rubygems_…`, crates.io `cio…`, NuGet `oy2…`",
         (b"rubygems_", b"cio", b"oy2"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from snapstore.share.server.machine import Claims
     from snapstore.store.handle import StoreHandle
-    from snapstore.store.owners import Foreign
+    from snapstore.store.owners import Owners
 
     Refs = Mapping[str, bytes]
 
@@ -77,7 +77,7 @@ def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:
             yield ref, oid
 
 
-class Survey:
+class ServerView:
     """What a server's refs say, as far as their objects are present here."""
 
     def __init__(self, store: StoreHandle, refs: Refs) -> None:
@@ -103,7 +103,7 @@ class Survey:
     def machines(self) -> dict[str, Machine]:
         return {id: claims.machine for id, claims in self.claims.items()}
 
-    def seen(self, store: StoreHandle, foreign: Foreign) -> dict[str, bytes]:
+    def seen(self, store: StoreHandle, foreign: Owners) -> dict[str, bytes]:
         """Return the local tips of server refs that may have advanced since."""
         found: dict[str, bytes] = {}
         for name, here in known_as(self.server, foreign.origins()).items():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from snapstore.agents.capabilities import Capability
-    from snapstore.agents.import_session import Import, KeptConversation, TurnToImport
+    from snapstore.agents.import_session import Import, StoredConversation, TurnToImport
     from snapstore.agents.install.connect import Connected, Connection, Plan
     from snapstore.agents.install.safe_files import Change as FileChange
     from snapstore.timeline.history.agent_sessions import Conversation, SessionLine
@@ -111,7 +111,7 @@ class KeptConversationRecord(Record):
     session: Text | None
 
     @classmethod
-    def of(cls, kept: KeptConversation) -> Self:
+    def of(cls, kept: StoredConversation) -> Self:
         return cls(
             sessionId=kept.id,
             fullPath=kept.path,
@@ -126,7 +126,7 @@ class ImportableRecord(Record):
     conversations: list[KeptConversationRecord]
 
     @classmethod
-    def of(cls, found: Iterable[KeptConversation]) -> Self:
+    def of(cls, found: Iterable[StoredConversation]) -> Self:
         return cls(conversations=[KeptConversationRecord.of(kept) for kept in found])
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from snapstore.share.replace_forgotten import Reach
+    from snapstore.share.replace_forgotten import RemoteResult
     from snapstore.timeline.forget.report import Forgotten
 
 
@@ -24,7 +24,7 @@ class ReachRecord(Record):
     error: Text | None = None
 
     @classmethod
-    def of(cls, reach: Reach) -> Self:
+    def of(cls, reach: RemoteResult) -> Self:
         remote = reach.remote
         return cls(remote=remote.name, url=remote.shown, done=reach.done, left=reach.left, error=reach.error)
 
@@ -50,7 +50,7 @@ class ForgetRecord(Record):
     elsewhere: list[Text] = Field(description="where it may still be, out of reach")
 
     @classmethod
-    def of(cls, forgotten: Forgotten, reached: Iterable[Reach], elsewhere: list[str]) -> Self:
+    def of(cls, forgotten: Forgotten, reached: Iterable[RemoteResult], elsewhere: list[str]) -> Self:
         return cls(
             dry_run=forgotten.dry_run,
             paths=[PlainPathRecord.of(path) for path in forgotten.paths],

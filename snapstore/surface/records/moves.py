@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Self
 
-    from snapstore.agents.fork import Forked
+    from snapstore.agents.fork import ForkResult
     from snapstore.store.journal import Recovery
     from snapstore.timeline.history.operations import Operation
     from snapstore.timeline.moves.execute import Moved
@@ -68,7 +68,7 @@ class ForkRecord(Record):
     notices: list[Text]
 
     @classmethod
-    def of(cls, forked: Forked) -> Self:
+    def of(cls, forked: ForkResult) -> Self:
         known = forked.known
         return cls(
             event="session_created" if known is not None else None,
@@ -146,7 +146,7 @@ class MoveRecord(Record):
             pending_fork=moved.pending_fork,
         )
 
-    def with_fork(self, forked: Forked | None) -> Self:
+    def with_fork(self, forked: ForkResult | None) -> Self:
         """Return the record with the fork of the conversation, or null if none was made."""
         return self.model_copy(update={"fork": ForkRecord.of(forked) if forked is not None else None})
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from snapstore.share.bundles import Exported
-    from snapstore.share.clone import Attached
+    from snapstore.share.clone import CloneResult
     from snapstore.share.pull import Pulled, PulledRef
     from snapstore.share.remotes import Remote
     from snapstore.share.secrets.finding import Finding
@@ -147,7 +147,7 @@ class AttachRecord(Record):
     pull: PullRecord | None
 
     @classmethod
-    def of(cls, done: Attached, store: str) -> Self:
+    def of(cls, done: CloneResult, store: str) -> Self:
         """Describe a folder that joined a shared project. `store` is the store's folder."""
         return cls(
             root=os.fsdecode(done.root),

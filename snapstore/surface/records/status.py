@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from snapstore.api import Store
     from snapstore.errors import SnapstoreError
     from snapstore.store.state import OpenTurn
-    from snapstore.surface.status import ConversationStatus, Reverted, Status
+    from snapstore.surface.status import ConversationStatus, FirstUndoneTurn, Status
     from snapstore.timeline.maintenance.check import Problem, Report
 
 
@@ -71,7 +71,7 @@ class RevertRecord(Record):
     turns: int = Field(description="how many are undone")
 
     @classmethod
-    def of(cls, reverted: Reverted) -> Self:
+    def of(cls, reverted: FirstUndoneTurn) -> Self:
         return cls(
             turn=reverted.turn,
             commit=reverted.commit,

@@ -8,9 +8,9 @@ import time
 from snapstore.base.paths import is_git
 from snapstore.base.platform import collector_paused
 from snapstore.git.objects.ids import FOLDER, Entry, Missing
-from snapstore.git.objects.pack_writer import ForgetfulWriter
+from snapstore.git.objects.pack_writer import HashOnlyWriter
 from snapstore.git.objects.store import store_again
-from snapstore.timeline.capture.stored_objects import Held
+from snapstore.timeline.capture.stored_objects import ReachableObjects
 from snapstore.worktree.ignore.never_capture import never_in
 from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan.blob_reader import NEVER, OTHERS, SPECIAL, UNREADABLE, Blobs, LeftOut
@@ -42,8 +42,8 @@ class Capture:
         self._trees = store.shadow.trees
         store.shadow.objects.refresh()
         store.shadow.trees.start()
-        self.writer = ForgetfulWriter() if forget else store.shadow.objects.writer()
-        self.held = Held(store)
+        self.writer = HashOnlyWriter() if forget else store.shadow.objects.writer()
+        self.held = ReachableObjects(store)
         self._only_looks = forget
         self._blobs = Blobs(store.root, self.writer, None if forget else self.held)
         self._never, self._kept = store.never(), store.kept()

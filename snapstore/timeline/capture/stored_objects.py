@@ -38,7 +38,7 @@ _NEAR = 64  # commits whose trees are searched for a small file; beyond them, st
 _FAR = 1024  # the same for a large file or a whole tree
 
 
-class Held:
+class ReachableObjects:
     """The objects known to be held, for one change. Ask under the store's lock."""
 
     def __init__(self, store: StoreHandle) -> None:

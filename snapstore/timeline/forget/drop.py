@@ -26,7 +26,7 @@ _TOLD = re.compile(r"([Rr]evert|[Aa]pply) turn \d+\b")
 _FROM = re.compile(r"( from) turn \d+$")
 
 
-class WithoutPaths:
+class DropPaths:
     """Drops paths from every tree.
 
     Call `look` with every tree first: a message also names paths of other commits.
@@ -91,7 +91,7 @@ class WithoutPaths:
         return self.scrub(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-class WithoutTurn:
+class DropTurn:
     """Drops one commit.
 
     In later commits, a file that is still as the turn left it gets its state from before the turn. A file that changed

@@ -21,15 +21,15 @@ from snapstore.git.maintenance.purge import Purge, refuse_writers, sweep
 from snapstore.git.maintenance.repack import Repack
 from snapstore.git.maintenance.rewrite import Rewrite, peel
 from snapstore.git.objects.ids import BLOB, COMMIT, TREE
-from snapstore.git.objects.pack_writer import ForgetfulWriter
+from snapstore.git.objects.pack_writer import HashOnlyWriter
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.ref_names import DISK_REF
 from snapstore.git.reflog import files_below
 from snapstore.store import config
 from snapstore.store.state import encode
 from snapstore.timeline.forget import rewritten_ids
-from snapstore.timeline.forget.drop import WithoutPaths, WithoutTurn
-from snapstore.timeline.forget.path_selection import Meant
+from snapstore.timeline.forget.drop import DropPaths, DropTurn
+from snapstore.timeline.forget.path_selection import PathSelection
 from snapstore.timeline.forget.redaction import scrub_of
 from snapstore.timeline.forget.remap import Remapping
 from snapstore.timeline.forget.report import Forgotten
@@ -61,7 +61,7 @@ class _Overtaken(Busy):
     """The store changed while packs were made; the attempt starts over."""
 
 
-class Forgetting:
+class Forget:
     """One run of forget; nothing is visible before the journal's `carry_out`."""
 
     def __init__(self, store: StoreHandle, progress: Callable[[int], None] | None = None) -> None:
@@ -85,12 +85,14 @@ class Forgetting:
         other names.
         """
         names, patterns = list(names), list(patterns)
-        return self._tried(lambda: self._paths(Meant(names, patterns), patterns, copies, recapture, dry_run))
+        return self._tried(lambda: self._paths(PathSelection(names, patterns), patterns, copies, recapture, dry_run))
 
-    def _paths(self, meant: Meant, patterns: Iterable[str], copies: bool, recapture: bool, dry_run: bool) -> Forgotten:
+    def _paths(
+        self, meant: PathSelection, patterns: Iterable[str], copies: bool, recapture: bool, dry_run: bool
+    ) -> Forgotten:
         with self._alone(dry_run) as writer:
             trees = self._all_trees()
-            change = WithoutPaths(self._shadow, writer, meant.matches)
+            change = DropPaths(self._shadow, writer, meant.matches)
             change.look(trees)
             if not change.paths:
                 raise Unknown(
@@ -99,8 +101,8 @@ class Forgetting:
                 )
             others = change.copies()
             while copies and others:
-                meant = Meant([*meant.names, *sorted(others)], patterns)
-                change = WithoutPaths(self._shadow, writer, meant.matches)
+                meant = PathSelection([*meant.names, *sorted(others)], patterns)
+                change = DropPaths(self._shadow, writer, meant.matches)
                 change.look(trees)
                 others = change.copies()
             forgotten = Forgotten()
@@ -118,7 +120,7 @@ class Forgetting:
 
     def _turn(self, commit: bytes, dry_run: bool) -> Forgotten:
         with self._alone(dry_run) as writer:
-            change = WithoutTurn(self._shadow, writer, commit)
+            change = DropTurn(self._shadow, writer, commit)
             forgotten = Forgotten()
             forgotten.turn, forgotten.paths = commit, sorted(change.paths)
             forgotten.versions = sum(1 for entry in change.left.values() if entry is not None)
@@ -160,7 +162,7 @@ class Forgetting:
             manual_git.refuse_work_trees(self._shadow.git_dir)
             self._shadow.objects.refresh()
             self._shadow.trees.start()
-            writer = ForgetfulWriter() if dry_run else self._shadow.objects.writer()
+            writer = HashOnlyWriter() if dry_run else self._shadow.objects.writer()
             try:
                 yield writer
             except BaseException:
@@ -197,7 +199,7 @@ class Forgetting:
             found[kind].append(at)
         return list(dict.fromkeys(found[COMMIT])), found[TREE]
 
-    def _on_disk(self, change: WithoutTurn) -> list[bytes]:
+    def _on_disk(self, change: DropTurn) -> list[bytes]:
         restorer = self._store.restorer("look", [])
         return sorted(path for path, left in change.left.items() if left is not None and restorer.observe(path) == left)
 
@@ -205,13 +207,13 @@ class Forgetting:
         self,
         forgotten: Forgotten,
         writer: PackWriter,
-        change: WithoutPaths | WithoutTurn,
+        change: DropPaths | DropTurn,
         remapping: Remapping,
         dry_run: bool,
     ) -> None:
         rewrite = Rewrite(self._shadow, writer, change)
         rewrite.commits(self._tips()[0])
-        if isinstance(change, WithoutTurn):
+        if isinstance(change, DropTurn):
             forgotten.copies = sorted(change.staying(rewrite.new))
         remapping.learn(rewrite.new, rewrite.dropped)
         moves = self._ref_moves(rewrite, change)
@@ -284,7 +286,7 @@ class Forgetting:
         values = {name: moved[name] if name in moved else refs.value(name) for name in names}
         return {value for value in values.values() if isinstance(value, bytes)}  # a symbolic ref leads to another one
 
-    def _ref_moves(self, rewrite: Rewrite, change: WithoutPaths | WithoutTurn) -> list[RefMove]:
+    def _ref_moves(self, rewrite: Rewrite, change: DropPaths | DropTurn) -> list[RefMove]:
         refs = self._shadow.refs
         moves: list[RefMove] = []
         for name in [*self._refs(), "HEAD"]:
@@ -297,7 +299,7 @@ class Forgetting:
         return moves
 
     def _cache(
-        self, writer: PackWriter, change: WithoutPaths | WithoutTurn, moves: list[RefMove]
+        self, writer: PackWriter, change: DropPaths | DropTurn, moves: list[RefMove]
     ) -> tuple[tuple[bytes, dict[bytes, FileStat], dict[bytes, FolderStat], dict[str, object]] | None, list[RefMove]]:
         """Return the stat cache without forgotten content, and the move of its ref.
 
@@ -317,7 +319,7 @@ class Forgetting:
             if above in folders:
                 folders[above] = (YOUNG, 0, 0)  # to be listed again
         coverage = {**cache.coverage}
-        if isinstance(change, WithoutPaths):
+        if isinstance(change, DropPaths):
             left: Any = coverage["left_out"]
             coverage["left_out"] = {path: why for path, why in left.items() if path not in change.paths}
         held = self._shadow.refs.value(DISK_REF)

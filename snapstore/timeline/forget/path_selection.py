@@ -6,21 +6,21 @@ import os
 
 from snapstore.base.text import quote
 from snapstore.errors import Usage
-from snapstore.worktree.ignore.never_capture import Never, pattern_of
+from snapstore.worktree.ignore.never_capture import NeverCapture, pattern_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Meant:
+class PathSelection:
     """Files and folders given by name, and patterns."""
 
     def __init__(self, names: Iterable[bytes], patterns: Iterable[str]) -> None:
         self.names = list(names)
         self._exact = set(self.names)
         self._patterns = list(patterns)
-        self._never = Never(self._patterns)
+        self._never = NeverCapture(self._patterns)
 
     def matches(self, path: bytes, is_dir: bool = False) -> bool:
         if self._exact:

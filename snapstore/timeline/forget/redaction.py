@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from snapstore.git.objects.ids import BLOB, GITLINK
-from snapstore.timeline.record.fragments import LARGEST, Pieces
-from snapstore.timeline.record.redact import Scrub
+from snapstore.timeline.record.fragments import LARGEST, FragmentCollector
+from snapstore.timeline.record.redact import Redactor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.forget.drop import WithoutPaths
-    from snapstore.timeline.forget.path_selection import Meant
+    from snapstore.timeline.forget.drop import DropPaths
+    from snapstore.timeline.forget.path_selection import PathSelection
 
 _MOST_STAYING = 1 << 25  # bytes of kept files that are searched for lines that are no secret
 
 
-def scrub_of(store: StoreHandle, meant: Meant, change: WithoutPaths) -> tuple[Scrub, list[bytes]]:
+def scrub_of(store: StoreHandle, meant: PathSelection, change: DropPaths) -> tuple[Redactor, list[bytes]]:
     """Return the redaction, and the files whose content it does not fully search for.
 
     A conversation may name a file by its last path part alone, but not a folder.
     """
     alone = [path for path in change.paths if not meant.matches(path.rpartition(b"/")[0] or b"/", True)]
-    pieces, objects = Pieces(), store.shadow.objects
+    pieces, objects = FragmentCollector(), store.shadow.objects
     for blob, path in reversed(change.blobs.items()):
         pieces.take(path, objects.header(blob)[1], lambda blob=blob: objects.read_kind(blob, BLOB))  # type: ignore[misc]
     pieces.spare(_staying(store, change))
-    return Scrub(store.root, meant.matches, meant.spelled(), pieces.all, alone), sorted(pieces.left)
+    return Redactor(store.root, meant.matches, meant.spelled(), pieces.all, alone), sorted(pieces.left)
 
 
-def _staying(store: StoreHandle, change: WithoutPaths) -> Iterator[bytes]:
+def _staying(store: StoreHandle, change: DropPaths) -> Iterator[bytes]:
     """Yield the contents of current files that are kept, up to a limit."""
     shadow = store.shadow
     seen = set(change.blobs)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from snapstore.git.objects.pack_writer import PackWriter
     from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
-    from snapstore.timeline.forget.drop import WithoutTurn
+    from snapstore.timeline.forget.drop import DropTurn
     from snapstore.timeline.history.operations import Operation
-    from snapstore.timeline.record.redact import Scrub
+    from snapstore.timeline.record.redact import Redactor
 
 _KEY = re.compile(rb"[0-9a-f]{40}").fullmatch
 _ID = re.compile(r"[0-9a-f]{40}").fullmatch
@@ -46,9 +46,9 @@ class Remapping:
         self,
         store: StoreHandle,
         *,
-        scrub: Scrub | None = None,
+        scrub: Redactor | None = None,
         gone: Callable[[bytes], bool] | None = None,
-        without: WithoutTurn | None = None,
+        without: DropTurn | None = None,
     ) -> None:
         self._store = store
         self._shadow = store.shadow
@@ -176,7 +176,7 @@ class Remapping:
         record = raw_lines.put_back({}, text)
         return self._scrubbed(writer, record)[1] if record[raw_lines.LINES] else blob
 
-    def _retold(self, without: WithoutTurn, commit: bytes, record: dict[str, Any]) -> dict[str, Any]:
+    def _retold(self, without: DropTurn, commit: bytes, record: dict[str, Any]) -> dict[str, Any]:
         made = {key: value for key, value in record.items() if key != "of" or without.steps(commit) != 1}
         if isinstance(made.get("prompt"), str):
             made["prompt"] = without.retold(commit, made["prompt"])

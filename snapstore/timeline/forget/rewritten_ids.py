@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FILE = "former.json"
 
 
-class Former:
+class RewrittenIds:
     """Old and new commit ids, across any number of forgets.
 
     `commits` maps each old id to the current id. `gone` lists the ids of turns that were forgotten. `done` lists the
@@ -42,8 +42,8 @@ class Former:
         return {bytes.fromhex(old): bytes.fromhex(new) for old, new in self.commits.items()}
 
 
-def read(store: StoreHandle) -> Former:
-    return store.documents.read(Former, FILE) or Former()
+def read(store: StoreHandle) -> RewrittenIds:
+    return store.documents.read(RewrittenIds, FILE) or RewrittenIds()
 
 
 def after(store: StoreHandle, new: Mapping[bytes, bytes], turn: bytes | None) -> dict[str, bytes | None]:
@@ -54,7 +54,7 @@ def after(store: StoreHandle, new: Mapping[bytes, bytes], turn: bytes | None) ->
     gone = set(known.gone)
     if turn is not None:
         gone |= {turn.hex(), *(old for old, now in known.commits.items() if now == turn.hex())}
-    return {FILE: encode(Former(commits={**moved, **commits}, gone=sorted(gone)))}
+    return {FILE: encode(RewrittenIds(commits={**moved, **commits}, gone=sorted(gone)))}
 
 
 def told(store: StoreHandle, remote: str) -> dict[str, bytes | None]:

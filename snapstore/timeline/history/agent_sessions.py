@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.graph import GraphNode
 
     # The first turn held, the last turn in the agent session itself, and the number of messages.
-    Talk = tuple[GraphNode, GraphNode | None, int]
+    ConversationSpan = tuple[GraphNode, GraphNode | None, int]
 
 
 class Conversation:
@@ -30,7 +30,7 @@ class Conversation:
 
     __slots__ = ("current", "first_prompt", "known", "messages", "modified")
 
-    def __init__(self, known: AgentSession, talk: Talk | None, *, current: bool) -> None:
+    def __init__(self, known: AgentSession, talk: ConversationSpan | None, *, current: bool) -> None:
         self.known = known
         self.current = current  # the one that the agent continues
         self.first_prompt = talk[0].subject if talk else ""
@@ -54,12 +54,12 @@ class SessionLine:
         self.owner: dict[str, str] | None = None  # the other machine that the session belongs to, if any
 
 
-def read_sessions(store: StoreHandle, spoken: Spoken | None = None) -> list[SessionLine]:
+def read_sessions(store: StoreHandle, spoken: TurnRecords | None = None) -> list[SessionLine]:
     """Return all sessions, the last active first.
 
     A session that cannot be read is listed by its name alone. Callers that ask often keep one `spoken` and pass it.
     """
-    spoken = spoken or Spoken()
+    spoken = spoken or TurnRecords()
     conversations = Conversations(store)
     known: dict[str, list[AgentSession]] = {}
     for found in conversations.agent_sessions():
@@ -122,7 +122,7 @@ def about(one: Conversation) -> str:
     return " · ".join(said)
 
 
-class Spoken:
+class TurnRecords:
     """Which agent session said what, according to the turns' records.
 
     An instance that is kept reads only the records added since its last read.
@@ -151,13 +151,13 @@ class Spoken:
                     self._said.pop(commit, None)
             self._tree = tree
 
-    def in_session(self, graph: Graph, known: Iterable[AgentSession]) -> dict[str, Talk]:
+    def in_session(self, graph: Graph, known: Iterable[AgentSession]) -> dict[str, ConversationSpan]:
         """Return what each agent session holds, by the agent's id.
 
         A fork also holds what was said on the way to its fork point (S1-16).
         """
-        found: dict[str, Talk] = {}
-        on_the_way: dict[bytes, Talk] = {}  # by node
+        found: dict[str, ConversationSpan] = {}
+        on_the_way: dict[bytes, ConversationSpan] = {}  # by node
         for node in graph.by_seq():
             before = on_the_way.get(node.parent) if node.parent is not None else None
             said = self._said.get(node.oid) if node.kind == "turn" else None
@@ -184,7 +184,7 @@ class Spoken:
         return None
 
 
-def _longer(talk: Talk | None, node: GraphNode, replies: int) -> Talk:
+def _longer(talk: ConversationSpan | None, node: GraphNode, replies: int) -> ConversationSpan:
     first, _, messages = talk or (node, None, 0)
     return first, node, messages + 1 + replies
 

@@ -10,7 +10,7 @@ from snapstore.errors import SnapstoreError
 from snapstore.git.maintenance import fold, pack_builder, purge
 from snapstore.git.maintenance.repack import Repack, Result
 from snapstore.git.objects.ids import Missing
-from snapstore.git.objects.pack import Vanished
+from snapstore.git.objects.pack import PackRemoved
 from snapstore.git.objects.reachability import whole
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.remote import incoming
@@ -78,7 +78,7 @@ def collect(
             try:
                 done.packed = _collected(store, again(), done, pruned_grace, careful=tries_left < _TRIES - 1)
                 break
-            except (Missing, Vanished, pack_builder.NotPacked):
+            except (Missing, PackRemoved, pack_builder.NotPacked):
                 # A user's git may have just removed an object that only a hint led to (see `roots`), or may have moved
                 # objects between packs while the git we started was reading them. Nothing was changed.
                 if not tries_left:

@@ -14,7 +14,7 @@ from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import Operation, Operations
-from snapstore.timeline.moves.ref_changes import Arrangement
+from snapstore.timeline.moves.ref_changes import RefChanges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Branches:
             graph = self._graph()
             number = Operations(store).next_number()
             what, travels = change(graph, number)
-            arranged = Arrangement(self._refs, self._session, graph.branch)
+            arranged = RefChanges(self._refs, self._session, graph.branch)
             arranged.travel(travels, made or {})
             operation = Operation(
                 number=number,
@@ -239,7 +239,7 @@ class Branches:
             store.journal.carry_out(operation.refs, files, what=what)
         return operation
 
-    def _documents(self, graph: Graph, arranged: Arrangement) -> dict[str, bytes | None]:
+    def _documents(self, graph: Graph, arranged: RefChanges) -> dict[str, bytes | None]:
         """Return the session's document as the change requires it, if it differs.
 
         The current branch may have another name afterwards. The floor keeps the sequence numbers of a deleted branch
@@ -266,7 +266,7 @@ class Branches:
         session, `target` is the node to return to. Raises Conflict if a later change prevents the undo.
         """
         graph = self._graph()
-        arranged = Arrangement(self._refs, self._session, graph.branch)
+        arranged = RefChanges(self._refs, self._session, graph.branch)
         for operation in operations:
             if operation.refs:
                 self._send_back(operation, arranged)
@@ -276,7 +276,7 @@ class Branches:
             arranged.stand_at(target)
         return arranged.moves(), self._documents(graph, arranged), arranged.branch
 
-    def _send_back(self, operation: Operation, arranged: Arrangement) -> None:
+    def _send_back(self, operation: Operation, arranged: RefChanges) -> None:
         travels, made, lost = travels_in(operation.refs)
         back = {target: source for source, target in travels}
         for name in back:
@@ -344,7 +344,7 @@ class Branches:
         if holder:
             raise Usage(f"there is a {_in_words(holder)} already", "Choose another name.", name=name)
 
-    def _holder(self, name: str, refs: Arrangement | None = None, besides: Iterable[str] = ()) -> str | None:
+    def _holder(self, name: str, refs: RefChanges | None = None, besides: Iterable[str] = ()) -> str | None:
         """Return the ref that already has a name, or None.
 
         Branches and checkpoints share one namespace, because an address may name either. Case is ignored, because some

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.record.session import RecordingSession
 
 
-class Settler:
+class ConflictResolver:
     """Compares one plan with the disk, once."""
 
     def __init__(self, session: RecordingSession, graph: Graph, plan: Plan) -> None:

@@ -21,7 +21,7 @@ from snapstore.timeline.history.operations import Operation, Operations
 from snapstore.timeline.moves.folder_state import folders_to_keep, standing_folders
 from snapstore.timeline.moves.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.moves.safety import Saved, save, stale
-from snapstore.timeline.record.line_writer import Recorder
+from snapstore.timeline.record.line_writer import LineWriter
 from snapstore.worktree.scan.compare import ORDINARY, is_file, row_of
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.moves.plan import PathMove, State
     from snapstore.timeline.record.session import RecordingSession
     from snapstore.worktree.scan.stat_cache import FileStat
-    from snapstore.worktree.write.writer import Restore
+    from snapstore.worktree.write.writer import Writer
 
 
 class Moved:
@@ -140,7 +140,7 @@ class Mover:
             graph.open()
         return folders_to_keep(graph, self._plan, last)
 
-    def _as_found(self, restore: Restore, move: PathMove) -> bool:
+    def _as_found(self, restore: Writer, move: PathMove) -> bool:
         found = restore.observe(move.path)
         return found == move.found or (move.found is None and isinstance(found, str))
 
@@ -193,7 +193,7 @@ class Mover:
 
     # Journal, write, refs, done.
 
-    def _carry_out(self, restore: Restore) -> dict[bytes, os.stat_result | None]:
+    def _carry_out(self, restore: Writer) -> dict[bytes, os.stat_result | None]:
         plan, store = self._plan, self._store
         refs: list[RefMove] = [*plan.ref_moves, *self._saved.refs]
         self._tell_others()
@@ -217,12 +217,12 @@ class Mover:
         moves = plan.file_moves()
         return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, restore=restore)
 
-    def _with_node(self, capture: Capture, restore: Restore, refs: list[RefMove]) -> dict[bytes, os.stat_result | None]:
+    def _with_node(self, capture: Capture, restore: Writer, refs: list[RefMove]) -> dict[bytes, os.stat_result | None]:
         """Carry out a move that adds a node, after a node for edits in the same files."""
         plan, store, trees = self._plan, self._store, self._shadow.trees
         assert plan.new_node is not None
         writer = capture.writer
-        recorder = Recorder(store, plan.session, capture)
+        recorder = LineWriter(store, plan.session, capture)
         assert recorder.tree is not None
         at_hand: dict[bytes, State] = {
             move.path: move.found for move in plan.paths if move.action != SKIPPED and not isinstance(move.found, str)

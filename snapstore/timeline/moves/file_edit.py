@@ -9,9 +9,9 @@ import os
 
 from snapstore.errors import Conflict, Unsafe
 from snapstore.git.objects.ids import BLOB, FILE, LINK, object_id
-from snapstore.timeline.moves.plan import WRITE, How
+from snapstore.timeline.moves.plan import WRITE, MoveOptions
 from snapstore.timeline.moves.planner import Planner
-from snapstore.worktree.ignore.never_capture import Never
+from snapstore.worktree.ignore.never_capture import NeverCapture
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LARGEST = 64 << 20
 
 
-class FileWriting:
+class FileEdit:
     """Makes plans for one file.
 
     Each plan becomes a node of its own, after a node for manual edits of the file.
@@ -86,14 +86,14 @@ class FileWriting:
         return shadow.trees.file(shadow.commit(cursor).tree, self._path) if cursor is not None else None
 
     def _plan(self, subject: str, expected: State, wanted: State, data: bytes | None) -> Plan:
-        if Never(self._session.store.header.never_capture).matches(self._path):
+        if NeverCapture(self._session.store.header.never_capture).matches(self._path):
             raise Unsafe(
                 f"{self._name!r} is never captured: what is written into it could not be undone",
                 "Write it with a program of your own, or change never_capture.",
             )
         if expected == wanted and self._observed() != wanted:  # a plan without steps would check no file
             raise self._differs("it is not as the session knows it")
-        return _Planner(self._session, How()).put(subject, self._path, expected, wanted, data)
+        return _Planner(self._session, MoveOptions()).put(subject, self._path, expected, wanted, data)
 
     def _differs(self, why: str) -> Conflict:
         return Conflict(f"{self._name}: {why}", "Nothing was written. Look at the file first.", path=self._name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.graph import Graph
     from snapstore.timeline.history.operations import Operation
     from snapstore.timeline.moves.plan import Plan
-    from snapstore.worktree.write.writer import Restore
+    from snapstore.worktree.write.writer import Writer
 
 
 def private_modes(shadow: Shadow, passed: Iterable[bytes]) -> dict[bytes, int]:
@@ -76,7 +76,7 @@ def _made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: 
     return found - paths_in(read_node(shadow, oid, files=False).record, besides) if found else found
 
 
-def standing_folders(shadow: Shadow, plan: Plan, restore: Restore, tree: bytes) -> list[str]:
+def standing_folders(shadow: Shadow, plan: Plan, restore: Writer, tree: bytes) -> list[str]:
     """Return folders without recorded content that exist and get files by the move."""
     found = []
     for folder in {folder for path in plan.of(WRITE) for folder in shadow.trees.missing(tree, path)}:

@@ -74,7 +74,7 @@ class Policy:
         return Policy(default, each=self.each)
 
 
-class How:
+class MoveOptions:
     """How to make a move: conflict policy, scope, and whether it is exact."""
 
     __slots__ = ("exact", "policy", "scope")

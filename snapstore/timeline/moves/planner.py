@@ -13,7 +13,7 @@ from snapstore.timeline.history.nodes import git_parts, path_json, read_node
 from snapstore.timeline.history.operations import UNDO, Operations
 from snapstore.timeline.history.turn_cache import ODD
 from snapstore.timeline.moves.caveats import unrecorded
-from snapstore.timeline.moves.conflicts import Settler
+from snapstore.timeline.moves.conflicts import ConflictResolver
 from snapstore.timeline.moves.folder_state import private_modes
 from snapstore.timeline.moves.plan import (
     BOTH,
@@ -24,7 +24,7 @@ from snapstore.timeline.moves.plan import (
     REMOVE,
     SAFETY,
     WRITE,
-    How,
+    MoveOptions,
     NewNode,
     PathMove,
     Plan,
@@ -44,7 +44,7 @@ EDITS = "edits"
 
 
 class Planner:
-    def __init__(self, session: RecordingSession, how: How) -> None:
+    def __init__(self, session: RecordingSession, how: MoveOptions) -> None:
         self._session = session
         self._store = session.store
         self._shadow = session.store.shadow
@@ -205,7 +205,7 @@ class Planner:
             known = [step for step in self._steps(plan.undone, plan.redone) if step[0] in unknown]
             unknown -= {path for path, _, _ in known}
             plan.notes += [
-                f"{os.fsdecode(path)} is kept: nothing tells whether it existed." for path in sorted(unknown)
+                f"{os.fsdecode(path)} is kept: it is unknown whether it existed." for path in sorted(unknown)
             ]
             self._settle(plan, fold([*steps, *known]))
         elif how.scope != CONVERSATION:
@@ -275,7 +275,7 @@ class Planner:
         if wanted:
             telling = self._graph.turns.replies(self._passed(plan)).items()
             plan.modes = private_modes(self._shadow, [oid for oid, replies in telling if replies == ODD])
-        Settler(self._session, self._graph, plan).run()
+        ConflictResolver(self._session, self._graph, plan).run()
         # An existing file keeps its permission bits. Earlier operations are worth reading only for the other files.
         gone = [move.path for move in wanted if not isinstance(move.found, tuple) or move.found[0] == LINK]
         if gone:

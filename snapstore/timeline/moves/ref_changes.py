@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Travel = tuple[str, str]  # source and target: the source's value moves to the target
 
 
-class Arrangement:
+class RefChanges:
     """A session's refs as they would be after a series of changes."""
 
     def __init__(self, refs: Refs, session: str, branch: str) -> None:

@@ -10,7 +10,7 @@ from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, TREE
 from snapstore.git.objects.trees import letter
 from snapstore.git.repository import SNAPSTORE
 from snapstore.timeline.capture.disk_snapshot import Capture
-from snapstore.timeline.capture.stored_objects import Held
+from snapstore.timeline.capture.stored_objects import ReachableObjects
 from snapstore.timeline.moves.plan import SAFETY
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
 
@@ -61,7 +61,7 @@ class _Saver:
         """Return whether the store holds what the move replaces and what it writes."""
         if any(move.merged is not None for move in self._plan.paths):
             return False
-        held = Held(self._store)
+        held = ReachableObjects(self._store)
         held.trust(self._shadow.commit(self._plan.start).tree)
         found = [(move.path, move.found[1]) for move in self._plan.changing if isinstance(move.found, tuple)]
         return all(held.has(path, oid, large=True) for path, oid in found)
@@ -93,7 +93,7 @@ class _Saver:
             raise stale("files changed since the plan was made")
         return disk
 
-    def _save_file(self, held: Held, blobs: Blobs, move: PathMove) -> None:
+    def _save_file(self, held: ReachableObjects, blobs: Blobs, move: PathMove) -> None:
         assert isinstance(move.found, tuple)
         if held.has(move.path, move.found[1], large=True):
             return

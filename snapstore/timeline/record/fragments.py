@@ -45,7 +45,7 @@ _IN_ADDRESS = re.compile(r"://[^\s/:@]{0,200}:([^\s/@]{1,200})@")
 _IDS = re.compile(r"(?:toolu|call|msg|req|resp|rs|fc|ses|prt)_|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-")
 
 
-class Needle:
+class Fragment:
     """One fragment; `part` is the longest run of it that JSON encoding never changes."""
 
     __slots__ = ("part", "piece")
@@ -61,11 +61,11 @@ class Needle:
         return re.sub(rf"(?<![A-Za-z0-9]){re.escape(spelled)}(?![A-Za-z0-9])", lambda _: by, text)
 
 
-class Needles:
+class FragmentSearch:
     """Fragments to search for, longest first: a line before the value it assigns."""
 
     def __init__(self, pieces: Iterable[str]) -> None:
-        self.all = [Needle(piece) for piece in sorted(pieces, key=len, reverse=True)]
+        self.all = [Fragment(piece) for piece in sorted(pieces, key=len, reverse=True)]
         self._ends: dict[bytes, list[int]] = {}
         self._others: list[int] = []
         if len(self.all) > _FEW:
@@ -73,7 +73,7 @@ class Needles:
                 run = max(_TOKEN.findall(needle.part.encode()), key=len, default=b"")
                 (self._ends.setdefault(run[-_RUN:], []) if run else self._others).append(number)
 
-    def within(self, data: bytes) -> list[Needle]:
+    def within(self, data: bytes) -> list[Fragment]:
         """Return the fragments that `data` may contain, plain or JSON-encoded."""
         if not self._ends:
             return [needle for needle in self.all if needle.part.encode() in data]
@@ -86,7 +86,7 @@ class Needles:
         return [needle for needle in map(self.all.__getitem__, numbers) if needle.part.encode() in data]
 
 
-class Pieces:
+class FragmentCollector:
     """Collector of fragments up to the limits; `left` has the files not fully covered."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class Pieces:
         """
         if not self._lines:
             return
-        looked_for = Needles(self._lines)
+        looked_for = FragmentSearch(self._lines)
         for data in contents:
             text = data.decode("utf-8", "surrogateescape")
             for needle in looked_for.within(data):

@@ -11,10 +11,10 @@ from stat import S_ISDIR
 from snapstore.errors import Conflict
 from snapstore.git.objects.commits import Identity
 from snapstore.git.objects.ids import BLOB, EXECUTABLE, FILE, LINK
-from snapstore.git.objects.pack_writer import ForgetfulWriter
+from snapstore.git.objects.pack_writer import HashOnlyWriter
 from snapstore.store.conversations import Conversations, ConversationState
 from snapstore.store.state import readable, timestamp
-from snapstore.timeline.record.transaction import Step, private_mode
+from snapstore.timeline.record.transaction import Transaction, private_mode
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
 
 TYPE_CHECKING = False
@@ -94,7 +94,7 @@ def refuse_known(store: StoreHandle, name: str) -> None:
         )
 
 
-class _Import(Step):
+class _Import(Transaction):
     """The transaction that records the imported turns."""
 
     def __init__(self, store: StoreHandle, session: str) -> None:
@@ -125,9 +125,9 @@ class _Import(Step):
         The conversation must not bring them in either.
         """
         if self._store.header.never_capture:
-            from snapstore.worktree.ignore.never_capture import Never
+            from snapstore.worktree.ignore.never_capture import NeverCapture
 
-            never = Never(self._store.header.never_capture)
+            never = NeverCapture(self._store.header.never_capture)
             for turn in turns:
                 turn.changes = {path: change for path, change in turn.changes.items() if not never.matches(path)}
 
@@ -251,7 +251,7 @@ class _Import(Step):
 # Reading the disk before a store exists.
 
 
-class _Keeping(ForgetfulWriter):
+class _Keeping(HashOnlyWriter):
     """A writer that keeps the one blob it is given."""
 
     def __init__(self) -> None:

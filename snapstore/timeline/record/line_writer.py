@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from snapstore.store.handle import StoreHandle
     from snapstore.store.journal import RefMove
     from snapstore.timeline.capture.disk_snapshot import Capture
-    from snapstore.timeline.record.redact import Scrub
+    from snapstore.timeline.record.redact import Redactor
     from snapstore.worktree.write.file_moves import FileMove
-    from snapstore.worktree.write.writer import Restore
+    from snapstore.worktree.write.writer import Writer
 
     Record = dict[str, Any] | Callable[[], dict[str, Any]]
 
 
-class Recorder:
+class LineWriter:
     """One transaction on one session; create it under the lock.
 
     Nothing is visible before `commit`.
@@ -156,7 +156,7 @@ class Recorder:
         *,
         refs: Iterable[RefMove] = (),
         moves: Sequence[FileMove] = (),
-        restore: Restore | None = None,
+        restore: Writer | None = None,
     ) -> dict[bytes, os.stat_result | None]:
         """Make the transaction durable and visible as a whole, or not at all.
 
@@ -227,7 +227,7 @@ class Recorder:
                 found.setdefault(notes.TRANSCRIPTS, []).append((oid, add(BLOB, lines)))
         return found
 
-    def _scrub(self) -> Scrub | None:
+    def _scrub(self) -> Redactor | None:
         """Return what redacts never-captured files from records, or None without patterns.
 
         The content of a file that is never captured must not be stored through the conversation either.
@@ -235,10 +235,10 @@ class Recorder:
         patterns = self._store.header.never_capture
         if not patterns:
             return None
-        from snapstore.timeline.record.redact import Scrub
-        from snapstore.worktree.ignore.never_capture import Never
+        from snapstore.timeline.record.redact import Redactor
+        from snapstore.worktree.ignore.never_capture import NeverCapture
 
-        return Scrub(self._store.root, Never(patterns).matches, patterns)
+        return Redactor(self._store.root, NeverCapture(patterns).matches, patterns)
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
         """Give up the pack of a failed transaction unless a ref or journal needs it."""

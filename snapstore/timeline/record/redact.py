@@ -12,7 +12,7 @@ import json
 import os
 import re
 
-from snapstore.timeline.record.fragments import Needles
+from snapstore.timeline.record.fragments import FragmentSearch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _TOOLISH = ("tool", "function", "exec", "output", '"input"', "patch", "attachmen
 _WORD = re.compile(r"[^\s\"'`;|&<>(){}=:,\\]+")
 
 
-class Scrub:
+class Redactor:
     """Redacts records for the files below a root that `matches` accepts.
 
     `patterns` are the patterns behind `matches` and serve as a fast first check. `names` are files that a conversation
@@ -77,7 +77,7 @@ class Scrub:
         self._hints = [*dict.fromkeys(hints)] if all(hints) else [""]
         spelled = (_last_part(pattern) for pattern in patterns) if names is None else map(os.fsdecode, names)
         self._names = {name.rpartition("/")[2] for name in spelled if name}
-        self._needles = Needles(needle for needle in needles if needle not in self._root)
+        self._needles = FragmentSearch(needle for needle in needles if needle not in self._root)
         self._here = self._needles.all  # the fragments that the current record may contain
 
     def record(self, record: dict[str, Any], text: bytes | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from snapstore.errors import Busy, Unknown, Unsafe
 from snapstore.store.background import start_push
 from snapstore.store.handle import SessionHandle
 from snapstore.store.state import OpenTurn, encode, readable
-from snapstore.timeline.record.transaction import DONE, INTERRUPTED, NAMED, SCANNED, Step
+from snapstore.timeline.record.transaction import DONE, INTERRUPTED, NAMED, SCANNED, Transaction
 from snapstore.worktree.scan.case_folding import as_spelled
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ class RecordingSession(SessionHandle):
             left = store.open_turn(self.name)
             if left is not None and is_held(left):
                 raise self._busy(left)
-            with Step(store, self.name) as step:
+            with Transaction(store, self.name) as step:
                 disk = step.scan(left)
                 if left is not None:
                     step.record_turn(left, SCANNED, INTERRUPTED, {})
@@ -75,7 +75,7 @@ class RecordingSession(SessionHandle):
 
     def take_baseline(self) -> None:
         """Record the session's root node: the tree at the moment tracking began."""
-        with self.store.changing(), Step(self.store, self.name) as step:
+        with self.store.changing(), Transaction(self.store, self.name) as step:
             step.record_edits(step.scan())
             step.commit(f"baseline of session {self.name}", None)
 
@@ -106,7 +106,7 @@ class RecordingSession(SessionHandle):
         wanted = [self.inside(path) for path in paths]
         with self.store.changing():
             turn = self._opened()
-            with Step(self.store, self.name) as step:
+            with Transaction(self.store, self.name) as step:
                 step.name(turn, wanted, after=after)
                 if shell and not turn.shell and turn.origin.get("tells") == "before":
                     step.record_others(turn)
@@ -127,7 +127,7 @@ class RecordingSession(SessionHandle):
         """
         with self.store.changing():
             turn = self._mine()
-            with Step(self.store, self.name) as step:
+            with Transaction(self.store, self.name) as step:
                 found_by = NAMED
                 if scan if scan is not None else _is_to_scan(turn, status):
                     step.scan(turn)
@@ -141,7 +141,7 @@ class RecordingSession(SessionHandle):
         """Close the open turn after a scan; drop a turn that changed nothing."""
         with self.store.changing():
             turn = self._mine()
-            with Step(self.store, self.name) as step:
+            with Transaction(self.store, self.name) as step:
                 changed = step.scan(turn) != self.store.shadow.commit(step.cursor).tree
                 oid = step.record_turn(turn, SCANNED, DONE, record) if changed else None
                 if oid is None:
@@ -162,7 +162,7 @@ class RecordingSession(SessionHandle):
 
     def amend(self, commit: bytes, **record: Any) -> None:
         """Add to the record of a closed turn: an agent may write its conversation late."""
-        with self.store.changing(), Step(self.store, self.name) as step:
+        with self.store.changing(), Transaction(self.store, self.name) as step:
             step.amend(commit, record)
             step.commit(f"record of a turn in session {self.name}", self.store.open_turn(self.name))
         start_push(self.store)

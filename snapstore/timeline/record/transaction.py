@@ -10,7 +10,7 @@ from snapstore.git.objects.commits import Identity
 from snapstore.store.journal import unspell_entry
 from snapstore.store.state import OpenTurn, encode, timestamp
 from snapstore.timeline.capture.disk_snapshot import Capture
-from snapstore.timeline.record.line_writer import Recorder
+from snapstore.timeline.record.line_writer import LineWriter
 from snapstore.worktree.scan.case_folding import as_spelled
 from snapstore.worktree.scan.compare import ORDINARY, is_file, with_parents
 from snapstore.worktree.scan.stat_cache import private_in, scans_in
@@ -35,7 +35,7 @@ NAMED, SCANNED = "named", "scanned"
 _MEMO = "user-git.json"
 
 
-class Step:
+class Transaction:
     """One transaction under the store's lock; nothing is visible before `commit`."""
 
     def __init__(self, store: StoreHandle, session: str) -> None:
@@ -44,7 +44,7 @@ class Step:
         self._trees = store.shadow.trees
         self._session = session
         self._capture = Capture(store)
-        self._recorder = Recorder(store, session, self._capture)
+        self._recorder = LineWriter(store, session, self._capture)
         self._others = store.open_turns(besides=session)  # this transaction may have to update their documents
         self._files: dict[str, bytes | None] = {}
         self._refs: list[RefMove] = []

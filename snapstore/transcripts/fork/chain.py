@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from snapstore.transcripts.lines import Ref
 
 
-class Node:
+class TranscriptLine:
     """One line of the conversation's tree, without its text."""
 
     __slots__ = (
@@ -57,7 +57,7 @@ class Node:
         if record.get("subtype") == "compact_boundary":
             kept = get(record, "compactMetadata", "preservedSegment")
             self.segment = string(kept, "anchorUuid"), string(kept, "tailUuid")
-        self.parent: Node | None = None
+        self.parent: TranscriptLine | None = None
         self.depth = (0, 0)  # number of messages, and of all lines, down to here
 
 
@@ -70,25 +70,25 @@ class Piece:
 
     __slots__ = ("answers", "call", "node", "parent", "source", "uuid")
 
-    def __init__(self, node: Node, answers: set[str] | None = None) -> None:
+    def __init__(self, node: TranscriptLine, answers: set[str] | None = None) -> None:
         self.node = node
         self.answers = answers
         self.uuid = node.uuid
         self.parent: str | None = None
         self.call: str | None = None
-        self.source: Node | None = None
+        self.source: TranscriptLine | None = None
 
 
-class Arranging:
+class ChainOrder:
     """Puts each result after its call, one stretch of the chain at a time."""
 
-    def __init__(self, lines: list[Node], chain: list[Node], new_id: str) -> None:
+    def __init__(self, lines: list[TranscriptLine], chain: list[TranscriptLine], new_id: str) -> None:
         self.new_id = new_id
         on_chain = {node.uuid for node in chain}
         self.written: set[str] = set()
-        self.answering: dict[str, list[Node]] = {}
-        self.beside: dict[str, list[Node]] = {}  # lines of an answer that lie off the chain
-        self.last_of: dict[str, Node] = {node.message: node for node in chain if node.message is not None}
+        self.answering: dict[str, list[TranscriptLine]] = {}
+        self.beside: dict[str, list[TranscriptLine]] = {}  # lines of an answer that lie off the chain
+        self.last_of: dict[str, TranscriptLine] = {node.message: node for node in chain if node.message is not None}
         for node in lines:
             if node.dropped:
                 continue
@@ -97,7 +97,7 @@ class Arranging:
             if node.message in self.last_of and node.uuid not in on_chain:
                 self.beside.setdefault(node.message or "", []).append(node)
 
-    def arranged(self, stretch: list[Node]) -> Iterator[Piece]:
+    def arranged(self, stretch: list[TranscriptLine]) -> Iterator[Piece]:
         called: set[str] = set()  # the calls so far
         waiting: set[str] = set()  # the calls of the last answer that still need results
         at = 0
@@ -116,7 +116,7 @@ class Arranging:
             elif node.uuid not in self.written:
                 yield from self._answer(node, waiting)
 
-    def _answer(self, node: Node, waiting: set[str]) -> Iterator[Piece]:
+    def _answer(self, node: TranscriptLine, waiting: set[str]) -> Iterator[Piece]:
         """Yield a line with the results that are needed and its other content."""
         self.written.add(node.uuid)
         piece = Piece(node, waiting.intersection(node.answers))
@@ -124,7 +124,7 @@ class Arranging:
             waiting.difference_update(node.answers)
             yield piece
 
-    def _behind(self, stretch: list[Node], at: int) -> set[str]:
+    def _behind(self, stretch: list[TranscriptLine], at: int) -> set[str]:
         """Return the calls whose results already follow, before the next message."""
         found: set[str] = set()
         for place in range(at, len(stretch)):
@@ -135,7 +135,7 @@ class Arranging:
                 found.update(node.answers)
         return found
 
-    def _whole(self, run: list[Node], calls: set[str]) -> list[Node]:
+    def _whole(self, run: list[TranscriptLine], calls: set[str]) -> list[TranscriptLine]:
         """Return an answer with its lines from off the chain and without duplicates.
 
         `calls` are the calls so far; those of this answer are added.
@@ -155,13 +155,13 @@ class Arranging:
                     said.add(node.said)
         return found
 
-    def _fetched(self, members: list[Node], waiting: set[str], behind: set[str]) -> Iterator[Piece]:
+    def _fetched(self, members: list[TranscriptLine], waiting: set[str], behind: set[str]) -> Iterator[Piece]:
         """Yield the results that do not already follow their calls.
 
         A result comes from further down the chain or from off the chain; otherwise it is made up.
         """
         missing = {id: node for node in members for id in node.calls if id not in behind}
-        found: dict[int, Node] = {}
+        found: dict[int, TranscriptLine] = {}
         for id in missing:
             node = next((node for node in self.answering.get(id, ()) if node.uuid not in self.written), None)
             if node is not None:
@@ -178,7 +178,7 @@ class Arranging:
                 yield piece
 
 
-def _run(stretch: list[Node], at: int) -> list[Node]:
+def _run(stretch: list[TranscriptLine], at: int) -> list[TranscriptLine]:
     """Return the lines of one answer from a position on.
 
     Lines that the agent wrote in between, other than messages, are included.

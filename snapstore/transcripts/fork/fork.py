@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
     from typing import Any, BinaryIO
 
-    from snapstore.transcripts.fork.chain import Node, Piece
+    from snapstore.transcripts.fork.chain import Piece, TranscriptLine
 
 _NO_RESULT = "No result was recorded: the call was interrupted."
 _LONGEST_TITLE = 80
@@ -265,7 +265,7 @@ class _Plan:
         return dumped(record).encode() + b"\n"
 
 
-def _line(file: BinaryIO, node: Node) -> Line:
+def _line(file: BinaryIO, node: TranscriptLine) -> Line:
     assert isinstance(node.ref, tuple)
     file.seek(node.ref[0])
     line = Line(file.read(node.ref[1]))

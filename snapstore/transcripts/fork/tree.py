@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from snapstore.errors import Unknown
-from snapstore.transcripts.fork.chain import Arranging, Node, Piece
+from snapstore.transcripts.fork.chain import ChainOrder, Piece, TranscriptLine
 from snapstore.transcripts.outline import string
 from snapstore.transcripts.readers.claude import ClaudeOutline
 
@@ -41,12 +41,12 @@ class ForkTree(ClaudeOutline):
 
     def __init__(self) -> None:
         super().__init__()
-        self.nodes: dict[str, Node] = {}
-        self.lines: list[Node] = []
+        self.nodes: dict[str, TranscriptLine] = {}
+        self.lines: list[TranscriptLine] = []
         self.summaries: list[tuple[Ref, str]] = []
         self.replacements: list[Any] = []
         self.strangers: set[str] = set()  # unknown types of lines that have no place in the tree
-        self._last: Node | None = None  # the last line of the conversation itself
+        self._last: TranscriptLine | None = None  # the last line of the conversation itself
 
     def feed(self, ref: Ref, record: dict[str, Any]) -> None:
         id = string(record, "uuid")
@@ -55,7 +55,7 @@ class ForkTree(ClaudeOutline):
         if id is None or id in self.nodes:
             self._feed_beside(ref, record, self.unknown > unknown)
             return
-        node = Node(id, ref, len(self.lines), record)
+        node = TranscriptLine(id, ref, len(self.lines), record)
         above = string(record, "parentUuid") or (string(record, "logicalParentUuid") if node.boundary else None)
         if node.dropped and node.kind != "progress":
             node.parent = self.lines[-1] if self.lines else None  # a subagent's own tree leads nowhere
@@ -109,12 +109,12 @@ class ForkTree(ClaudeOutline):
 
     # The order of the lines.
 
-    def _linked(self, chain: list[Node], new_id: str) -> list[Piece]:
+    def _linked(self, chain: list[TranscriptLine], new_id: str) -> list[Piece]:
         """Return the pieces with their parents.
 
         A compaction starts a chain of its own, as the agent wrote it.
         """
-        arranging = Arranging(self.lines, chain, new_id)
+        arranging = ChainOrder(self.lines, chain, new_id)
         pieces: list[Piece] = []
         start = 0
         for end in range(1, len(chain) + 1):
@@ -129,7 +129,7 @@ class ForkTree(ClaudeOutline):
                 self._add_preserved(node, pieces)
         return pieces
 
-    def _add_preserved(self, boundary: Node, pieces: list[Piece]) -> None:
+    def _add_preserved(self, boundary: TranscriptLine, pieces: list[Piece]) -> None:
         """Add the boundary and the summary of a compaction that preserves lines.
 
         Such a compaction leaves the last lines where they are and continues from them. Its boundary and its summary lie
@@ -149,7 +149,7 @@ class ForkTree(ClaudeOutline):
         pieces[at:at] = aside
 
 
-def _upwards(node: Node | None) -> list[Node]:
+def _upwards(node: TranscriptLine | None) -> list[TranscriptLine]:
     """Return the chain from the root to a node.
 
     A parent is always an earlier line, so there are no cycles.

@@ -14,7 +14,7 @@ from textual.timer import Timer
 from snapstore.tui.screens.overlay import Overlay
 
 if TYPE_CHECKING:
-    from snapstore.tui.move_keys import ActingApp
+    from snapstore.tui.move_keys import MoveKeys
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class AskingScreen(Overlay[T]):
     AskingScreen #keys { visibility: hidden; }
     AskingScreen.-hears #keys { visibility: visible; }
     """
-    app: ActingApp
+    app: MoveKeys
 
     def __init__(self) -> None:
         super().__init__()

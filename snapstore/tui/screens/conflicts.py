@@ -29,7 +29,7 @@ from snapstore.tui.widgets.patch import TextLines, changes_of, language_of
 from snapstore.tui.widgets.pick_list import PickList
 
 if TYPE_CHECKING:
-    from snapstore.tui.move_keys import ActingApp
+    from snapstore.tui.move_keys import MoveKeys
 
 SHORT = {SKIP: "mine", FORCE: "theirs", MERGE: "merge", MARKERS: "markers"}
 WORDS = {SKIP: "keep mine", FORCE: "take theirs", MERGE: "merge", MARKERS: "merge, with markers"}
@@ -63,7 +63,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
     ConflictScreen #keys { color: $quiet; height: auto; }
     """
     VERTICAL_BREAKPOINTS = None  # inherited from the app
-    app: ActingApp
+    app: MoveKeys
 
     def __init__(self, look: Look, notice: str = "") -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen
 
 if TYPE_CHECKING:
-    from snapstore.tui.move_keys import ActingApp
+    from snapstore.tui.move_keys import MoveKeys
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class Overlay(ModalScreen[T]):
     """
 
     VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-tiny"), (12, "-low"), (24, "-roomy")]  # noqa: RUF012
-    app: ActingApp
+    app: MoveKeys
     DEFAULT_CSS = """
     Overlay.-tiny .box, Overlay.-low .box {
         width: 100%; max-width: 100%; height: 100%; max-height: 100%; border: none; padding: 0;

@@ -22,7 +22,7 @@ from snapstore.tui.screens.ask import AskingScreen
 from snapstore.tui.widgets.lines import LinesView, styled
 
 if TYPE_CHECKING:
-    from snapstore.tui.move_keys import ActingApp
+    from snapstore.tui.move_keys import MoveKeys
 
 _COLOURS = {CONFLICT: "$error", REMOVE: "$error", SKIPPED: "$warning", KEPT: "$quiet", WRITE: "$success"}
 MOST_ROWS = 1000
@@ -49,7 +49,7 @@ class PlanScreen(AskingScreen[bool]):
     PlanScreen.-tiny.-stale #what { display: none; }
     PlanScreen Button { margin: 0 2 0 0; }
     """
-    app: ActingApp
+    app: MoveKeys
 
     def __init__(self, look: Look) -> None:
         super().__init__()

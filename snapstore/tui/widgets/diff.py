@@ -20,7 +20,7 @@ from snapstore.tui.widgets.lines import LinesView, styled
 from snapstore.tui.widgets.patch import PatchLines
 
 if TYPE_CHECKING:
-    from snapstore.tui.move_keys import ActingApp
+    from snapstore.tui.move_keys import MoveKeys
     from snapstore.tui.snapshot import Snapshot
 
 PAUSE = 0.06  # seconds that a selection must last before it is compared
@@ -37,7 +37,7 @@ class DiffView(LinesView):
     DEFAULT_CSS = """
     DiffView { padding: 0 1; }
     """
-    app: ActingApp
+    app: MoveKeys
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -19,7 +19,7 @@ from snapstore.tui.widgets.lines import LONGEST, LinesView, styled
 
 if TYPE_CHECKING:
     from snapstore.api import Store
-    from snapstore.tui.move_keys import ActingApp
+    from snapstore.tui.move_keys import MoveKeys
     from snapstore.tui.snapshot import Snapshot
 
 PAUSE = 0.04  # seconds that a selection must last before it is read
@@ -39,7 +39,7 @@ class Preview(LinesView):
     DEFAULT_CSS = """
     Preview { padding: 0 1; overflow-x: hidden; }
     """
-    app: ActingApp
+    app: MoveKeys
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(wrap=True, id=id)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fastapi import APIRouter, Response
 
 from snapstore.agents.capabilities import NONE, capability
-from snapstore.agents.fork import Forking
+from snapstore.agents.fork import ConversationFork
 from snapstore.api import Session
 from snapstore.errors import SnapstoreError, Unknown
 from snapstore.store.conversations import Conversations
@@ -114,7 +114,7 @@ def move_and_fork(
         raise stale(plan.start.hex())
     moved = session.move(plan)
     try:
-        forked = Forking(session, title=title, compacted=compacted).run()
+        forked = ConversationFork(session, title=title, compacted=compacted).run()
     except (SnapstoreError, OSError):
         if moved.operation is not None:
             session.move(session.plan_ops_undo(moved.operation))

@@ -35,7 +35,7 @@ from snapstore.timeline.history.addresses import resolve
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import read_node
 from snapstore.timeline.history.operations import Operations
-from snapstore.timeline.moves.file_edit import FileWriting
+from snapstore.timeline.moves.file_edit import FileEdit
 from snapstore.timeline.moves.plan import Plan
 from snapstore.timeline.moves.stale import expect, stale
 from snapstore.web.answers import refusal
@@ -200,7 +200,7 @@ def _has(node: Any, message: str) -> bool:
     return message in (node.commit, *ids)
 
 
-def _file(session: Session, path: str) -> FileWriting:
+def _file(session: Session, path: str) -> FileEdit:
     """Return a file that an agent names by a relative or an absolute path.
 
     A path outside the root is refused.
@@ -211,7 +211,7 @@ def _file(session: Session, path: str) -> FileWriting:
         raise Usage("not a path", "Name a file of the project.") from None
     if b"\0" in full:
         raise Usage("not a path", "Name a file of the project.")
-    return FileWriting(session, session.inside(full))
+    return FileEdit(session, session.inside(full))
 
 
 def _bytes(text: str) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from snapstore.worktree.ignore.rules import RuleBook
 
 
-class Never:
+class NeverCapture:
     """The `never_capture` patterns of one store; false if there are none."""
 
     __slots__ = ("_book", "text")
@@ -30,10 +30,10 @@ class Never:
         return self._book is not None and self._book.ignored(path, is_dir)
 
 
-def never_in(coverage: Mapping[str, object] | None) -> Never:
+def never_in(coverage: Mapping[str, object] | None) -> NeverCapture:
     """Return the patterns that the last scan did not capture."""
     text = coverage.get("never") if coverage else None
-    return Never(text=text) if isinstance(text, bytes) else Never()
+    return NeverCapture(text=text) if isinstance(text, bytes) else NeverCapture()
 
 
 def pattern_of(path: bytes) -> str:

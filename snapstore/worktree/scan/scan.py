@@ -17,7 +17,7 @@ from typing import Protocol
 
 from snapstore.base.paths import is_git, unsafe_parts
 from snapstore.git.objects.ids import Entry
-from snapstore.worktree.ignore.never_capture import Never, never_in
+from snapstore.worktree.ignore.never_capture import NeverCapture, never_in
 from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan import blob_reader as reasons
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
@@ -102,7 +102,7 @@ class Scan:
         index_mark: tuple[int, ...] | None = None,
         progress: Progress | None = None,
         skip: bytes | None = None,
-        never: Never | None = None,
+        never: NeverCapture | None = None,
     ) -> None:
         self._prefix = root.rstrip(b"/") + b"/"
         self._cache = cache
@@ -118,7 +118,7 @@ class Scan:
         coverage = cache.coverage
         self._blind = coverage is None
         self._was_left: dict[bytes, tuple[str, tuple[int, ...]]] = coverage["left_out"] if coverage else {}  # type: ignore[assignment]
-        self._never = never or Never()
+        self._never = never or NeverCapture()
         self._was_never = never_in(coverage)
         self._taken = 0
         self._process = os.getpid()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from snapstore.base.paths import GIT_BEGINNINGS, is_git
 from snapstore.base.platform import is_young
-from snapstore.worktree.ignore.never_capture import Never
+from snapstore.worktree.ignore.never_capture import NeverCapture
 from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan import blob_reader as reasons
 from snapstore.worktree.scan.case_folding import has_twin
@@ -63,7 +63,7 @@ class Walk:
         folders: Mapping[bytes, FolderStat | None],
         rules: RuleReader,
         skip: bytes | None,
-        never: Never,
+        never: NeverCapture,
     ) -> None:
         self._prefix = prefix
         self._known_files = cache.files

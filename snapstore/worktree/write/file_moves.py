@@ -16,7 +16,7 @@ from snapstore.worktree.write.safe_dirs import (
     LINK_IN_THE_WAY,
     LONGEST_PATH,
     SPECIAL_THERE,
-    Descent,
+    SafeDirs,
     State,
 )
 
@@ -102,7 +102,7 @@ class Contents:
                 raise Unsafe(f"{shown(path)} is a link to something that is no path", path=shown(path))
 
 
-def check_moves(moves: Sequence[FileMove], contents: Contents, disk: Descent, unsaved: Collection[bytes] = ()) -> None:
+def check_moves(moves: Sequence[FileMove], contents: Contents, disk: SafeDirs, unsaved: Collection[bytes] = ()) -> None:
     """Refuse a move that is certain to fail; only reads.
 
     The contents of `unsaved` are not in the store yet.
@@ -124,7 +124,7 @@ def check_moves(moves: Sequence[FileMove], contents: Contents, disk: Descent, un
             _check_place(move, disk, removed, emptied)
 
 
-def _check_place(move: FileMove, disk: Descent, removed: set[bytes], emptied: set[bytes]) -> None:
+def _check_place(move: FileMove, disk: SafeDirs, removed: set[bytes], emptied: set[bytes]) -> None:
     path, name = move.path, shown(move.path)
     state = disk.glance(path)
     if state in (LINK_IN_THE_WAY, FILE_IN_THE_WAY) and not any(above in removed for above in way_up(path)):
@@ -142,7 +142,7 @@ def _check_place(move: FileMove, disk: Descent, removed: set[bytes], emptied: se
             )
 
 
-def others_in(folder: bytes, disk: Descent, removed: set[bytes], emptied: set[bytes]) -> list[str]:
+def others_in(folder: bytes, disk: SafeDirs, removed: set[bytes], emptied: set[bytes]) -> list[str]:
     """Return what would remain in a folder after the `removed` files are gone."""
     found: list[str] = []
     waiting = [folder]

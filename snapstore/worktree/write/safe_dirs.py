@@ -59,7 +59,7 @@ class _Changed(Exception):
     """The file changed while it was read."""
 
 
-class Descent:
+class SafeDirs:
     """Opens the folders of one root, top down.
 
     Names are checked here too, as if hostile: no part may lead up or into `.git`.

@@ -21,7 +21,7 @@ from snapstore.git.objects.ids import CHUNK, EXECUTABLE, LINK, Entry
 from snapstore.git.objects.store import LARGE
 from snapstore.worktree.write import atomic_swap
 from snapstore.worktree.write.file_moves import Contents, FileMove, above
-from snapstore.worktree.write.safe_dirs import Descent, InTheWay
+from snapstore.worktree.write.safe_dirs import InTheWay, SafeDirs
 
 # One file to change: path, present state, wanted state.
 Step = tuple[bytes, Entry | None, Entry | None]
@@ -35,7 +35,7 @@ _ZEROS = bytes(CHUNK)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Beside:
+class TempFiles:
     """The temporary files of one move; their names carry the move's tag.
 
     A temporary file lies beside its target, or in the deepest existing folder above it.
@@ -44,7 +44,7 @@ class Beside:
     def __init__(self, root: bytes, contents: Contents, tag: str) -> None:
         self.prefix = b".snapstore-%s-" % tag.encode()
         self._contents = contents
-        self._folders = Descent(root)
+        self._folders = SafeDirs(root)
         self._order: list[bytes] = []  # the move's paths; the number of a temporary file identifies its path
         self._numbers: dict[bytes, int] = {}
         self._entries: dict[bytes, tuple[Entry | None, Entry | None]] = {}

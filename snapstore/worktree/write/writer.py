@@ -39,18 +39,18 @@ from snapstore.worktree.write.safe_dirs import (
     FOLDER_THERE,
     LINK_IN_THE_WAY,
     OTHER_CASE_THERE,
-    Descent,
     InTheWay,
     Known,
+    SafeDirs,
     State,
     unsafe_path,
 )
-from snapstore.worktree.write.temp_files import Beside, Ready, Step, sync_all
+from snapstore.worktree.write.temp_files import Ready, Step, TempFiles, sync_all
 
 _NOT_TO_BE_REMOVED = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
 
 
-class Restore:
+class Writer:
     """One move in one root.
 
     `tag` is that of the journal entry: by it a recovery recognizes this move's temporary files. `stage` is the journal,
@@ -75,8 +75,8 @@ class Restore:
         self._contents = Contents(objects)
         self.modes: dict[bytes, int] = {}  # permission bits of the files observed
         self.known: Known = {} if known is None else known
-        self._targets = Descent(root, self.known)
-        self._beside = Beside(root, self._contents, tag)
+        self._targets = SafeDirs(root, self.known)
+        self._beside = TempFiles(root, self._contents, tag)
         self._paths: set[bytes] = set()  # all paths of the move
         self._folders: set[bytes] = set()  # all folders above them
         self._clashing: set[str] | None = None  # keys of the paths that differ only in case
