@@ -25,10 +25,10 @@ def main() -> int:
     status = run()
     if client.may_leave_one(arguments):
         from snapstore.cli.warm import preload
-        from snapstore.daemon.server import leave_behind
+        from snapstore.daemon.server import fork_server
 
         if preload.is_wanted():
-            leave_behind(run, preload.load, preload.start_command)
+            fork_server(run, preload.load, preload.start_command)
     return status
 
 

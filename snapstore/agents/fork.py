@@ -238,7 +238,7 @@ class ConversationFork:
         return {known.alias for known in self._conversations.agent_sessions() if known.alias}
 
 
-def way_on(session: Session) -> tuple[list[str], bool, str]:
+def next_steps(session: Session) -> tuple[list[str], bool, str]:
     """Return notices, whether a fork is possible, and a resume command, after a move.
 
     The notices tell the user about the agent's conversation. The resume command is not empty if one of the agent's

@@ -10,7 +10,7 @@ import re
 from contextlib import contextmanager
 
 from snapstore.agents.hooks.turn_record import conversation_fields
-from snapstore.base.paths import unsafe_parts
+from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe, did_you_mean, similar
 from snapstore.git.objects.commits import LONGEST_ANSWER
 from snapstore.store.conversations import AgentSession, Conversations
@@ -338,7 +338,7 @@ class _Places:
         except UnicodeEncodeError:
             return None
         mine = path == self._own or path.startswith(self._own + b"/")
-        if unsafe_parts(path) or mine or len(path) + len(self._root) >= LONGEST_PATH:
+        if has_unsafe_part(path) or mine or len(path) + len(self._root) >= LONGEST_PATH:
             return None
         return path
 

@@ -54,7 +54,7 @@ def process_started(pid: int) -> str | None:
     return "?" if not os.path.exists("/proc/self/stat") else None
 
 
-def lives(process: str) -> bool:
+def is_alive(process: str) -> bool:
     """Return whether a process written as "number" or "number start-time" is alive.
 
     Without a start time only the number is checked.

@@ -65,7 +65,7 @@ def _finds_us(flags: tuple[str, ...]) -> bool:
     return done.returncode == 0 and os.fsdecode(done.stdout) == PACKAGE
 
 
-def is_start(arguments: list[str]) -> bool:
+def starts_snapstore(arguments: list[str]) -> bool:
     """Return whether these interpreter arguments start snapstore.
 
     The forms that this version and earlier versions write are recognized.

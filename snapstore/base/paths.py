@@ -27,7 +27,7 @@ def is_git(name: bytes) -> bool:
     return text.translate(_HFS_IGNORED).lower() == ".git"
 
 
-def unsafe_parts(path: bytes) -> bool:
+def has_unsafe_part(path: bytes) -> bool:
     """Return whether a path has a part that must not be followed or written."""
     return any(
         not part or part in (b".", b"..") or b"\0" in part or len(part) > 255 or is_git(part)

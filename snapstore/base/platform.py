@@ -74,7 +74,7 @@ def is_young(st: os.stat_result, now_ns: int) -> bool:
     return newest > now_ns - grain
 
 
-def was_written_lately(st: os.stat_result, now_ns: int) -> bool:
+def is_mtime_young(st: os.stat_result, now_ns: int) -> bool:
     """Return whether a later write could still leave this same mtime.
 
     Use this instead of `is_young` for a file that was just renamed: the rename has changed the ctime.

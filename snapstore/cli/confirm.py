@@ -12,20 +12,20 @@ from snapstore.api import Session
 from snapstore.cli.context import Context
 from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
 from snapstore.cli.reports.move import rows
-from snapstore.surface.wording import deserves_a_look
+from snapstore.surface.wording import needs_confirmation
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
 
 if TYPE_CHECKING:
     from snapstore.cli.move_request import MoveRequest
 
 
-def agreed(context: Context, session: Session, move: MoveRequest, plan: Plan) -> bool:
+def confirm_move(context: Context, session: Session, move: MoveRequest, plan: Plan) -> bool:
     """Return whether to go on with the move.
 
     Without a terminal the answer is yes and no question is asked.
     """
     err = context.err if context.err.terminal else context.out  # one of the two may be redirected
-    if not (err.terminal and sys.stdin.isatty()) or not deserves_a_look(plan):
+    if not (err.terminal and sys.stdin.isatty()) or not needs_confirmation(plan):
         return True
     session.preview(plan)  # a move that would be refused is refused before the question
     err.line(move.ask(plan), BOLD)

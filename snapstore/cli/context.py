@@ -15,7 +15,7 @@ from snapstore.errors import NoStore, Usage
 from snapstore.store.handle import DEFAULT_SESSION
 from snapstore.store.locations import home_folder
 from snapstore.store.state import check_name
-from snapstore.timeline.record.create_store import if_moved
+from snapstore.timeline.record.create_store import moved_root_hint
 
 if TYPE_CHECKING:
     from snapstore.surface.records.base import Record
@@ -55,7 +55,7 @@ class Context:
         try:
             return Store.open(".", say=self.say)
         except NoStore as error:
-            error.hint = f"{error.hint} {if_moved(home_folder(), '.')}".rstrip()
+            error.hint = f"{error.hint} {moved_root_hint(home_folder(), '.')}".rstrip()
             raise
 
     def reading(self) -> Session:

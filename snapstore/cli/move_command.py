@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.api import Session
-from snapstore.cli.confirm import agreed
+from snapstore.cli.confirm import confirm_move
 from snapstore.cli.context import Context
 from snapstore.cli.move_request import FollowUp, MoveRequest
 from snapstore.cli.output import UNWRITTEN, files_text
@@ -73,7 +73,7 @@ def move_in_time(
     move = MoveRequest(
         [verb, *([step.text] if step else [])],
         plan,
-        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
+        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {move_sentence(plan)}",
         nothing=f"There is nothing {verb}.",
     )
     return carry_out(context, move, options)
@@ -98,7 +98,7 @@ def _go(context: Context, session: Session, move: MoveRequest, plan: Plan) -> in
             moved.would(context.out, session, move, plan)
         return 0
     asking = not plan.conflicts and not plan.nothing_to_do and not move.yes and not context.json
-    if asking and not agreed(context, session, move, plan):
+    if asking and not confirm_move(context, session, move, plan):
         context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
         return 1
     done = session.move(plan)
@@ -200,7 +200,7 @@ def _repeat(session: Session, move: MoveRequest, options: dict[str, Any]) -> Non
 # Questions.
 
 
-def reverting(plan: Plan) -> str:
+def revert_sentence(plan: Plan) -> str:
     """Return the sentence about reverted files that S0-14 prescribes."""
     number = len(plan.changing)
     return f"This will revert changes to {files_text(number)}." if number else "No file will change."
@@ -211,7 +211,7 @@ def changing(plan: Plan) -> str:
     return f"This will change {files_text(number)}." if number else "No file will change."
 
 
-def travelling(plan: Plan) -> str:
+def move_sentence(plan: Plan) -> str:
     """Return the sentence about the turns and files that a plan affects."""
     turns = (("undo", plan.undone), ("redo", plan.redone))
     parts = [f"{verb} {turns_text(len(found))}" for verb, found in turns if found]

@@ -182,7 +182,7 @@ def _drain(descriptor: int) -> None:
         pass
 
 
-def is_undisturbed() -> bool:
+def is_clean_interpreter() -> bool:
     """Return whether this interpreter loads modules from the installation only.
 
     Also requires the interpreter's usual flags. `-m` searches the current folder, and PYTHONPATH any other folder: a
@@ -197,7 +197,7 @@ def is_undisturbed() -> bool:
     return is_script or flags.safe_path
 
 
-def leave_behind(run: Run, load: Callable[[], None], start: Callable[[], list[str]]) -> None:
+def fork_server(run: Run, load: Callable[[], None], start: Callable[[], list[str]]) -> None:
     """Fork a warm process for later commands, and return at once.
 
     `start` returns the command that starts a warm process in a new interpreter. The fork runs that command if this
@@ -220,7 +220,7 @@ def leave_behind(run: Run, load: Callable[[], None], start: Callable[[], list[st
         return
     try:
         _detach(place.lock, place.socket.fileno())
-        if not is_undisturbed():
+        if not is_clean_interpreter():
             place.close()
             words = start()
             os.execv(words[0], words)

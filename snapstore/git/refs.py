@@ -112,7 +112,7 @@ class Refs:
                 return self.container.set_if_equals(ref, before, after)
 
         if not self._patiently(move):
-            raise moved_meanwhile(name, old, self.value(name))
+            raise stale_ref_error(name, old, self.value(name))
         try:
             sync_folder(os.path.dirname(path))
         except FileNotFoundError:  # git has already packed the ref and removed the empty folder
@@ -152,7 +152,7 @@ class Refs:
             for name, old, _ in moves:
                 found = self.value(name)
                 if found != old:
-                    raise moved_meanwhile(name, old, found)
+                    raise stale_ref_error(name, old, found)
 
         self.container.change_packed({Ref(os.fsencode(name)): _spelled(new) for name, _, new in moves}, check)
 
@@ -284,7 +284,7 @@ def unspell(text: str | None) -> RefValue:
     return text[5:] if text.startswith("ref: ") else bytes.fromhex(text)
 
 
-def moved_meanwhile(name: str, old: RefValue, found: RefValue) -> Conflict:
+def stale_ref_error(name: str, old: RefValue, found: RefValue) -> Conflict:
     return Conflict(
         f"ref {name} moved meanwhile",
         "Another program moved it; run the command again.",
@@ -307,7 +307,7 @@ def bad_part(part: str) -> bool:
     )
 
 
-def travels_in(
+def classify_moves(
     moves: Iterable[tuple[str, RefValue, RefValue]],
 ) -> tuple[list[tuple[str, str]], dict[str, bytes], dict[str, bytes]]:
     """Classify ref moves into renames, created refs and lost refs.

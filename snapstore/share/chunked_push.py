@@ -106,7 +106,7 @@ class Parts:
             raise
         try:
             tips = [oid for _, oid in first.values() if oid is not None]
-            along = [oid for oid, _, _, _ in reachability.between(objects, tips, ())]
+            along = [oid for oid, _, _, _ in reachability.new_objects(objects, tips, ())]
             steps = [first, {ref: (old, new)}]
             results = self._connection.push_in_order(steps, [*along, *part, tree, new], objects)
         finally:

@@ -65,7 +65,7 @@ def exchanged(store: StoreHandle, remote: Remote) -> Exchanged:
     return found or Exchanged()
 
 
-def is_untold(store: StoreHandle, remote: Remote) -> bool:
+def has_forgotten_commits(store: StoreHandle, remote: Remote) -> bool:
     """Return whether a remote may still have forgotten commits under our names."""
     known = rewritten_ids.read(store)
     if not known.commits or remote.name in known.done:
@@ -73,9 +73,9 @@ def is_untold(store: StoreHandle, remote: Remote) -> bool:
     return any(commit in known.commits for _, commit in exchanged(store, remote).pushed.values())
 
 
-def check_told(store: StoreHandle, remote: Remote) -> None:
+def refuse_if_forgotten_there(store: StoreHandle, remote: Remote) -> None:
     """Raise Unsafe if an exchange with the remote would bring back what was forgotten."""
-    if is_untold(store, remote):
+    if has_forgotten_commits(store, remote):
         raise Unsafe(
             f"{remote.name} still has what was forgotten here",
             "Run `snapstore forget --remotes`: it replaces what is ours there, and says what it cannot.",
@@ -83,7 +83,7 @@ def check_told(store: StoreHandle, remote: Remote) -> None:
         )
 
 
-def without_let_go(store: StoreHandle, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
+def without_dropped_refs(store: StoreHandle, remote: Remote, refs: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return a server's refs without what was forgotten or pruned here.
 
     A pruned ref is one that is as we left it on the server and that no longer exists here. Such a ref must not come

@@ -11,11 +11,10 @@ from snapstore.errors import Unsafe
 from snapstore.git.maintenance import fold
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, Missing
-from snapstore.git.objects.reachability import reached
+from snapstore.git.objects.reachability import reachable_from
 from snapstore.git.remote import bundles
 from snapstore.git.remote.open import open_remote
 from snapstore.share.exchange_state import (
-    check_told,
     document_of,
     exchanged,
     haves,
@@ -23,14 +22,15 @@ from snapstore.share.exchange_state import (
     latest_moves,
     machine_moves,
     notes_ref,
+    refuse_if_forgotten_there,
     shared_refs,
-    without_let_go,
+    without_dropped_refs,
 )
 from snapstore.share.record_sync import Own, to_take, transcripts_of
 from snapstore.share.sending import ATTEMPTS, wait
 from snapstore.share.server.ancestry import Ancestry
 from snapstore.share.server.machine import PREFIX, this_machine
-from snapstore.share.server.names_here import found_again, receive
+from snapstore.share.server.names_here import receive, recover_origins
 from snapstore.share.server.view import ServerView, check_commits, check_project, interesting
 from snapstore.store.owners import DOCUMENT, Owners
 from snapstore.store.state import encode
@@ -108,7 +108,7 @@ def pull(
         refs, incoming = bundles.read(remote.url, store.shadow.objects, list(dict.fromkeys(tips)), progress=progress)
         with incoming:
             return _take_in(store, remote, refs, incoming, joining or {})
-    check_told(store, remote)
+    refuse_if_forgotten_there(store, remote)
     attempts = 0
     with open_remote(remote.url, progress=progress, ask=ask) as connection:
         if connection.lacks:
@@ -121,7 +121,7 @@ def pull(
                 pulled.empty = True
                 return pulled
             try:
-                wanted = _wanted(store, without_let_go(store, remote, refs))
+                wanted = _wanted(store, without_dropped_refs(store, remote, refs))
                 incoming = connection.fetch(*wanted, store.shadow.objects)
                 with incoming:
                     return _take_in(store, remote, refs, incoming, joining or {})
@@ -138,7 +138,7 @@ def _wanted(store: StoreHandle, refs: Mapping[str, bytes]) -> tuple[list[bytes],
     """Return the objects to ask for, and the tips that are here."""
     tips = haves(store)
     there = [oid for _, oid in interesting(refs)]
-    held = reached(store.shadow.objects, tips, there)
+    held = reachable_from(store.shadow.objects, tips, there)
     return [oid for oid in there if oid not in held], tips
 
 
@@ -176,7 +176,7 @@ def _fresh(store: StoreHandle, ids: list[bytes]) -> list[bytes]:
     stored = {oid for oid in ids if objects.contains(oid, fresh=False)}
     commits = {oid for oid in stored if objects.header(oid)[0] == COMMIT}
     if commits:
-        stored -= commits - reached(objects, store.shadow.refs.list("refs/").values(), commits)
+        stored -= commits - reachable_from(objects, store.shadow.refs.list("refs/").values(), commits)
     return [oid for oid in ids if oid not in stored]
 
 
@@ -190,7 +190,7 @@ def _must_be_held(store: StoreHandle, incoming: Incoming) -> None:
     tips = set(refs.list("refs/").values())
     if any(oid not in tips for oid in builds_on):
         tips |= {oid for rows in refs.logged().values() for _, old, new in rows for oid in (old, new)}
-    held = reached(store.shadow.objects, tips, builds_on)
+    held = reachable_from(store.shadow.objects, tips, builds_on)
     if any(oid not in held for oid in builds_on):
         raise _Overtaken("branches of this store went away while it was pulled into", "Nothing was changed; try again.")
 
@@ -208,7 +208,7 @@ class _Taking:
         self._shadow = store.shadow
         self._remote = remote
         self._refs = refs
-        self._survey = ServerView(store, without_let_go(store, remote, refs))
+        self._survey = ServerView(store, without_dropped_refs(store, remote, refs))
         self._files: dict[str, bytes | None] = dict(files)
         self._moves: list[RefMove] = []
         self._pulled = Pulled(remote)
@@ -253,7 +253,7 @@ class _Taking:
             return {}
         said = self._survey.claims.get(me.id)
         own = set(said.refs.values()) if said is not None else set()
-        return found_again(self._survey.server, me, local, own, self._ancestry.asked())
+        return recover_origins(self._survey.server, me, local, own, self._ancestry.asked())
 
     def _advance(self, received: Received) -> None:
         pulled, refs = self._pulled, self._shadow.refs

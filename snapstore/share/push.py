@@ -15,7 +15,6 @@ from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, Missing
 from snapstore.git.remote.open import open_remote
 from snapstore.share import chunked_push
 from snapstore.share.exchange_state import (
-    check_told,
     document_of,
     exchanged,
     haves,
@@ -24,6 +23,7 @@ from snapstore.share.exchange_state import (
     machine_moves,
     notes_ref,
     own_refs,
+    refuse_if_forgotten_there,
 )
 from snapstore.share.record_sync import Own, to_send, transcripts_of
 from snapstore.share.secrets import check
@@ -64,7 +64,7 @@ def push(
     with_safety: bool = False,
 ) -> Pushed:
     """Send what is new here; raise Remote if the server refuses, Secret for a secret."""
-    check_told(store, remote)
+    refuse_if_forgotten_there(store, remote)
     pushed = Pushed(remote)
     unmoved, start = 0, time.monotonic()
     cleared: set[bytes] = set()
@@ -149,7 +149,7 @@ class _Attempt:
             branches |= self._safety(refs)
         tips = [new for _, new in branches.values() if new is not None]
         known = chunked_push.others(refs)
-        new = [(oid, kind) for oid, kind, _, _ in reachability.between(self._shadow.objects, tips, known)]
+        new = [(oid, kind) for oid, kind, _, _ in reachability.new_objects(self._shadow.objects, tips, known)]
         fresh = [oid for oid, kind in new if kind == COMMIT]
         blobs = self._records(own, fresh)
         self._ancestry.save()
@@ -164,7 +164,7 @@ class _Attempt:
             raise
         try:
             ends = [oid for _, oid in words.values() if oid is not None]
-            beside = [item[:2] for item in reachability.between(self._shadow.objects, ends, [*known, *tips])]
+            beside = [item[:2] for item in reachability.new_objects(self._shadow.objects, ends, [*known, *tips])]
             going = chunked_push.Parts(self._shadow, connection, self._me.id, refs)
             files = [oid for oid, kind in (*new, *beside) if kind == BLOB]
             whose = {ref: move for ref, move in words.items() if ref.startswith(STORES)}
@@ -188,7 +188,7 @@ class _Attempt:
         store = self._store
         wanted = {ref: oid for ref, oid in refs.items() if ref in notes.REFS or ref.startswith(PREFIX)}
         # A stored object that no ref reaches may lack parts, and a gc may remove it at any moment.
-        held = reachability.reached(self._shadow.objects, haves(store), wanted.values()) | self._brought
+        held = reachability.reachable_from(self._shadow.objects, haves(store), wanted.values()) | self._brought
         lacking = [oid for oid in wanted.values() if oid not in held]
         if not lacking:
             return False

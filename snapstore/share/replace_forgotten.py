@@ -13,7 +13,7 @@ from snapstore.git.objects.ids import EMPTY_TREE
 from snapstore.git.remote.connection import NotAtomic
 from snapstore.git.remote.open import open_remote
 from snapstore.share import chunked_push
-from snapstore.share.exchange_state import document_of, exchanged, haves, is_untold
+from snapstore.share.exchange_state import document_of, exchanged, has_forgotten_commits, haves
 from snapstore.share.push import SAFETY
 from snapstore.share.remotes import Remotes
 from snapstore.share.server.default_branch import Trail, candidates
@@ -71,7 +71,7 @@ def survey(store: StoreHandle) -> list[RemoteResult]:
 
 def is_due(store: StoreHandle) -> bool:
     """Return whether a remote may have what was forgotten here earlier."""
-    return any(is_untold(store, remote) for remote in Remotes(store).list())
+    return any(has_forgotten_commits(store, remote) for remote in Remotes(store).list())
 
 
 def replace(store: StoreHandle) -> list[RemoteResult]:
@@ -219,7 +219,9 @@ class _Replacing:
         there = [oid for ref, oid in refs.items() if ref not in updates and ref != branch]
         why = None
         for value in (new, None) if new is not None else (None,):
-            sent = [oid for oid, _, _, _ in reachability.between(objects, [value], there)] if value is not None else []
+            sent = (
+                [oid for oid, _, _, _ in reachability.new_objects(objects, [value], there)] if value is not None else []
+            )
             why = connection.push({branch: (old, value)}, sent, objects, atomic=False, forced=[branch])[branch]
             if why is None:
                 break
@@ -282,7 +284,7 @@ class _Replacing:
         objects = self._shadow.objects
         ends = [new for _, new in updates.values() if new is not None]
         staying = [oid for ref, oid in refs.items() if ref not in updates]
-        sent = [oid for oid, _, _, _ in reachability.between(objects, ends, staying)]
+        sent = [oid for oid, _, _, _ in reachability.new_objects(objects, ends, staying)]
         try:
             results = connection.push(updates, sent, objects, atomic=True, forced=list(updates))
         except NotAtomic:

@@ -8,7 +8,7 @@ why.
 from __future__ import annotations
 
 from snapstore.git import branch_descriptions
-from snapstore.git.refs import travels_in
+from snapstore.git.refs import classify_moves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ CONFIG = "../store.git/config"  # the journal's name for the file; the journal w
 
 def follow(store: StoreHandle, moves: list[RefMove]) -> None:
     """Move descriptions along with renamed branches; remove those of lost branches."""
-    travels, _, lost = travels_in(move for move in moves if move[0].startswith(_PLACES))
+    travels, _, lost = classify_moves(move for move in moves if move[0].startswith(_PLACES))
     if travels or lost:
         _tried(store, lambda: branch_descriptions.follow(store.shadow.git_dir, dict(travels), lost))
 

@@ -193,9 +193,9 @@ class StoreHandle:
 
     def _kept_patterns(self) -> list[str]:
         if self._kept is None:
-            from snapstore.worktree.ignore.other_programs import kept_below
+            from snapstore.worktree.ignore.other_programs import patterns_below
 
-            self._kept = kept_below(self.root)
+            self._kept = patterns_below(self.root)
         return self._kept
 
     def left_out(self) -> dict[bytes, str]:

@@ -34,7 +34,7 @@ from snapstore.base import platform
 from snapstore.base.files import sync_folder
 from snapstore.errors import Corrupt, Interrupted
 from snapstore.git.objects.ids import Entry
-from snapstore.git.refs import Refs, RefValue, moved_meanwhile, spell, unspell
+from snapstore.git.refs import Refs, RefValue, spell, stale_ref_error, unspell
 from snapstore.worktree.write.file_moves import FileMove
 from snapstore.worktree.write.writer import Writer
 
@@ -92,7 +92,7 @@ class Journal:
         for name, old, _ in refs:
             found = self._refs.value(name)
             if found != old:
-                raise moved_meanwhile(name, old, found)
+                raise stale_ref_error(name, old, found)
         texts = {name: data.decode("utf-8") if data is not None else None for name, data in files.items()}
         plan: dict[str, Any] = {"what": what, "refs": _spelled(refs), "files": texts}
         stats: dict[bytes, os.stat_result | None] = {}

@@ -42,7 +42,7 @@ SETTLED = {
 IRREPLACEABLE = "saved first"  # part of the reason why a conflict cannot be settled by force
 
 
-def deserves_a_look(plan: Plan) -> bool:
+def needs_confirmation(plan: Plan) -> bool:
     """Return whether to show the plan to a person before the move (C13).
 
     A person looks first if more than one turn is undone or redone, a file is removed, a conflict is settled, or the

@@ -22,7 +22,7 @@ from snapstore.api import Session, Store
 from snapstore.errors import Conflict, Usage
 from snapstore.timeline.history.operations import Operation
 from snapstore.timeline.moves.plan import Policy
-from snapstore.timeline.moves.stale import changing, unlike
+from snapstore.timeline.moves.stale import changed_since_seen, changing
 from snapstore.tui.move_steps import Asked, Look, carry_out, look, spoken, trouble
 from snapstore.tui.screens.ask import AskingScreen
 from snapstore.tui.screens.conflicts import ConflictScreen
@@ -153,7 +153,7 @@ class MoveController(App[None]):
             if choices is None:
                 return None
             settled = await self.in_thread(look, session, seen, asked, Policy(each=choices))
-            if unlike(settled.plan, found.seen):
+            if changed_since_seen(settled.plan, found.seen):
                 notice = "Files changed while you looked: look again."
                 found = await self.in_thread(look, session, seen, asked)
                 if not found.plan.conflicts:

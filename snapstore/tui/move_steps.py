@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from snapstore.agents.fork import way_on
+from snapstore.agents.fork import next_steps
 from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.base.text import files_text, first_line, safe, shorten
 from snapstore.errors import Busy, Conflict, SnapstoreError
-from snapstore.surface.wording import deserves_a_look, headline, intent, place, turns_text
+from snapstore.surface.wording import headline, intent, needs_confirmation, place, turns_text
 from snapstore.timeline.moves.plan import BOTH, FILES, REMOVE, WRITE, Plan, Policy, state_text
 from snapstore.timeline.moves.stale import stale
 
@@ -46,7 +46,7 @@ class Look:
     def __init__(self, session: Session, asked: Asked, plan: Plan) -> None:
         self.asked = asked
         self.plan = plan
-        self.due = deserves_a_look(plan)
+        self.due = needs_confirmation(plan)
         # A person who settled the conflicts has seen the conflicting files only.
         removed = any(move.action == REMOVE and not move.settled for move in plan.paths)
         self.unseen = removed or plan.exact or len(plan.undone) + len(plan.redone) > 1
@@ -161,7 +161,7 @@ def _way_on(session: Session, moved: Moved) -> list[str]:
 
     The agent still remembers the undone turns.
     """
-    notices, forks, resume = way_on(session)
+    notices, forks, resume = next_steps(session)
     told = [safe(notice) for notice in notices]
     if forks and (moved.pending_fork or moved.plan.undone):
         told.append(f"`{resume or 'snapstore fork'}` goes on with the agent from here")

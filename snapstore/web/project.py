@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.api import Session, Store
-from snapstore.base.paths import unsafe_parts
+from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.store.conversations import Conversations
 from snapstore.surface.records.base import Record, document
@@ -99,7 +99,7 @@ def below(path: str) -> bytes:
     except UnicodeEncodeError:
         raise Usage("not a path", "Give a path below the root.") from None
     raw = raw.strip(b"/") if raw != b"/" else raw
-    if path.startswith("/") or unsafe_parts(raw):
+    if path.startswith("/") or has_unsafe_part(raw):
         shown = path if len(path) <= 60 else path[:60] + "…"
         raise Unsafe(f"{shown!r} is not a path below the root", "Only files of the project can be named.")
     return raw

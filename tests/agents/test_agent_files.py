@@ -15,7 +15,7 @@ from snapstore import Store
 from snapstore.timeline.record.create_store import create_store
 from snapstore.transcripts.locate import _LAYOUTS
 from snapstore.worktree.ignore.never_capture import NeverCapture
-from snapstore.worktree.ignore.other_programs import kept_below
+from snapstore.worktree.ignore.other_programs import patterns_below
 
 
 def two_turns(agent: Talking) -> None:
@@ -108,7 +108,7 @@ def test_every_agent_whose_conversations_are_read_is_thought_of(nobodys_home: Pa
         "opencode": ["opencode.db", "opencode.db-wal"],
     }
     assert names.keys() == _LAYOUTS.keys()
-    never = NeverCapture(kept_below(os.fsencode(nobodys_home)))
+    never = NeverCapture(patterns_below(os.fsencode(nobodys_home)))
     for agent, paths in names.items():
         base = ".local/share/opencode" if agent == "opencode" else f".{agent}"
         for path in paths:
@@ -116,11 +116,11 @@ def test_every_agent_whose_conversations_are_read_is_thought_of(nobodys_home: Pa
             assert never.matches(os.fsencode(f"{base}/{path}")) and not never.matches(os.fsencode(f"other/{path}"))
     for path in (".claude/settings.json", ".claude/projects/-slug/memory/a.md", ".codex/config.toml", "a.jsonl"):
         assert not never.matches(os.fsencode(path))
-    assert kept_below(os.fsencode(nobodys_home / "project")) == []
+    assert patterns_below(os.fsencode(nobodys_home / "project")) == []
 
 
 def test_folders_that_were_moved_by_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "odd [name]"))
-    never = NeverCapture(kept_below(os.fsencode(tmp_path)))
+    never = NeverCapture(patterns_below(os.fsencode(tmp_path)))
     assert never.matches(b"odd [name]/projects/-slug/ID.jsonl")
-    assert NeverCapture(kept_below(os.fsencode(tmp_path / "odd [name]/projects/-slug"))).matches(b"ID.jsonl")
+    assert NeverCapture(patterns_below(os.fsencode(tmp_path / "odd [name]/projects/-slug"))).matches(b"ID.jsonl")

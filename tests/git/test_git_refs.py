@@ -13,7 +13,7 @@ import pytest
 from helpers import all_refs, child, git, git_in, killed_at, living_child, plain_environment, turn, write
 
 from snapstore import Conflict, Corrupt, Store, Unsafe
-from snapstore.base.locks import lives, process_started
+from snapstore.base.locks import is_alive, process_started
 from snapstore.git.refs import Refs, RefValue, bad_part, spell
 from snapstore.timeline.moves.branches import Branches
 
@@ -331,5 +331,5 @@ def test_a_recovery_leaves_no_lock_behind(root: Path, store: Store) -> None:
 def test_a_process_is_known_by_its_number_and_when_it_began() -> None:
     """After a restart of the machine the number of a dead process soon belongs to another."""
     began = process_started(os.getpid())
-    assert lives(str(os.getpid())) and lives(f"{os.getpid()} {began}")
-    assert not lives(f"{os.getpid()} 1") and not lives("given up") and not lives("")
+    assert is_alive(str(os.getpid())) and is_alive(f"{os.getpid()} {began}")
+    assert not is_alive(f"{os.getpid()} 1") and not is_alive("given up") and not is_alive("")

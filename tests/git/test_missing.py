@@ -30,7 +30,7 @@ def test_never_too_little(tmp_path: Path, seed: int) -> None:
     for _ in range(12):
         tips = chance.sample(commits, chance.randrange(1, 4))
         known = chance.sample(commits, chance.randrange(0, 4))
-        found = [item[0].hex() for item in reachability.between(objects, tips, [*known, bytes(20)])]
+        found = [item[0].hex() for item in reachability.new_objects(objects, tips, [*known, bytes(20)])]
         assert len(found) == len(set(found)), "each once"
         words = [oid.hex() for oid in tips] + [f"^{oid.hex()}" for oid in known]
         needed = listed(git_dir, *[oid.hex() for oid in tips])
@@ -53,7 +53,7 @@ def test_a_turn_on_a_long_history_reads_only_what_is_new(tmp_path: Path) -> None
         return real(oid)
 
     objects.read = counted  # type: ignore[method-assign]
-    items = list(reachability.between(objects, [new], [old]))
+    items = list(reachability.new_objects(objects, [new], [old]))
     assert len(items) == 4
     assert len(reads) <= 8
     assert {path for _, _, path, _ in items} == {b"", b"folder3", items[-2][2]}
@@ -73,18 +73,18 @@ def test_a_second_baseline_like_the_first_costs_little(tmp_path: Path) -> None:
     alone = writer.add(COMMIT, b"\n".join(lines))
     history.shadow.objects.release(history.shadow.objects.finish(writer))
     assert alone == object_id(COMMIT, b"\n".join(lines))
-    assert [item[0] for item in reachability.between(history.shadow.objects, [alone], [first])] == [alone]
+    assert [item[0] for item in reachability.new_objects(history.shadow.objects, [alone], [first])] == [alone]
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
     history = History(tmp_path / "ours.git", turns=1)
     with pytest.raises(Missing):
-        list(reachability.between(history.shadow.objects, [bytes(20)], []))
-    assert list(reachability.between(history.shadow.objects, [history.tip], [history.tip])) == []
+        list(reachability.new_objects(history.shadow.objects, [bytes(20)], []))
+    assert list(reachability.new_objects(history.shadow.objects, [history.tip], [history.tip])) == []
     tag = git(str(history.git_dir), "-c", "tag.gpgSign=false", "tag", "-a", "-m", "named", "kept", MAIN)
     assert tag == b""
     oid = bytes.fromhex(git(str(history.git_dir), "rev-parse", "refs/tags/kept").decode())
-    kinds = [item[1] for item in reachability.between(history.shadow.objects, [oid], [history.tip])]
+    kinds = [item[1] for item in reachability.new_objects(history.shadow.objects, [oid], [history.tip])]
     assert kinds == [b"tag"]
 
 
@@ -96,7 +96,7 @@ def test_a_branch_from_half_way_does_not_bring_the_baseline_again(tmp_path: Path
         history.turn()
     known = history.tip
     tip = history.turn(on=middle, ref="refs/heads/shell/other")
-    assert len(list(reachability.between(history.shadow.objects, [tip], [known]))) == 4
+    assert len(list(reachability.new_objects(history.shadow.objects, [tip], [known]))) == 4
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -114,7 +114,7 @@ def test_where_it_is_said_what_is_held_the_walk_ends_there(tmp_path: Path, seed:
         there = listed(git_dir, *[oid.hex() for oid in known])
         found = [
             item[0].hex()
-            for item in reachability.between(objects, tips, (), lambda oid, there=there: oid.hex() in there)  # type: ignore[misc]
+            for item in reachability.new_objects(objects, tips, (), lambda oid, there=there: oid.hex() in there)  # type: ignore[misc]
         ]
         assert len(found) == len(set(found)), "each once"
         assert set(found) - there == listed(git_dir, *[oid.hex() for oid in tips]) - there

@@ -92,7 +92,7 @@ def push_all(remote: Connection, history: History, *refs: str) -> dict[str, str 
     refs = refs or (MAIN,)
     updates = {name: (there.get(name), history.shadow.refs.read(name)) for name in refs}
     tips = [new for _, new in updates.values() if new]
-    new = [item[0] for item in reachability.between(history.shadow.objects, tips, there.values())]
+    new = [item[0] for item in reachability.new_objects(history.shadow.objects, tips, there.values())]
     return remote.push(updates, new, history.shadow.objects)
 
 
@@ -177,7 +177,7 @@ def test_all_or_none_and_each_by_itself(server: Server, tmp_path: Path) -> None:
     with server.open() as remote:
         push_all(remote, history)
         old, side = history.tip, history.turn(on=history.tip, ref=SIDE)
-        ids = [item[0] for item in reachability.between(history.shadow.objects, [side], [old])]
+        ids = [item[0] for item in reachability.new_objects(history.shadow.objects, [side], [old])]
         mixed = {SIDE: (None, side), MAIN: (history.shadow.commit(old).parents[0], side)}
         results = remote.push(mixed, ids, history.shadow.objects)
         assert results[MAIN] == MOVED and results[SIDE] is not None
@@ -196,7 +196,7 @@ def test_the_server_decides_last(server: Server, tmp_path: Path, request: pytest
         push_all(remote, history)
         side = history.turn(on=history.tip, ref=SIDE)
         main = history.shadow.refs.read(MAIN)
-        ids = [item[0] for item in reachability.between(history.shadow.objects, [side], [main or b""])]
+        ids = [item[0] for item in reachability.new_objects(history.shadow.objects, [side], [main or b""])]
         results = remote.push({SIDE: (None, side), MAIN: (main, None)}, ids, history.shadow.objects)
         assert None not in results.values(), results
         assert all_refs(git_dir) == {MAIN: (main or b"").hex()}
@@ -222,7 +222,7 @@ def test_a_history_that_git_has_repacked(server: Server, tmp_path: Path) -> None
     history = History(tmp_path / "ours.git", turns=60)
     git(str(history.git_dir), "repack", "-adfq", "--depth=50")
     ours = Shadow(str(history.git_dir))
-    ids = [item[0] for item in reachability.between(ours.objects, [history.tip], [])]
+    ids = [item[0] for item in reachability.new_objects(ours.objects, [history.tip], [])]
     with server.open() as remote:
         assert remote.push({MAIN: (None, history.tip)}, ids, ours.objects) == {MAIN: None}
     git(git_dir, "fsck", "--strict")
@@ -249,7 +249,7 @@ def test_two_lines_that_parted(server: Server, tmp_path: Path) -> None:
         theirs.turn(on=theirs.shadow.refs.read(SIDE), ref=SIDE)
     with server.open() as remote:
         there = remote.refs(push=True)
-        new = [item[0] for item in reachability.between(theirs.shadow.objects, [theirs.tip], there.values())]
+        new = [item[0] for item in reachability.new_objects(theirs.shadow.objects, [theirs.tip], there.values())]
         assert len(new) == 12
         assert remote.push({SIDE: (None, theirs.tip)}, new, theirs.shadow.objects) == {SIDE: None}
         for _ in range(40):

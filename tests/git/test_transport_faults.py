@@ -39,7 +39,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def push(url: str, history: History) -> dict[str, str | None]:
     with open_remote(url, timeout=20) as remote:
         there = remote.refs(push=True)
-        new = [item[0] for item in reachability.between(history.shadow.objects, [history.tip], there.values())]
+        new = [item[0] for item in reachability.new_objects(history.shadow.objects, [history.tip], there.values())]
         return remote.push({MAIN: (there.get(MAIN), history.tip)}, new, history.shadow.objects)
 
 
@@ -325,7 +325,7 @@ def test_many_hands_on_one_server(tmp_path: Path) -> None:
             for _ in range(40):
                 with open_remote(server, timeout=20) as remote:
                     there = remote.refs(push=True)
-                    new = [item[0] for item in reachability.between(history.shadow.objects, [tip], there.values())]
+                    new = [item[0] for item in reachability.new_objects(history.shadow.objects, [tip], there.values())]
                     moves = {own: (there.get(own), tip)}
                     if number == 0 or common not in there:
                         moves[common] = (there.get(common), tip)

@@ -180,7 +180,7 @@ def test_a_push_after_the_server_hung_up(site: Site, tmp_path: Path, monkeypatch
     """While we look for what to send, a server may tire of waiting; the push calls again."""
     monkeypatch.setenv("GIT_SSL_CAINFO", site.certificate)
     history = History(tmp_path / "ours.git", turns=1)
-    new = [item[0] for item in reachability.between(history.shadow.objects, [history.tip], [])]
+    new = [item[0] for item in reachability.new_objects(history.shadow.objects, [history.tip], [])]
     with open_remote(site.with_password(), timeout=20) as remote:
         assert remote.refs(push=True) == {}
         for call in list(site.calls):

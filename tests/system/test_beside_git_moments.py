@@ -501,7 +501,7 @@ def test_a_gc_goes_on_when_git_removes_what_only_a_reflog_led_to(
 ) -> None:
     """It was there when gc looked, and is a bad object when gc packs."""
     saved = {turn(session, root, f"turn {n}", a=f"{n}"): on_disk(root) for n in range(3)}
-    name = "with_git" if way is None else "by_ourselves"
+    name = "with_git" if way is None else "without_git"
     made = getattr(pack_builder, name)
     tries: list[int] = []
 
@@ -532,7 +532,7 @@ def test_a_gc_leaves_what_a_git_has_touched_meanwhile(root: Path, store: Store, 
     oid = git(store.shadow.git_dir, "hash-object", "-w", "--stdin", feed=b"old").decode().strip()
     path = store.shadow.objects.loose_path(bytes.fromhex(oid))
     os.utime(path, (1, 1))
-    work = git_repack.Repack(store.shadow.objects, older_than=1000.0, packing=pack_builder.by_ourselves)
+    work = git_repack.Repack(store.shadow.objects, older_than=1000.0, packing=pack_builder.without_git)
     with work:
         with store.changing():
             work.survey(gc.roots(store))

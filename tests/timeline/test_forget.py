@@ -398,7 +398,7 @@ def test_borrowed_packs_are_replaced_and_the_users_own_stay(root: Path) -> None:
 
 
 def test_without_git_it_works_the_same(root: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forgetting, "_packing", lambda store: pack_builder.by_ourselves)
+    monkeypatch.setattr(forgetting, "_packing", lambda store: pack_builder.without_git)
     session = store.session("s1")
     for number in range(5):
         turn(session, root, f"{number}", key=f"{SECRET}{number}", a=f"{number}" * 500)
@@ -628,7 +628,7 @@ def test_refused_while_a_turn_is_open(root: Path, store: Store) -> None:
 def test_refused_while_a_gc_is_at_work(root: Path, store: Store) -> None:
     """It has seen the old history, and would bring it back."""
     turn(store.session("s1"), root, "One", key=SECRET)
-    with Repack(store.shadow.objects, older_than=0.0, packing=pack_builder.by_ourselves), pytest.raises(Busy):
+    with Repack(store.shadow.objects, older_than=0.0, packing=pack_builder.without_git), pytest.raises(Busy):
         forget(store, "key")
     forget(store, "key")
     assert_gone(store)
@@ -846,7 +846,7 @@ def test_an_object_that_is_damaged_stops_it_before_anything_is_changed(
 ) -> None:
     """Or every command after it would try to finish, in vain."""
     if way == "ourselves":
-        monkeypatch.setattr(forgetting, "_packing", lambda _: pack_builder.by_ourselves)
+        monkeypatch.setattr(forgetting, "_packing", lambda _: pack_builder.without_git)
     _forgettable(root, store)
     rotten = git(store.shadow.git_dir, "hash-object", "-w", "--stdin", feed=b"rotten").decode().strip()
     git(store.shadow.git_dir, "update-ref", "refs/tags/s1/rotten", rotten)  # a turn would store it again
@@ -965,7 +965,7 @@ def test_turns_begin_while_packs_are_made_and_go_before(
 
     def pack(*arguments: Any) -> list[str]:
         snap(root, "turn", "begin", "-m", "Meanwhile", "--session", "s2", SNAPSTORE_LOCK_TIMEOUT="0")
-        return pack_builder.by_ourselves(*arguments)
+        return pack_builder.without_git(*arguments)
 
     with monkeypatch.context() as patch, pytest.raises(Busy, match="a turn is open in session s2"):
         patch.setattr(forgetting, "_QUICK", 0)
@@ -997,7 +997,7 @@ def test_it_gives_way_to_turns_a_few_times_and_then_comes_to_its_end(
             snap(root, "run", "-q", "-m", f"Meanwhile {len(asked)}", "--session", "s2", "--", *command)
         else:
             snap(root, "turn", "begin", "-m", "Waits", "--session", "s2", status=11, SNAPSTORE_LOCK_TIMEOUT="0")
-        return pack_builder.by_ourselves(*arguments)
+        return pack_builder.without_git(*arguments)
 
     monkeypatch.setattr(forgetting, "_QUICK", 0)
     monkeypatch.setattr(forgetting, "_packing", lambda _: pack)
@@ -1017,7 +1017,7 @@ def test_whoever_only_looks_meanwhile_is_in_nobodys_way(
     def pack(*arguments: Any) -> list[str]:
         for command in ("log", "status", "tree", "branches", "du"):
             snap(root, command, SNAPSTORE_LOCK_TIMEOUT="0")
-        return pack_builder.by_ourselves(*arguments)
+        return pack_builder.without_git(*arguments)
 
     monkeypatch.setattr(forgetting, "_QUICK", 0)
     monkeypatch.setattr(forgetting, "_packing", lambda _: pack)
@@ -1032,7 +1032,7 @@ def test_packs_are_made_once(root: Path, store: Store, monkeypatch: pytest.Monke
 
     def pack(*arguments: Any) -> list[str]:
         calls.append(arguments)
-        return pack_builder.by_ourselves(*arguments)
+        return pack_builder.without_git(*arguments)
 
     monkeypatch.setattr(forgetting, "_packing", lambda _: pack)
     forget(store, "key")

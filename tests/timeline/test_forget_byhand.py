@@ -186,7 +186,7 @@ def test_a_git_that_came_while_packs_were_made_stops_it_before_anything_is_chang
     def pack(*arguments: Any) -> list[str]:
         command = ["git", "--git-dir", history.shadow.git_dir, "cat-file", "--batch"]
         came.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
-        return pack_builder.by_ourselves(*arguments)
+        return pack_builder.without_git(*arguments)
 
     with monkeypatch.context() as patch, pytest.raises(Busy, match="at work"):
         patch.setattr(forgetting, "_packing", lambda _: pack)

@@ -80,11 +80,11 @@ def test_a_secret_is_found_that_is_only_a_part_of_a_line(root: Path, store: Stor
     ],
 )
 def test_a_secret_is_known_by_what_it_is_called(data: bytes, secret: str) -> None:
-    assert secret in fragments.pieces_of(data)[0]
+    assert secret in fragments.fragments_of(data)[0]
 
 
 def test_a_program_is_not_known_by_what_stands_in_every_other() -> None:
-    assert fragments.pieces_of(Path(refs.__file__).read_bytes()) == ({}, False)
+    assert fragments.fragments_of(Path(refs.__file__).read_bytes()) == ({}, False)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_a_program_is_not_known_by_what_stands_in_every_other() -> None:
     ],
 )
 def test_what_is_not_looked_for_is_said(data: bytes, whole: bool) -> None:
-    assert fragments.pieces_of(data)[1] is whole
+    assert fragments.fragments_of(data)[1] is whole
 
 
 @pytest.mark.parametrize("text", ["a=b:c=", "password: ", "://:", '"key":"', "ab1" * 10, "token x1 ", "=" * 20, "='"])
 def test_a_very_long_line_takes_no_longer_than_many(text: str) -> None:
     start = time.monotonic()
-    fragments.pieces_of((text * (fragments.LARGEST // len(text))).encode())
+    fragments.fragments_of((text * (fragments.LARGEST // len(text))).encode())
     assert time.monotonic() - start < 10
 
 

@@ -89,7 +89,7 @@ def many_turns(session: Session, root: Path, number: int) -> dict[str, dict[byte
 
 def repack(store: Store, way: str | None, grace: float = 0) -> Repack:
     packed_by = (
-        pack_builder.by_ourselves if way == "" else pack_builder.with_git("git", environment(store.shadow.git_dir))
+        pack_builder.without_git if way == "" else pack_builder.with_git("git", environment(store.shadow.git_dir))
     )
     return Repack(store.shadow.objects, older_than=time.time() - grace, packing=packed_by)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from snapstore.agents.hooks.payload import Payload
 
 
-def spoken(payload: Payload, agent: str, project: str) -> list[Event]:
+def claude_events(payload: Payload, agent: str, project: str) -> list[Event]:
     """Return the events of a payload in Claude Code's format.
 
     `project` is the folder in which the agent was started. The agent may have changed its current folder since, but

@@ -13,7 +13,7 @@ from snapstore.api import Store
 PERSON = "shell"  # the agent name for a person; also the name of the session that all shells share
 
 
-def persons_session(store: Store, event: Event) -> str:
+def shell_session(store: Store, event: Event) -> str:
     """Return the session that all shells share, or this shell's own if it is busy.
 
     The shared session is busy while a command still runs in another shell.

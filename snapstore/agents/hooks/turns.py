@@ -10,7 +10,7 @@ import os
 
 from snapstore.agents.hooks.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
 from snapstore.agents.hooks.paths import OUTSIDE, full_paths, sort_paths
-from snapstore.agents.hooks.person import PERSON, exit_status, persons_session
+from snapstore.agents.hooks.person import PERSON, exit_status, shell_session
 from snapstore.api import Store
 from snapstore.errors import NoStore, SnapstoreError, Unsafe
 from snapstore.store.state import check_name, readable
@@ -358,13 +358,13 @@ class Hook:
 
     def _session_name(self) -> str | None:
         if self._event.agent == PERSON:
-            return persons_session(self._store, self._event)
+            return shell_session(self._store, self._event)
         return self._conversations.session_of(self._event.session_id)
 
     def _session(self) -> tuple[Session, AgentSession | None]:
         """Return the session that the event belongs to, and its agent session."""
         if self._event.agent == PERSON:
-            return self._store.session(persons_session(self._store, self._event)), None
+            return self._store.session(shell_session(self._store, self._event)), None
         from snapstore.agents.hooks.session_lookup import join
 
         known = join(self._store, self._event, invent=True)

@@ -13,7 +13,7 @@ from snapstore.agents.install.locations import (
     PLUGIN,
     PROJECT,
     USER,
-    is_of_a_former_version,
+    is_outdated,
     program_of,
     tells,
     user_home,
@@ -180,7 +180,7 @@ def _connected(here: Environment, agent: str) -> Iterator[Connected]:
             if commands:
                 current = all(_merged(found, content, commands[0]) == found.data for found, content, _ in files)
                 gone = scope == USER and not shutil.which(program_of(commands[0]), path=here.environ.get("PATH"))
-                outdated = gone or not current or any(map(is_of_a_former_version, commands))
+                outdated = gone or not current or any(map(is_outdated, commands))
                 yield Connected(scope, path, outdated=outdated, tells=tells(commands[0]))
         except SnapstoreError as error:
             yield Connected(scope, path, problem=error.message)

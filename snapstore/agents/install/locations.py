@@ -156,7 +156,7 @@ def program_of(command: str) -> str:
     return words[2] if words[:2] == ["command", "-v"] else words[0]
 
 
-def is_of_a_former_version(command: str) -> bool:
+def is_outdated(command: str) -> bool:
     """Return whether an earlier version of snapstore wrote this command.
 
     The caller's environment can break such a command.
@@ -181,7 +181,7 @@ def _is_ours(agent: str) -> Callable[[str], bool]:
             return False
         if len(program) == 1:
             return os.path.basename(program[0]) == "snapstore"
-        return own_program.is_start(program[1:])
+        return own_program.starts_snapstore(program[1:])
 
     return ours
 

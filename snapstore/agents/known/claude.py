@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.claude_form import spoken
+from snapstore.agents.hooks.claude_form import claude_events
 from snapstore.agents.hooks.events import Event
 from snapstore.agents.hooks.payload import text
 
@@ -18,7 +18,7 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
         from snapstore.agents.known import copilot
 
         return copilot.events(payload, environ)
-    return spoken(payload, "claude", environ.get("CLAUDE_PROJECT_DIR", ""))
+    return claude_events(payload, "claude", environ.get("CLAUDE_PROJECT_DIR", ""))
 
 
 def is_copilots(payload: Payload, environ: Mapping[str, str]) -> bool:

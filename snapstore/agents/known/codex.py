@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.claude_form import spoken
+from snapstore.agents.hooks.claude_form import claude_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
-    return spoken(payload, "codex", "")
+    return claude_events(payload, "codex", "")

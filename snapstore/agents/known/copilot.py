@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if "hook_event_name" in payload:
-        from snapstore.agents.hooks.claude_form import spoken
+        from snapstore.agents.hooks.claude_form import claude_events
 
-        return spoken(payload, "copilot", "")
+        return claude_events(payload, "copilot", "")
     common: dict[str, Any] = {
         "agent": "copilot",
         "session_id": text(payload, "sessionId"),

@@ -10,7 +10,7 @@ import click
 from snapstore.agents.fork import ConversationFork, ForkResult
 from snapstore.api import Session
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import carry_out, travelling
+from snapstore.cli.move_command import carry_out, move_sentence
 from snapstore.cli.move_request import FollowUp, MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
@@ -62,7 +62,7 @@ def fork_conversation(
     move = MoveRequest(
         ["fork", *([target] if target is not None else [])],
         lambda session, how: session.plan_goto(address, **how),
-        ask=lambda plan: f"Fork the conversation after turn {plan.turn}? {travelling(plan)}",
+        ask=lambda plan: f"Fork the conversation after turn {plan.turn}? {move_sentence(plan)}",
         nothing="",
         then=then,
     )

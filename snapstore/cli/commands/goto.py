@@ -8,7 +8,7 @@ import click
 
 from snapstore.cli.commands.fork import fork_conversation
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import carry_out, travelling
+from snapstore.cli.move_command import carry_out, move_sentence
 from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import TARGET
@@ -30,7 +30,7 @@ def goto(context: Context, *, target: str, new_session: bool, **options: Any) ->
     move = MoveRequest(
         ["goto", target],
         lambda session, how: session.plan_goto(target, **how),
-        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {travelling(plan)}",
+        ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {move_sentence(plan)}",
         nothing="You are there already.",
     )
     return carry_out(context, move, options)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import carry_out, travelling
+from snapstore.cli.move_command import carry_out, move_sentence
 from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.options import CommandGroup, MoveCommand, common_options, level_options, move_options, rows_option
 from snapstore.cli.output import BOLD, DIM, Output, ago, safe, shorten
@@ -81,7 +81,7 @@ def undo(context: Context, *, operation: int | None, **options: Any) -> int:
     move = MoveRequest(
         ["ops", "undo", *([str(operation)] if operation else [])],
         lambda session, how: session.plan_ops_undo(operation, **how),
-        ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {travelling(plan)}",
+        ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {move_sentence(plan)}",
         nothing="Nothing to undo: every operation was undone already.",
     )
     return carry_out(context, move, options)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import carry_out, reverting
+from snapstore.cli.move_command import carry_out, revert_sentence
 from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, move_options
 from snapstore.cli.param_types import TARGET
@@ -25,7 +25,7 @@ def revert(context: Context, *, turn: str, **options: Any) -> int:
     move = MoveRequest(
         ["revert", turn],
         lambda session, how: session.plan_revert(turn, **how),
-        ask=lambda plan: f"Revert {turn}? {reverting(plan)}",
+        ask=lambda plan: f"Revert {turn}? {revert_sentence(plan)}",
         nothing="Nothing to revert: of what it changed nothing is there any more.",
         reverts=True,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import carry_out, travelling
+from snapstore.cli.move_command import carry_out, move_sentence
 from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import BRANCH
@@ -25,7 +25,7 @@ def switch(context: Context, *, branch: str, **options: Any) -> int:
     move = MoveRequest(
         ["switch", branch],
         lambda session, how: session.plan_switch(branch, **how),
-        ask=lambda plan: f"Switch to {plan.branch}, turn {plan.turn}? {travelling(plan)}",
+        ask=lambda plan: f"Switch to {plan.branch}, turn {plan.turn}? {move_sentence(plan)}",
         nothing="You are there already.",
     )
     return carry_out(context, move, options)

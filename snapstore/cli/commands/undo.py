@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from snapstore.cli.context import Context
-from snapstore.cli.move_command import carry_out, reverting, turns_text
+from snapstore.cli.move_command import carry_out, revert_sentence, turns_text
 from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.param_types import COUNT
@@ -25,7 +25,7 @@ def undo(context: Context, *, number: int | None, **options: Any) -> int:
     move = MoveRequest(
         ["undo", *([str(number)] if number else [])],
         lambda session, how: session.plan_undo(number or 1, **how),
-        ask=lambda plan: f"Undo {turns_text(len(plan.undone))}? {reverting(plan)}",
+        ask=lambda plan: f"Undo {turns_text(len(plan.undone))}? {revert_sentence(plan)}",
         nothing="Nothing to undo",
         reverts=True,
     )

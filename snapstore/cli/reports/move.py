@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from snapstore.agents.fork import way_on
+from snapstore.agents.fork import next_steps
 from snapstore.api import Session
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
@@ -61,7 +61,7 @@ def tell(out: Output, session: Session, move: MoveRequest, done: Moved) -> None:
 def _way_on(out: Output, session: Session, done: Moved) -> None:
     """Print how to go on with the agent, whose conversation still holds undone turns."""
     other = "" if session.store.active_session() == session.name else f" --session {session.name}"
-    notices, forks, resume = way_on(session)
+    notices, forks, resume = next_steps(session)
     for notice in notices:
         out.line(f"Note: {safe(notice)}", YELLOW)
     if forks and (done.pending_fork or done.plan.undone):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import fcntl
 import os
 
-from snapstore.base.locks import lives
+from snapstore.base.locks import is_alive
 from snapstore.errors import Failed, Unsafe
 from snapstore.git.objects.pack import Pack
-from snapstore.git.objects.pack_files import is_linked, remove_packs, what_it_says
+from snapstore.git.objects.pack_files import is_linked, read_small_file, remove_packs
 from snapstore.git.objects.pack_writer import KEPT_BY, TEMPORARY
 from snapstore.git.objects.pack_writer import remove as _remove
 from snapstore.git.objects.store import Objects
@@ -132,7 +132,7 @@ def _sweep(objects: Objects) -> int:
     for name in os.listdir(objects.pack_folder):
         path = f"{objects.pack_folder}/{name}"
         if name.startswith(TEMPORARY):
-            left = not lives(name[len(TEMPORARY) :].partition("_")[0])
+            left = not is_alive(name[len(TEMPORARY) :].partition("_")[0])
         else:
             left = name.endswith(".keep") and _is_left(path)
         if left:
@@ -147,11 +147,11 @@ def _is_left(keep: str) -> bool:
     A person's `.keep` and that of a borrowed pack are not. snapstore's `.keep` files are not synced: after a power cut,
     one may be empty or hold zeros of the right length.
     """
-    said = what_it_says(keep)
+    said = read_small_file(keep)
     if said is None:
         return False
     said = said.strip(b"\0")
-    return not said or (said.startswith(KEPT_BY) and not lives(said[len(KEPT_BY) :].decode("latin-1").strip()))
+    return not said or (said.startswith(KEPT_BY) and not is_alive(said[len(KEPT_BY) :].decode("latin-1").strip()))
 
 
 def sweep(objects: Objects, now: float) -> int:

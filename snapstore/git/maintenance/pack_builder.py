@@ -19,7 +19,7 @@ from snapstore.git.maintenance.repack import Packing, Repack
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, KIND_NUMBERS, TREE, object_id
 from snapstore.git.objects.pack import OFFSET_DELTA, REF_DELTA, Pack
 from snapstore.git.objects.pack_writer import PackWriter, entry_header
-from snapstore.git.objects.reachability import between, commit_links
+from snapstore.git.objects.reachability import commit_links, new_objects
 from snapstore.git.objects.store import LARGE, Objects
 
 _DEEPEST = 50  # length of a delta chain, as in git
@@ -72,7 +72,7 @@ def _quoted(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
+def without_git(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]:
     """Pack without git; older versions of a path become deltas of newer ones.
 
     Memory holds the ids, and two versions.
@@ -81,7 +81,7 @@ def by_ourselves(repack: Repack, ids: Iterable[bytes], reach: bool) -> list[str]
     kept = repack.kept
     groups: dict[tuple[bytes, bytes], list[bytes]] = {}
     if reach:
-        for oid, kind, path, _ in between(objects, sorted(ids, key=lambda oid: _age(objects, oid)), ()):
+        for oid, kind, path, _ in new_objects(objects, sorted(ids, key=lambda oid: _age(objects, oid)), ()):
             if not any(pack.find(oid) is not None for pack in kept):
                 if kind == TREE and not path:  # the root trees of files and of records have nothing in common
                     path = objects.read(oid)[1].partition(b"\0")[0]

@@ -23,16 +23,16 @@ from errno import ENOTEMPTY
 from hashlib import sha1
 
 from snapstore.base.files import sync_folder
-from snapstore.base.locks import lives
+from snapstore.base.locks import is_alive
 from snapstore.errors import Busy, Interrupted
 from snapstore.git.maintenance.fold import ABANDONED, is_at_work, must_have_room, refuse_links
-from snapstore.git.maintenance.repack import SUFFIXES, Packing, are_there, settle, show
+from snapstore.git.maintenance.repack import SUFFIXES, Packing, all_exist, settle, show
 from snapstore.git.maintenance.running_git import git_at_work
 from snapstore.git.objects.ids import Missing
 from snapstore.git.objects.pack import Pack
-from snapstore.git.objects.pack_files import is_linked, what_it_says
+from snapstore.git.objects.pack_files import is_linked, read_small_file
 from snapstore.git.objects.pack_writer import KEPT_BY, new_name
-from snapstore.git.objects.reachability import between
+from snapstore.git.objects.reachability import new_objects
 from snapstore.git.objects.store import Objects
 
 WORK = "snapstore_purge"
@@ -137,13 +137,13 @@ class Purge:
         except FileNotFoundError:
             return None
         made = [f"{self.folder}/{name[:-4]}" for name in sorted(names) if name.endswith(".idx")]
-        return made if are_there(made) and said == _proof(made, sorted(roots)) else None
+        return made if all_exist(made) and said == _proof(made, sorted(roots)) else None
 
     def _check(self, made: list[str], roots: list[bytes]) -> None:
         """Raise Missing if the new packs lack a reachable object."""
         packs = [Pack(base) for base in made]
         try:
-            for oid, _, _, _ in between(self.objects, roots, ()):
+            for oid, _, _, _ in new_objects(self.objects, roots, ()):
                 if not any(pack.find(oid) is not None for pack in packs):
                     raise Missing(oid)
         finally:
@@ -178,7 +178,7 @@ def refuse_writers(objects: Objects) -> None:
     for name in os.listdir(objects.pack_folder):
         if name.endswith(".keep"):
             process = _writer(f"{objects.pack_folder}/{name}")
-            if process.partition(" ")[0] != str(os.getpid()) and lives(process):
+            if process.partition(" ")[0] != str(os.getpid()) and is_alive(process):
                 raise Busy("a push or a pull is at work on this store", "Nothing was forgotten. Wait for its end.")
 
 
@@ -204,7 +204,7 @@ def _writer(keep: str) -> str:
             return ""
     except FileNotFoundError:
         return ""
-    said = what_it_says(keep) or b""
+    said = read_small_file(keep) or b""
     return said[len(KEPT_BY) :].decode("latin-1").strip() if said.startswith(KEPT_BY) else ""
 
 
@@ -226,7 +226,7 @@ def _proof(made: list[str], roots: list[bytes]) -> bytes:
 
 
 def _must_be_there(shown: list[str]) -> None:
-    if not are_there(shown):
+    if not all_exist(shown):
         raise Interrupted(
             "somebody took away the new packs of the store while the old ones were being removed",
             "Let no other program change the store's folder; the next command of any kind goes on.",

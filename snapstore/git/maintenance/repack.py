@@ -36,7 +36,7 @@ from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_files import is_kept, is_linked
 from snapstore.git.objects.pack_writer import new_name, write_keep
 from snapstore.git.objects.pack_writer import remove as _remove
-from snapstore.git.objects.reachability import between
+from snapstore.git.objects.reachability import new_objects
 from snapstore.git.objects.store import Objects
 
 Progress = Callable[[int], None]
@@ -182,7 +182,7 @@ class Repack:
         if dropped:
             # Removal is final, so the packing program is not trusted. git also exits with status 0 if it could not
             # report what it made.
-            for oid, _, _, _ in between(self.objects, sorted(self._roots), ()):
+            for oid, _, _, _ in new_objects(self.objects, sorted(self._roots), ()):
                 if oid in dropped:
                     raise _left_out(oid)
         if waiting:
@@ -274,13 +274,13 @@ class Repack:
         for base, (pack, st) in self._old.items():
             # A git that writes an existing object only touches the file that holds the object, and relies on that file.
             untouched = _mtime(f"{base}.pack") == st.st_mtime
-            if base not in staying and untouched and os.path.exists(f"{base}.idx") and are_there(new):
+            if base not in staying and untouched and os.path.exists(f"{base}.idx") and all_exist(new):
                 pack.close()
                 for suffix in SUFFIXES:
                     _remove(base + suffix)
         for oid, age in self._loose.items():
             path = objects.loose_path(oid)
-            if oid not in staying and _mtime(path) == age and are_there(new):
+            if oid not in staying and _mtime(path) == age and all_exist(new):
                 _remove(path)
 
     def _needed_by(self, roots: frozenset[bytes]) -> set[object]:
@@ -299,7 +299,7 @@ class Repack:
                 # well.
                 return oid in self._roots or any(pack.find(oid) is not None for pack in made[: self._reached])
 
-            for oid, _, _, _ in between(self.objects, sorted(roots), (), holds):
+            for oid, _, _, _ in new_objects(self.objects, sorted(roots), (), holds):
                 if any(pack.find(oid) is not None for pack in made):
                     continue
                 staying.update(base for base, (pack, _) in self._old.items() if pack.find(oid) is not None)
@@ -348,7 +348,7 @@ def settle(base: str, age: float | None = None) -> None:
             os.close(fd)
 
 
-def are_there(bases: Iterable[str]) -> bool:
+def all_exist(bases: Iterable[str]) -> bool:
     """Return whether all packs exist. Asked before other copies are removed."""
     return all(os.path.exists(base + suffix) for base in bases for suffix in (".idx", ".pack"))
 

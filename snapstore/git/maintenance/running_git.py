@@ -10,7 +10,7 @@ import os
 import socket
 import time
 
-from snapstore.base.locks import lives
+from snapstore.base.locks import is_alive
 
 _FRESH = 600  # seconds; a file that git is writing is younger
 _TEMPORARY = ("tmp_", ".tmp-")
@@ -46,7 +46,7 @@ def _by_its_files(git_dir: str) -> str | None:
     pid_file = f"{git_dir}/gc.pid"
     try:
         number, _, host = _read(pid_file).decode("ascii", "replace").strip().partition(" ")
-        if host == socket.gethostname() and lives(number):
+        if host == socket.gethostname() and is_alive(number):
             return f"process {number}"
     except OSError:
         pass

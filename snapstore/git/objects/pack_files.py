@@ -11,7 +11,7 @@ from snapstore.git.objects.pack_writer import remove
 BORROWED = "borrowed from the user's repository\n"  # the content of the `.keep` file of such a pack
 
 
-def what_it_says(keep: str) -> bytes | None:
+def read_small_file(keep: str) -> bytes | None:
     """Return the content of a small file, or None if the file does not exist.
 
     The call never blocks, even if the path is a fifo.
@@ -37,7 +37,7 @@ def is_kept(base: str) -> bool:
     A pack linked from the user's repository is not repacked while the user's repository still has the pack. After the
     user's repository has dropped the pack, the pack takes up space of the store, with all of the user's history in it.
     """
-    said = what_it_says(f"{base}.keep")
+    said = read_small_file(f"{base}.keep")
     return said is not None and said.decode("utf-8", "replace") != BORROWED
 
 

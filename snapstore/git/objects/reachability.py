@@ -24,7 +24,7 @@ _COMPARED = 8  # known trees that a commit without parents is compared with
 _CACHED = 1024
 
 
-def between(
+def new_objects(
     objects: Objects, tips: Iterable[bytes], known: Iterable[bytes], holds: Callable[[bytes], bool] | None = None
 ) -> Iterator[New]:
     """Yield each object that `tips` need and `known` do not reach, parents first.
@@ -55,7 +55,7 @@ def is_ancestor(objects: Objects, old: bytes, new: bytes) -> bool:
     return False
 
 
-def reached(objects: Objects, tips: Iterable[bytes], wanted: Iterable[bytes]) -> set[bytes]:
+def reachable_from(objects: Objects, tips: Iterable[bytes], wanted: Iterable[bytes]) -> set[bytes]:
     """Return which of the wanted commits are reachable from the tips.
 
     That a commit is stored proves nothing: the commit may be left over from a failed pull, and gc may be about to
@@ -95,7 +95,7 @@ def whole(objects: Objects, tips: Iterable[bytes], known: Iterable[bytes] = ()) 
     seen = set(known)
     for tip in tips:
         try:
-            walked = {oid for oid, _, _, _ in between(objects, [tip], (), seen.__contains__)}
+            walked = {oid for oid, _, _, _ in new_objects(objects, [tip], (), seen.__contains__)}
         except Missing:
             continue
         if all(map(objects.contains, walked)):

@@ -20,7 +20,7 @@ from snapstore.errors import Corrupt
 from snapstore.git.objects.dulwich_store import ObjectStore
 from snapstore.git.objects.ids import BLOB, CHUNK, KIND_NAMES, Missing, object_id
 from snapstore.git.objects.pack import Pack
-from snapstore.git.objects.pack_files import BORROWED, remove_packs, what_it_says
+from snapstore.git.objects.pack_files import BORROWED, read_small_file, remove_packs
 from snapstore.git.objects.pack_writer import GIVEN_UP, PackWriter
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ class Objects:
         """
         if self._borrowed is None:
             packs = [pack for pack in self.packs() if pack.base in self.store.kept]
-            self._borrowed = [pack for pack in packs if what_it_says(f"{pack.base}.keep") == BORROWED.encode()]
+            self._borrowed = [pack for pack in packs if read_small_file(f"{pack.base}.keep") == BORROWED.encode()]
         try:
             return any(pack.find(oid) is not None for pack in self._borrowed)
         except FileNotFoundError:  # another process removed the pack
@@ -224,7 +224,9 @@ class Objects:
         """Return the small given-up packs that the next pack takes over."""
         packs = [pack for pack in self.packs() if pack.base in self.store.kept]
         try:
-            return [pack for pack in packs if what_it_says(f"{pack.base}.keep") == GIVEN_UP and not pack.has_deltas()]
+            return [
+                pack for pack in packs if read_small_file(f"{pack.base}.keep") == GIVEN_UP and not pack.has_deltas()
+            ]
         except FileNotFoundError:  # another process removed a pack
             self.reload()
             return []

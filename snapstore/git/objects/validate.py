@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-from snapstore.base.paths import GIT_BEGINNINGS, unsafe_parts
+from snapstore.base.paths import GIT_BEGINNINGS, has_unsafe_part
 from snapstore.errors import Corrupt, Unsafe
 from snapstore.git.objects.ids import COMMIT, EXECUTABLE, FILE, FOLDER, LINK, TAG, TREE
 from snapstore.git.objects.reachability import commit_links, tag_target
@@ -54,7 +54,7 @@ def _check_tree(data: bytes, oid: bytes) -> None:
         if mode not in _MODES:
             raise Unsafe(f"a tree has an entry of mode {mode.decode()}: {_shown(name)}", _HINT, object=oid.hex())
         # Fast path: most names need only a look at their first byte.
-        if b"/" in name or ((name[0] in GIT_BEGINNINGS or len(name) > 255) and unsafe_parts(name)):
+        if b"/" in name or ((name[0] in GIT_BEGINNINGS or len(name) > 255) and has_unsafe_part(name)):
             raise Unsafe(f"a tree has a name that must not be followed: {_shown(name)}", _HINT, object=oid.hex())
         key = name + b"/" if mode == FOLDER else name
         if key <= last or name in names:

@@ -69,7 +69,7 @@ def write(
     if not refs:
         raise Usage("there is nothing to put into a bundle")
     needed = [oid for oid in dict.fromkeys(known) if objects.contains(oid) and objects.header(oid)[0] == COMMIT]
-    ids = [item[0] for item in reachability.between(objects, refs.values(), needed)]
+    ids = [item[0] for item in reachability.new_objects(objects, refs.values(), needed)]
     lines = [f"-{oid.hex()} \n" for oid in needed] + [f"{oid.hex()} {name}\n" for name, oid in refs.items()]
     head = "".join(lines).encode("utf-8", "surrogateescape")
     target = os.path.abspath(path)
@@ -114,7 +114,7 @@ def read(
     with _opened(path) as file:
         header = _header(file)
         haves = list(haves)
-        held = reachability.reached(into, haves, header.prerequisites)
+        held = reachability.reachable_from(into, haves, header.prerequisites)
         # A stored commit that no ref reaches may be incomplete. If complete, its objects are stored again, since
         # another gc may be about to remove them.
         held |= reachability.whole(into, (oid for oid in header.prerequisites if oid not in held), haves)

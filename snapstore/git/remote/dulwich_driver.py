@@ -123,7 +123,7 @@ class DulwichConnection(Connection):
         is_folder = self.address.scheme == "path"
         if is_folder:
             folders.refuse_in_use(self.address.path)
-            elsewhere = folders.in_the_way(self.address.path, going)
+            elsewhere = folders.redirected_refs(self.address.path, going)
             if elsewhere:
                 return {name: elsewhere.get(name, NOT_THIS_ONE) for name in going}
             if atomic:  # dulwich moves the refs of a folder one by one

@@ -34,7 +34,7 @@ class FolderConnection(GitConnection):
     ) -> dict[str, str | None]:
         folders.refuse_missing(self._path, push=True)
         folders.refuse_in_use(self._path)
-        elsewhere = folders.in_the_way(self._path, going)
+        elsewhere = folders.redirected_refs(self._path, going)
         if elsewhere:
             return {name: elsewhere.get(name, NOT_THIS_ONE) for name in going}
 

@@ -101,7 +101,7 @@ def refuse_in_use(path: str) -> None:
         raise Unsafe(f"{path} is a store that is in use", hint)
 
 
-def in_the_way(path: str, refs: Iterable[str]) -> dict[str, str]:
+def redirected_refs(path: str, refs: Iterable[str]) -> dict[str, str]:
     """Return the refs that are links or symbolic refs, with the reason.
 
     git would follow such a ref.

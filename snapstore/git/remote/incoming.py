@@ -19,7 +19,7 @@ from snapstore.errors import Corrupt, Remote
 from snapstore.git.objects.ids import BLOB, TREE, Missing
 from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_writer import cannot_write, new_name, remove_quietly, write_keep
-from snapstore.git.objects.reachability import between
+from snapstore.git.objects.reachability import new_objects
 from snapstore.git.objects.store import Objects, store_again
 from snapstore.git.objects.validate import check_link, check_object, links_in
 
@@ -251,7 +251,7 @@ class Incoming:
         """
         both = _Beside(self._objects, packs)
         try:
-            for oid, kind, path, commit in between(both, tips, known):
+            for oid, kind, path, commit in new_objects(both, tips, known):
                 found, size = both.header(oid)
                 if found != kind:
                     where = f" for {os.fsdecode(path)!r} in {commit.hex()}" if path else ""

@@ -15,7 +15,7 @@ from snapstore.base.text import one_line
 from snapstore.errors import Secret, Usage
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, GITLINK
 from snapstore.git.objects.notes import REFS as NOTES
-from snapstore.git.objects.reachability import between
+from snapstore.git.objects.reachability import new_objects
 from snapstore.share.secrets.finding import FILE, MESSAGE, NAME, RECORD, REF, Finding
 from snapstore.share.secrets.gitleaks import ExternalScanners
 from snapstore.store.state import encode
@@ -77,9 +77,9 @@ def check_refs(
     """
     objects, there = store.shadow.objects, list(known)
     history = {ref: oid for ref, oid in refs.items() if ref.startswith(_HISTORY)}
-    commits = [oid for oid, kind, _, _ in between(objects, list(history.values()), there) if kind == COMMIT]
+    commits = [oid for oid, kind, _, _ in new_objects(objects, list(history.values()), there) if kind == COMMIT]
     records = []
-    for oid, kind, path, _ in between(objects, [refs[ref] for ref in NOTES if ref in refs], there):
+    for oid, kind, path, _ in new_objects(objects, [refs[ref] for ref in NOTES if ref in refs], there):
         key = path.replace(b"/", b"")
         if kind == BLOB and _is_id(key) and objects.contains(bytes.fromhex(key.decode())):
             records.append((bytes.fromhex(key.decode()), oid))

@@ -13,7 +13,7 @@ from snapstore.git.objects.ids import BLOB, CHUNK, LINK
 from snapstore.share.secrets.detect_secrets import Detector
 from snapstore.share.secrets.prefilter import around_tokens
 from snapstore.share.secrets.rules import ANYWHERE, LIMITED, LONGEST, NAME_MARKS, NAMES
-from snapstore.worktree.scan.two_processes import in_two
+from snapstore.worktree.scan.two_processes import run_in_two
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Scanner:
             yield from self._some(files)
             return
         deflate.load()  # also needed to inflate; loaded before the fork
-        for part in in_two(self._some, files):
+        for part in run_in_two(self._some, files):
             yield from part
 
     def _some(self, files: Sequence[File]) -> list[FileHit]:

@@ -60,7 +60,7 @@ def known_as(server: Server, foreign: Mapping[str, Origin]) -> dict[str, str]:
     return found
 
 
-def found_again(
+def recover_origins(
     server: Server, me: Machine, local: Mapping[str, bytes], own: Collection[str], history: History
 ) -> dict[str, Origin]:
     """Find local refs of other machines, for a store that lost its record of them.

@@ -11,7 +11,7 @@ from snapstore.git.objects.ids import FOLDER, Entry, Missing
 from snapstore.git.objects.pack_writer import HashOnlyWriter
 from snapstore.git.objects.store import store_again
 from snapstore.timeline.capture.stored_objects import ReachableObjects
-from snapstore.worktree.ignore.never_capture import never_in
+from snapstore.worktree.ignore.never_capture import never_capture_of
 from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan.blob_reader import NEVER, OTHERS, SPECIAL, UNREADABLE, Blobs, LeftOut
 from snapstore.worktree.scan.borrow import Borrow, NotBorrowable
@@ -180,7 +180,11 @@ class Capture:
         left: dict[bytes, object] = cache.coverage["left_out"]  # type: ignore[assignment]
         rules: Any = cache.coverage["rules"]
         hidden = any(path == top or path.startswith(top + b"/") for top in left)
-        return not hidden and not RuleBook(*rules).ignored(path, False) and not never_in(cache.coverage).matches(path)
+        return (
+            not hidden
+            and not RuleBook(*rules).ignored(path, False)
+            and not never_capture_of(cache.coverage).matches(path)
+        )
 
     def apply(self, states: dict[bytes, Entry | None], base: bytes, result: bytes) -> None:
         """Add the states of named paths to the known tree of the disk.

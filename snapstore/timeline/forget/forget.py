@@ -150,7 +150,7 @@ class Forget:
         A gc must not run at the same time: it would bring back objects that it saw earlier.
         """
         store = self._store
-        with Repack(self._shadow.objects, older_than=0.0, packing=pack_builder.by_ourselves), store.changing():
+        with Repack(self._shadow.objects, older_than=0.0, packing=pack_builder.without_git), store.changing():
             turns = store.open_turns()
             if turns:
                 raise Busy(
@@ -375,7 +375,7 @@ def _packing(store: StoreHandle) -> Packing:
         refuse_planted(store.shadow.git_dir)
     except Unsafe:
         program = None
-    return pack_builder.with_git(program, environment(store.shadow.git_dir)) if program else pack_builder.by_ourselves
+    return pack_builder.with_git(program, environment(store.shadow.git_dir)) if program else pack_builder.without_git
 
 
 def _sweep(store: StoreHandle) -> None:

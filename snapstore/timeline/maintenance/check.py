@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from snapstore.base.paths import unsafe_parts
+from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import Corrupt, SnapstoreError
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, FOLDER, GITLINK, TREE, Missing
@@ -139,7 +139,7 @@ class Check:
                 continue
             for name, (mode, child) in entries.items():
                 path = prefix + name
-                if names and (unsafe_parts(name) or b"/" in name):
+                if names and (has_unsafe_part(name) or b"/" in name):
                     message = f"unsafe name {os.fsdecode(path)!r}"
                     self._report.problems.append(Problem(where, message, "unsafe"))
                 if mode == FOLDER:

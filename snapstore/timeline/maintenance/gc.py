@@ -63,7 +63,7 @@ def collect(
     """
     grace = store.header.gc_grace if grace is None else grace
     program = shutil.which("git") if git is None else git
-    way: Packing = pack_builder.by_ourselves
+    way: Packing = pack_builder.without_git
     if program:
         refuse_planted(store.shadow.git_dir)  # git is about to read the store's configuration
         way = pack_builder.with_git(program, environment(store.shadow.git_dir), threads=threads)

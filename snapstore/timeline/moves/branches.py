@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from snapstore.errors import Conflict, Unknown, Unsafe, Usage, did_you_mean, similar
 from snapstore.git.ref_names import MAIN
-from snapstore.git.refs import travels_in
+from snapstore.git.refs import classify_moves
 from snapstore.store.state import SessionState, check_name, encode, reads_as_address, timestamp
 from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
 from snapstore.timeline.history.graph import Graph
@@ -173,7 +173,7 @@ class Branches:
 
     def former(self, operation: Operation) -> str | None:
         """Return in words where a promotion moved the former `main`."""
-        travels = dict(travels_in(operation.refs)[0])
+        travels = dict(classify_moves(operation.refs)[0])
         found = travels.get(self._place("heads", MAIN)) or travels.get(self._place("snapstore/archive", MAIN))
         return _in_words(found) if found else None
 
@@ -277,7 +277,7 @@ class Branches:
         return arranged.moves(), self._documents(graph, arranged), arranged.branch
 
     def _send_back(self, operation: Operation, arranged: RefChanges) -> None:
-        travels, made, lost = travels_in(operation.refs)
+        travels, made, lost = classify_moves(operation.refs)
         back = {target: source for source, target in travels}
         for name in back:
             if arranged.value(name) is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
-def unrecorded(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
+def caveats_of(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
     """Return one sentence per caveat of a turn.
 
     `changing` holds the paths that the move writes or removes. `told` holds the paths that were mentioned before; the

@@ -18,7 +18,7 @@ from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.graph import Graph, last_turn
 from snapstore.timeline.history.nodes import highest_seq, read_node
 from snapstore.timeline.history.operations import Operation, Operations
-from snapstore.timeline.moves.folder_state import folders_to_keep, standing_folders
+from snapstore.timeline.moves.folder_state import existing_empty_folders, folders_to_keep
 from snapstore.timeline.moves.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.moves.safety import Saved, save, stale
 from snapstore.timeline.record.line_writer import LineWriter
@@ -197,7 +197,7 @@ class Mover:
         plan, store = self._plan, self._store
         refs: list[RefMove] = [*plan.ref_moves, *self._saved.refs]
         self._tell_others()
-        self._standing = standing_folders(self._shadow, plan, restore, self._shadow.commit(plan.start).tree)
+        self._standing = existing_empty_folders(self._shadow, plan, restore, self._shadow.commit(plan.start).tree)
         if plan.new_node is not None:
             capture = Capture(store)
             try:

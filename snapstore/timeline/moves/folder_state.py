@@ -76,7 +76,7 @@ def _made(shadow: Shadow, graph: Graph, oid: bytes, besides: str, *, backwards: 
     return found - paths_in(read_node(shadow, oid, files=False).record, besides) if found else found
 
 
-def standing_folders(shadow: Shadow, plan: Plan, restore: Writer, tree: bytes) -> list[str]:
+def existing_empty_folders(shadow: Shadow, plan: Plan, restore: Writer, tree: bytes) -> list[str]:
     """Return folders without recorded content that exist and get files by the move."""
     found = []
     for folder in {folder for path in plan.of(WRITE) for folder in shadow.trees.missing(tree, path)}:

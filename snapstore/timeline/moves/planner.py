@@ -12,7 +12,7 @@ from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import git_parts, path_json, read_node
 from snapstore.timeline.history.operations import UNDO, Operations
 from snapstore.timeline.history.turn_cache import ODD
-from snapstore.timeline.moves.caveats import unrecorded
+from snapstore.timeline.moves.caveats import caveats_of
 from snapstore.timeline.moves.conflicts import ConflictResolver
 from snapstore.timeline.moves.folder_state import private_modes
 from snapstore.timeline.moves.plan import (
@@ -330,7 +330,7 @@ class Planner:
                 plan.messages_removed += 1 + len(node.record.get("replies", []))
             if moved := git_parts(node):
                 plan.notes.append(f"In {name} your own git repository moved ({moved}); that was not moved back.")
-            plan.notes += unrecorded(node, changing, told)
+            plan.notes += caveats_of(node, changing, told)
         if first is not None:
             plan.prompt = read_node(self._shadow, first, files=False).prompt
         if plan.scope == FILES:

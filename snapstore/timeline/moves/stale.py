@@ -26,7 +26,7 @@ def stale(cursor: str) -> Conflict:
     )
 
 
-def unlike(plan: Plan, seen: Mapping[bytes, str]) -> list[bytes]:
+def changed_since_seen(plan: Plan, seen: Mapping[bytes, str]) -> list[bytes]:
     """Return the paths that a plan found in another state than the user saw.
 
     A confirmation of one state is no confirmation of another. `seen` holds states as `state_text` spells them; paths

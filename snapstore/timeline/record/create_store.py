@@ -204,7 +204,7 @@ def _stores(home: str) -> Iterator[tuple[str, Header]]:
             continue
 
 
-def if_moved(home: str, start: str) -> str:
+def moved_root_hint(home: str, start: str) -> str:
     """Return a hint for a user who moved a folder, or "" if no root is gone.
 
     The hint comes before the user creates another store in the new place.

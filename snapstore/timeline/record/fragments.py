@@ -108,7 +108,7 @@ class FragmentCollector:
             self.left.add(path)
             return
         self._read += size
-        found, whole = pieces_of(read())
+        found, whole = fragments_of(read())
         if not whole:
             self.left.add(path)
         for piece, telling in found.items():
@@ -133,7 +133,7 @@ class FragmentCollector:
                     self._lines.pop(needle.piece, None)
 
 
-def pieces_of(data: bytes) -> tuple[dict[str, bool], bool]:
+def fragments_of(data: bytes) -> tuple[dict[str, bool], bool]:
     """Return the fragments of a file, and whether they cover every likely secret.
 
     Each fragment maps to whether it identifies the content by itself (True) or is only a long line (False).

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from snapstore.base import platform
-from snapstore.base.paths import unsafe_parts
+from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import Busy, Unknown, Unsafe
 from snapstore.store.background import start_push
 from snapstore.store.handle import SessionHandle
 from snapstore.store.state import OpenTurn, encode, readable
 from snapstore.timeline.record.transaction import DONE, INTERRUPTED, NAMED, SCANNED, Transaction
-from snapstore.worktree.scan.case_folding import as_spelled
+from snapstore.worktree.scan.case_folding import spelling_on_disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,12 +224,12 @@ class RecordingSession(SessionHandle):
         top = self.store.root.rstrip(b"/") + b"/"
         own = self.store.own_place
         ours = own is not None and (real[len(top) :] + b"/").startswith(own + b"/")
-        if not real.startswith(top) or ours or unsafe_parts(real[len(top) :]) or len(real) > LONGEST_PATH:
+        if not real.startswith(top) or ours or has_unsafe_part(real[len(top) :]) or len(real) > LONGEST_PATH:
             raise Unsafe(
                 f"{os.fsdecode(full)!r} is not a file of {os.fsdecode(self.store.root)}",
                 "Only files below the root, outside .git folders and stores, can be named.",
             )
-        return as_spelled(top, real[len(top) :])
+        return spelling_on_disk(top, real[len(top) :])
 
 
 class Turn:

@@ -11,7 +11,7 @@ from snapstore.store.journal import unspell_entry
 from snapstore.store.state import OpenTurn, encode, timestamp
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.record.line_writer import LineWriter
-from snapstore.worktree.scan.case_folding import as_spelled
+from snapstore.worktree.scan.case_folding import spelling_on_disk
 from snapstore.worktree.scan.compare import ORDINARY, is_file, with_parents
 from snapstore.worktree.scan.stat_cache import private_in, scans_in
 from snapstore.worktree.usergit import repository
@@ -322,7 +322,7 @@ class Transaction:
 
     def _is_folder(self, path: bytes) -> bool:
         full = os.path.join(self._store.root, path)
-        return os.path.isdir(full) and not os.path.islink(full) and as_spelled(self._store.root, path) == path
+        return os.path.isdir(full) and not os.path.islink(full) and spelling_on_disk(self._store.root, path) == path
 
     def _still_left_out(self, turn: OpenTurn, taken: States) -> dict[str, str]:
         """Return the files left out so far, minus files captured because named."""

@@ -14,7 +14,7 @@ from snapstore.surface.records.web import MergeRecord, MergeRequest, MoveRequest
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import path_json
 from snapstore.timeline.moves.plan import FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
-from snapstore.timeline.moves.stale import stale, unlike
+from snapstore.timeline.moves.stale import changed_since_seen, stale
 from snapstore.timeline.moves.three_way import three_way
 from snapstore.web.project import Project, answer, below
 from snapstore.web.routes.diff import planned
@@ -70,7 +70,7 @@ def plan(session: Session, request: MoveRequest) -> Plan:
     if request.move in _TRAVELS:
         how |= {"scope": request.scope, "exact": request.exact}
     made = _made(session, request, how)
-    other = unlike(made, seen)
+    other = changed_since_seen(made, seen)
     if other:
         how["policy"] = Policy(request.on_conflict, each={**each, **dict.fromkeys(other, REFUSE)})
         made = _made(session, request, how)

@@ -30,7 +30,7 @@ class NeverCapture:
         return self._book is not None and self._book.ignored(path, is_dir)
 
 
-def never_in(coverage: Mapping[str, object] | None) -> NeverCapture:
+def never_capture_of(coverage: Mapping[str, object] | None) -> NeverCapture:
     """Return the patterns that the last scan did not capture."""
     text = coverage.get("never") if coverage else None
     return NeverCapture(text=text) if isinstance(text, bytes) else NeverCapture()

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 
-from snapstore.base.paths import unsafe_parts
+from snapstore.base.paths import has_unsafe_part
 from snapstore.worktree.ignore.never_capture import pattern_of
-from snapstore.worktree.usergit.repository import folders_elsewhere
+from snapstore.worktree.usergit.repository import external_git_dirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _CONVERSATIONS = (
 )
 
 
-def kept_below(root: bytes) -> list[str]:
+def patterns_below(root: bytes) -> list[str]:
     """Return patterns for other programs' files below a root; most roots have none."""
     top = root.rstrip(b"/") + b"/"
     return [*_conversations(top), *_repository(top)]
@@ -49,6 +49,6 @@ def _conversations(top: bytes) -> Iterator[str]:
 
 
 def _repository(top: bytes) -> Iterator[str]:
-    for folder in folders_elsewhere(top.rstrip(b"/") or b"/"):
-        if folder.startswith(top) and not unsafe_parts(folder[len(top) :]):  # `.git` itself is never captured anyway
+    for folder in external_git_dirs(top.rstrip(b"/") or b"/"):
+        if folder.startswith(top) and not has_unsafe_part(folder[len(top) :]):  # `.git` itself is never captured anyway
             yield pattern_of(folder[len(top) :])

@@ -30,7 +30,7 @@ from snapstore.base.platform import COARSE_NS, READ_FLAGS, TICK_NS, file_system_
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import BLOB, EXECUTABLE, FILE, Entry, object_id
 from snapstore.git.objects.pack import Pack
-from snapstore.git.objects.pack_files import BORROWED, what_it_says
+from snapstore.git.objects.pack_files import BORROWED, read_small_file
 from snapstore.git.objects.pack_writer import new_name, remove_quietly, write_keep
 from snapstore.git.objects.store import Objects
 from snapstore.worktree.scan.stat_cache import YOUNG, FileStat
@@ -325,7 +325,7 @@ class _Source:
     def _link_pack(self, base: str, objects: Objects, made: list[str]) -> None:
         for pack in objects.packs():
             if os.path.samefile(f"{pack.base}.pack", f"{base}.pack"):  # linked before
-                if what_it_says(f"{pack.base}.keep") == BORROWED.encode():
+                if read_small_file(f"{pack.base}.keep") == BORROWED.encode():
                     return
                 raise FileExistsError(f"{pack.base}.pack is linked, and not kept")
         # Use a new name: a pack with the old name may exist here, and an existing pack must not get a `.keep` later.

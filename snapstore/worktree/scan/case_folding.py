@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 
 
-def twin_of(name: bytes, folder: int | bytes) -> os.stat_result | None:
+def swapcase_stat(name: bytes, folder: int | bytes) -> os.stat_result | None:
     """Return the stat of the name with swapped case, or None.
 
     The folder is a descriptor, or a path with a trailing slash.
@@ -32,11 +32,11 @@ def twin_of(name: bytes, folder: int | bytes) -> os.stat_result | None:
 
 def has_twin(name: bytes, st: os.stat_result, folder: int | bytes) -> bool:
     """Return whether a file found by a name is also found with swapped case."""
-    twin = twin_of(name, folder)
+    twin = swapcase_stat(name, folder)
     return twin is not None and os.path.samestat(twin, st)
 
 
-def as_spelled(top: bytes, path: bytes) -> bytes:
+def spelling_on_disk(top: bytes, path: bytes) -> bytes:
     """Return a path below a folder in its spelling on disk.
 
     Parts that do not exist keep the given spelling.

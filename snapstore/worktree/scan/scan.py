@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from snapstore.base.paths import is_git, unsafe_parts
+from snapstore.base.paths import has_unsafe_part, is_git
 from snapstore.git.objects.ids import Entry
-from snapstore.worktree.ignore.never_capture import NeverCapture, never_in
+from snapstore.worktree.ignore.never_capture import NeverCapture, never_capture_of
 from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan import blob_reader as reasons
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
-from snapstore.worktree.scan.case_folding import as_spelled, not_listed
+from snapstore.worktree.scan.case_folding import not_listed, spelling_on_disk
 from snapstore.worktree.scan.compare import (
     compare_files,
     compare_folders,
@@ -42,7 +42,7 @@ from snapstore.worktree.scan.stat_cache import (
     private_in,
     scans_in,
 )
-from snapstore.worktree.scan.two_processes import WORTH_IT, in_two
+from snapstore.worktree.scan.two_processes import WORTH_IT, run_in_two
 from snapstore.worktree.scan.walk import GONE_ERRORS, IGNORE_FILES, Listing, Walk, state_mark
 
 
@@ -119,7 +119,7 @@ class Scan:
         self._blind = coverage is None
         self._was_left: dict[bytes, tuple[str, tuple[int, ...]]] = coverage["left_out"] if coverage else {}  # type: ignore[assignment]
         self._never = never or NeverCapture()
-        self._was_never = never_in(coverage)
+        self._was_never = never_capture_of(coverage)
         self._taken = 0
         self._process = os.getpid()
         self._ways = Walk(self._prefix, cache, self._found.files, self._found.folders, rules, skip, self._never)
@@ -174,7 +174,7 @@ class Scan:
         def part(some: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[tuple[bytes, str]]]:
             return compare_files(self._prefix, self._cache.files, some)
 
-        for gone, moved, unreadable in in_two(part, paths) if len(paths) >= WORTH_IT else [part(paths)]:
+        for gone, moved, unreadable in run_in_two(part, paths) if len(paths) >= WORTH_IT else [part(paths)]:
             for path in gone:
                 self._gone(path)
             for path, why in unreadable:
@@ -254,7 +254,7 @@ class Scan:
                 return self._sort_out(listing)
 
             # Alternate: neighbouring folders have similar sizes.
-            parts = [self._sort_out(top), *in_two(part, folders[::2] + folders[1::2])]
+            parts = [self._sort_out(top), *run_in_two(part, folders[::2] + folders[1::2])]
         else:
             listing = Listing()
             self._ways.list(folders, listing, whole=whole, deep=True)
@@ -335,13 +335,17 @@ class Scan:
         for path in self._tracked:
             if path in self._found.files or path in self._found.left_out or path in self._cache.files:
                 continue
-            if unsafe_parts(path):
+            if has_unsafe_part(path):
                 continue
             try:
                 st = os.lstat(self._prefix + path)
             except OSError:
                 continue
-            if stat.S_ISDIR(st.st_mode) or through_link(self._prefix, path) or as_spelled(self._prefix, path) != path:
+            if (
+                stat.S_ISDIR(st.st_mode)
+                or through_link(self._prefix, path)
+                or spelling_on_disk(self._prefix, path) != path
+            ):
                 continue
             if self._never.matches(path):
                 self._pass_over(path)
@@ -353,10 +357,10 @@ class Scan:
         """Compare the files that are in snapstore's tree but not in the cache."""
         found = self._found
         for path, entry in sorted(self._own.items()):
-            if path in found.files or path in self._cache.files or unsafe_parts(path):
+            if path in found.files or path in self._cache.files or has_unsafe_part(path):
                 continue
             try:
-                if through_link(self._prefix, path) or as_spelled(self._prefix, path) != path:
+                if through_link(self._prefix, path) or spelling_on_disk(self._prefix, path) != path:
                     continue
             except OSError:
                 continue

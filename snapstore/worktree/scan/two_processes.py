@@ -18,7 +18,7 @@ R = TypeVar("R")
 WORTH_IT = 20_000  # files; for fewer, one process is as fast
 
 
-def in_two(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> list[R]:
+def run_in_two(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> list[R]:
     """Run `work` on each half of `items`, one half in a forked child.
 
     The results must be plain data (marshal).

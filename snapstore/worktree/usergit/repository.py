@@ -46,7 +46,7 @@ def find_repo(folder: bytes) -> UserRepo | None:
         return None
 
 
-def folders_elsewhere(root: bytes) -> list[bytes]:
+def external_git_dirs(root: bytes) -> list[bytes]:
     """Return git's own folders if the root's `.git` is a link or a file.
 
     `git init --separate-git-dir`, or a bare repository beside its worktrees, creates such a `.git`. The folders may lie

@@ -44,7 +44,7 @@ def replace(
         same = unchanged(source, temporary)
     finally:
         if not same:
-            give_back(source, temporary, target, name, ours)
+            put_back(source, temporary, target, name, ours)
     if same:
         os.unlink(temporary, dir_fd=source)
     return same
@@ -124,7 +124,7 @@ def swap(source: int, one: bytes, target: int, other: bytes) -> bool:
     return True
 
 
-def give_back(source: int, temporary: bytes, target: int, name: bytes, there: os.stat_result) -> None:
+def put_back(source: int, temporary: bytes, target: int, name: bytes, there: os.stat_result) -> None:
     """Put another program's file back in its place.
 
     `there` is the file expected at that place. If another file is swapped out instead, it was saved even later, and is

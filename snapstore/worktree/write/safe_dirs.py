@@ -17,12 +17,12 @@ import time
 from collections.abc import Mapping
 from hashlib import sha1
 
-from snapstore.base.paths import unsafe_parts
-from snapstore.base.platform import READ_FLAGS, is_young, was_written_lately
+from snapstore.base.paths import has_unsafe_part
+from snapstore.base.platform import READ_FLAGS, is_mtime_young, is_young
 from snapstore.errors import Unsafe
 from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, file_mode, object_id
 from snapstore.git.objects.store import LARGE
-from snapstore.worktree.scan.case_folding import twin_of
+from snapstore.worktree.scan.case_folding import swapcase_stat
 
 # States of a path that is neither empty nor a file that a move could have written. The states are texts, which equal no
 # entry.
@@ -108,7 +108,7 @@ class SafeDirs:
             fd = _open_folder(name, up)
             at = folder[:end]
             self._open.append((at, fd))
-            if self._is_called_otherwise(name, os.fstat(fd), twin_of(name, up), above, up):
+            if self._is_called_otherwise(name, os.fstat(fd), swapcase_stat(name, up), above, up):
                 self._misspelled.add(at)
             if len(self._open) > _MOST_OPEN:
                 os.close(self._open.pop(1)[1])
@@ -185,7 +185,7 @@ class SafeDirs:
     def check(self, path: bytes) -> None:
         """Refuse a path that must not be followed or written."""
         if path not in self._safe:
-            if unsafe_parts(path) or len(path) > LONGEST_PATH:
+            if has_unsafe_part(path) or len(path) > LONGEST_PATH:
                 raise unsafe_path(path)
             self._safe.add(path)
 
@@ -212,7 +212,7 @@ class SafeDirs:
         try:
             folder, name = self._split(path)
             for _ in range(_TRIES):
-                above, twin = path[: -len(name) - 1], twin_of(name, folder)
+                above, twin = path[: -len(name) - 1], swapcase_stat(name, folder)
                 # Keep this the last call: an edit that happens after it is not seen.
                 st = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if self._is_misspelled(above) or self._is_called_otherwise(name, st, twin, above, folder):
@@ -246,7 +246,7 @@ class SafeDirs:
         now = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if _odd(now) is not None:
             return False
-        if _marks_but_ctime(now) == _marks_but_ctime(st) and not was_written_lately(now, time.time_ns()):
+        if _marks_but_ctime(now) == _marks_but_ctime(st) and not is_mtime_young(now, time.time_ns()):
             return True
         try:
             return self._content(folder, name, now) == entry

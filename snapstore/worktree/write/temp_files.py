@@ -122,7 +122,7 @@ class TempFiles:
             atomic_swap.place(fd, name, fd, target)
             return
         if self._is_known(target, fd, path):  # otherwise another program has saved it again
-            atomic_swap.give_back(fd, name, fd, target, there)
+            atomic_swap.put_back(fd, name, fd, target, there)
 
     def _is_known(self, name: bytes, fd: int, path: bytes, *, torn: bool = False, damaged: bool = True) -> bool:
         """Return whether a file holds what the move has for its path, before or after.
