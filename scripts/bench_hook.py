@@ -165,7 +165,7 @@ def transcripts(bench: Bench) -> None:
     share = plain / ours
     bench.note("transcript of 100 MB, of json.loads", 1, ours, plain, share, ">= 0.33", share >= 1 / 3)
     code = (
-        "import sys, resource; from snapstore.transcripts import iter_turns;"
+        "import sys, resource; from snapstore.transcripts.readers.read import iter_turns;"
         "sum(1 for _ in iter_turns(sys.argv[1], 'claude'));"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

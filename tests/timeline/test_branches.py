@@ -16,7 +16,6 @@ from snapstore.errors import Conflict, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.store.state import SessionState, encode
 from snapstore.timeline.history.operations import Operation, Operations
 from snapstore.timeline.moves.branches import Branches
-from snapstore.timeline.record.branch_limit import WARN_BRANCHES
 
 
 class Grove(Garden):
@@ -539,7 +538,7 @@ def test_past_the_limit_the_oldest_goes_to_the_archive_with_the_turn(grove: Grov
     for number in range(2, 21):
         grove.fork(f"b{number}")
         warned = [text for text in said if "branches" in text]
-        assert bool(warned) == (number >= WARN_BRANCHES), number
+        assert bool(warned) == (number >= 15), number
     assert len(grove.listed()) == 20
     grove.branches.checkpoint("pin", grove.made["2"])
     said.clear()

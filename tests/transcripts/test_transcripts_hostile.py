@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_transcripts_builders import ALL, LINES, SESSION, Claude, Codex, Copilot, Cursor, Gemini, story
 
-from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe, Usage
-from snapstore.transcripts.follow import Follower
+from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe
 from snapstore.transcripts.locate import claude_sessions, claude_slug, find_transcript
 from snapstore.transcripts.readers.read import AGENTS, iter_turns, last_turns, read_conversation
 
@@ -166,12 +165,6 @@ def test_any_beginning_of_a_file_is_a_beginning_of_its_turns(
         assert last.replies == full.replies[: len(last.replies)]
         lines = [line if line.endswith(b"\n") else line + b"\n" for line in last.lines]
         assert lines == full.lines[: len(lines)]
-    path.write_bytes(data[: int(len(data) * cut)])
-    follower = Follower(path, agent)
-    follower.poll()
-    path.write_bytes(data)
-    follower.poll()
-    assert [turn.lines for turn in follower.conversation().turns] == [turn.lines for turn in whole]
 
 
 # Not a transcript at all.
@@ -233,80 +226,6 @@ def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("snapstore.transcripts.readers.read.lines", failing)
     with pytest.raises(Corrupt, match="Input/output"):
         read_conversation(story(Claude()).write(tmp_path / "t"), "claude")
-
-
-# Following.
-
-
-@pytest.mark.parametrize("kind", LINES)
-def test_a_follower_takes_whole_lines_only(kind: type[Any], tmp_path: Path) -> None:
-    """G-20: fed in small pieces, it ends where reading at once ends, and never saw half a line."""
-    data = story(kind()).data()
-    path = tmp_path / f"{SESSION}.jsonl"
-    path.write_bytes(b"")
-    follower = Follower(path, kind.agent)
-    taken = 0
-    for start in range(0, len(data), 97):
-        with path.open("ab") as file:
-            file.write(data[start : start + 97])
-        taken += follower.poll()
-        assert follower.offset == taken == data.rfind(b"\n", 0, start + 97) + 1
-        assert not follower.started_over
-    turns = follower.conversation().turns
-    assert [turn.lines for turn in turns] == [turn.lines for turn in read_conversation(path, kind.agent).turns]
-    assert follower.conversation().malformed_lines == 0
-    last = follower.last_turn()
-    assert last is not None
-    assert (last.index, last.prompt) == (3, "thanks")
-
-
-def test_a_follower_reads_only_what_is_new(tmp_path: Path) -> None:
-    path = story(Claude()).write(tmp_path / "t.jsonl")
-    follower = Follower(path, "claude")
-    assert follower.poll() == path.stat().st_size
-    assert follower.poll() == 0
-    with path.open("ab") as file:
-        file.write(b'{"type":"tag","tag":"x"}\n')
-    assert follower.poll() == 25
-
-
-@pytest.mark.parametrize("how", ["cut", "same size", "longer", "replaced", "emptied"])
-def test_a_follower_notices_another_file(how: str, tmp_path: Path) -> None:
-    """G-20: rewritten or cut, the file is read again from its beginning, and that is said."""
-    path = story(Claude()).write(tmp_path / "t.jsonl")
-    data = path.read_bytes()
-    follower = Follower(path, "claude")
-    follower.poll()
-    other = data.replace(b"shout", b"sing!")
-    if how == "cut":
-        path.write_bytes(data[: data.index(b"\n") + 1])
-    elif how == "same size":
-        path.write_bytes(other)
-    elif how == "longer":
-        path.write_bytes(other + b'{"type":"tag","tag":"x"}\n')
-    elif how == "emptied":
-        path.write_bytes(b"")
-    else:
-        (tmp_path / "new").write_bytes(data)
-        os.replace(tmp_path / "new", path)
-    follower.poll()
-    assert follower.started_over
-    expected = [turn.lines for turn in read_conversation(path, "claude").turns]
-    assert [turn.lines for turn in follower.conversation().turns] == expected
-    follower.poll()
-    assert not follower.started_over
-
-
-def test_a_follower_of_nothing(tmp_path: Path) -> None:
-    with pytest.raises(Usage):
-        Follower(tmp_path / "opencode.db", "opencode")
-    follower = Follower(tmp_path / "later.jsonl", "claude")
-    assert follower.last_turn() is None
-    with pytest.raises(Unknown):
-        follower.poll()
-    story(Claude()).write(tmp_path / "later.jsonl")
-    follower.poll()
-    assert len(follower.conversation().turns) == 3
 
 
 # Finding.
@@ -417,7 +336,7 @@ def test_a_large_file_in_little_memory(tmp_path: Path) -> None:
     path = builder.write(tmp_path / "t.jsonl")
     before = path.stat()
     code = (
-        "import resource, sys; from snapstore.transcripts import iter_turns, last_turns\n"
+        "import resource, sys; from snapstore.transcripts.readers.read import iter_turns, last_turns\n"
         "start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "assert sum(1 for turn in iter_turns(sys.argv[1], 'claude')) == 60\n"
         "assert last_turns(sys.argv[1], 'claude')[0].prompt == 'prompt 59'\n"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _RUN = rb"[A-Za-z0-9_-]{24}"
-_BOTS = (b"iscord", b"DISCORD", b"elegram", b"TELEGRAM", b"bot", b"BOT", b"Bot")
 # Module, class, texts that must occur, and roughly what the detector finds. Importing all detectors costs as much as
 # ten starts of the interpreter, so a detector is imported only when one of these occurs.
 ASKED = (

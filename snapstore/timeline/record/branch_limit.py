@@ -6,7 +6,6 @@ it.
 
 from __future__ import annotations
 
-from snapstore.store.settings import BY_NAME
 from snapstore.store.state import timestamp
 from snapstore.timeline.history.branch import pins
 from snapstore.timeline.history.operations import Operation, Operations
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from snapstore.store.handle import StoreHandle
     from snapstore.timeline.history.operations import RefMove
 
-WARN_BRANCHES: int = BY_NAME["warn_branches"].default
 _AT_ONCE = 5  # a turn stays quick after the limit was lowered: later turns archive the rest
 
 

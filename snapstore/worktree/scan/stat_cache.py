@@ -192,10 +192,6 @@ class StatCache:
                 pass
         self._forget()
 
-    def entry(self, path: bytes) -> Entry | None:
-        found = self.files.get(path)
-        return found and found[5:7]
-
     def _signature(self) -> tuple[object, ...]:
         marks: list[object] = []
         for path in (self._base_path, self._log_path):

@@ -23,7 +23,6 @@ GITLINK = 0o160000
 FOLDER = 0o040000  # in a sparse index, one such entry replaces a whole folder that is not checked out
 
 EXTENDED = 0x4000
-STAGE_SHIFT = 12
 # The extended flags that `git add` and `git sparse-checkout` set and a mere refresh never sets.
 SKIP_WORKTREE = 0x4000
 INTENT_TO_ADD = 0x2000
