@@ -65,7 +65,7 @@ def test_a_session_has_one_cursor_and_knows_the_branch_it_last_stood_on(garden: 
     garden.stand("1")
     graph = garden.graph()
     assert (graph.cursor, graph.cursor_value, graph.branch) == (garden.made["1"], garden.made["1"], "main")
-    assert garden.names(graph.current_line()) == ["root", "1", "2", "3"]
+    assert garden.names(graph.line(graph.tip)) == ["root", "1", "2", "3"]
     assert garden.names(graph.undone()) == ["2", "3"]
 
 
@@ -310,7 +310,7 @@ def test_a_line_of_thousands_of_nodes(garden: Garden) -> None:
     (tip,) = plant(garden.store, 5000, 1)
     graph = garden.graph()
     assert graph.turn_of(tip) == 5000
-    assert len(graph.current_line()) == 5001
+    assert len(graph.line(graph.tip)) == 5001
 
 
 # The cache

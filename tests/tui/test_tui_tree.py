@@ -685,7 +685,7 @@ async def test_only_rows_in_sight_are_painted(garden: Garden, monkeypatch: pytes
 async def test_it_opens_where_one_stands(garden: Garden) -> None:
     """However deep in the tree that is, and in a run that would be folded."""
     plant(garden.store, 600, 30)
-    line = garden.graph().current_line()
+    line = garden.graph().line(garden.graph().tip)
     garden.made["old"] = line[len(line) // 2]
     garden.stand("old")
     async with terminal(garden, 100, 20) as pilot:

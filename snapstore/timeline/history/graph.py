@@ -219,10 +219,6 @@ class Graph:
         """Return the nodes up to a tip, root first."""
         return [node.oid for node in self.upwards(tip)][::-1]
 
-    def current_line(self) -> list[bytes]:
-        """Return the line of the current branch, including what is undone."""
-        return self.line(self.tip)
-
     def undone(self) -> list[bytes]:
         """Return the nodes that redo enters: after the cursor on the current branch."""
         found: list[bytes] = []
