@@ -21,8 +21,8 @@ from snapstore.base.files import sync_folder, write_all
 from snapstore.base.text import one_line
 from snapstore.git.dulwich_repo import read_config
 from snapstore.git.maintenance.running_git import git_at_work
+from snapstore.git.ref_names import HEADS
 
-_HEADS = "refs/heads/"
 _MARK = "# set by snapstore"
 _SECTION = re.compile(r"\s*\[")
 _BRANCH = re.compile(r'(\s*\[\s*branch\s+")((?:[^"\\]|\\.)*)("\s*\]\s*)', re.IGNORECASE)
@@ -146,7 +146,7 @@ def _is_described(git_dir: str, ref: str) -> bool:
 
 
 def _name(ref: str) -> str:
-    return ref.removeprefix(_HEADS)
+    return ref.removeprefix(HEADS)
 
 
 def _sections(text: str) -> Iterator[tuple[str | None, list[str]]]:

@@ -23,6 +23,7 @@ from dulwich.refs import SYMREF, DiskRefsContainer, Ref, write_packed_refs
 from snapstore.base.files import sync_folder
 from snapstore.errors import Corrupt
 from snapstore.git.objects.pack_writer import remove
+from snapstore.git.ref_names import CURSORS
 
 COMMITTER = b"snapstore <snapstore@localhost>"
 PACKED = "packed-refs"
@@ -234,7 +235,7 @@ def _is_id(text: bytes) -> bool:
 
 def _mending(name: str) -> str:
     """Return a hint on how to repair an unreadable ref."""
-    if name.startswith("refs/snapstore/cursor/"):
+    if name.startswith(CURSORS):
         session = name.rpartition("/")[2]
         return f"Put `ref: refs/heads/{session}/BRANCH` into its file in the store: the branch it stood on."
     return "Put the right commit into its file in the store; `git fsck --lost-found` there lists those without a name."

@@ -22,16 +22,16 @@ from snapstore.errors import Conflict, Corrupt, Unsafe
 from snapstore.git import reflog
 from snapstore.git.objects.pack_writer import remove
 from snapstore.git.ref_container import COMMITTER, PACKED, Container, make_folder
+from snapstore.git.ref_names import DISK_REF, NOTES, TURN_NOTES
 from snapstore.git.reflog import files_below
 
 T = TypeVar("T")
 
 # Former values of these refs are reachable only from the reflog. In the reflog, `git fsck` does not report them, and gc
 # can expire them.
-_LOGGED = ("refs/notes/", "refs/snapstore/disk")
+_LOGGED = (NOTES, DISK_REF)
 # The reflog of this ref keeps an object reachable while another ref is renamed: see `update_all`. snapstore's gc drops
 # these lines, under the store's lock.
-_HOLDER = "refs/notes/turns"
 _MANY = 64  # from this number of refs on, one write of packed-refs is faster
 _MOST_VANISHED = 100  # attempts, if git keeps removing the folder before a lock can be created in it
 STALE_AFTER = 5.0  # seconds; git holds a ref's lock for milliseconds
@@ -167,9 +167,9 @@ class Refs:
             raise Conflict(f"ref {name} is in the way of others below it", "Rename one of them.", ref=name)
 
     def _hold(self, oid: bytes) -> None:
-        if self.value(_HOLDER) is not None:  # git ignores the reflog of an absent ref
+        if self.value(TURN_NOTES) is not None:  # git ignores the reflog of an absent ref
             try:
-                self._append(_HOLDER, oid, oid, reflog.RENAMED)
+                self._append(TURN_NOTES, oid, oid, reflog.RENAMED)
             except OSError:
                 pass  # a full disk must not prevent a rollback
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 
 from snapstore.git.objects.notes import REFS as NOTES
+from snapstore.git.ref_names import MACHINES, STORES
 from snapstore.git.remote import bundles
 from snapstore.share.exchange_state import shared_refs
 from snapstore.share.secrets import check
-from snapstore.share.server.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
+from snapstore.share.server.machine import Claims, this_machine, write_claims, write_store
 from snapstore.share.server.names_there import Machine
 
 TYPE_CHECKING = False
@@ -54,7 +55,7 @@ def export(store: StoreHandle, path: str, *, since: str | None = None, progress:
     try:
         refs[f"{STORES}{store.header.id}"] = write_store(writer, store.header.id)
         for claims in _claims(store, list(shared_refs(store))):
-            refs[f"{PREFIX}{claims.machine.id}"] = write_claims(shadow, writer, claims, None, seconds)
+            refs[f"{MACHINES}{claims.machine.id}"] = write_claims(shadow, writer, claims, None, seconds)
         pack = shadow.objects.finish(writer)
     except BaseException:
         writer.abandon()

@@ -12,6 +12,7 @@ from __future__ import annotations
 from snapstore.errors import Remote
 from snapstore.git.objects import commits, reachability
 from snapstore.git.objects.ids import COMMIT, FILE, FOLDER, TREE
+from snapstore.git.ref_names import PARTS
 from snapstore.git.repository import SNAPSTORE
 
 TYPE_CHECKING = False
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     Updates = Mapping[str, tuple[bytes | None, bytes | None]]
 
-PREFIX = "refs/snapstore/parts/"
 SIZE = 64 << 20  # bytes of files per part, as they are on disk: a minute over a slow line
 
 _SUBJECT = "A part of a push"
@@ -36,12 +36,12 @@ def others(refs: Mapping[str, bytes]) -> list[bytes]:
 
     The trees of parts resemble no others, so comparing with them is of no use.
     """
-    return [oid for ref, oid in refs.items() if not ref.startswith(PREFIX)]
+    return [oid for ref, oid in refs.items() if not ref.startswith(PARTS)]
 
 
 def of(machine: str, refs: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the refs of parts of one machine's unfinished pushes."""
-    own = PREFIX + machine
+    own = PARTS + machine
     return {ref: oid for ref, oid in refs.items() if ref == own or ref.startswith(f"{own}-")}
 
 
@@ -120,7 +120,7 @@ class Parts:
         """Return a ref for the next part, and its value, which must be present here."""
         number = 1
         while True:
-            ref = f"{PREFIX}{self._machine}" + (f"-{number}" if number > 1 else "")
+            ref = f"{PARTS}{self._machine}" + (f"-{number}" if number > 1 else "")
             old = self._refs.get(ref)
             if old is None or self._shadow.objects.contains(old):
                 return ref, old

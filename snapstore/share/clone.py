@@ -13,6 +13,7 @@ from snapstore.api import Store
 from snapstore.base import files as durable
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import SnapstoreError, Unsafe, Usage
+from snapstore.git.ref_names import cursor_ref
 from snapstore.git.remote import bundles
 from snapstore.git.remote.open import open_remote
 from snapstore.share.pull import pull
@@ -190,7 +191,7 @@ def _stand(store: StoreHandle, session: str) -> None:
     with store.changing():
         graph = Graph(store, session)
         if graph.is_elsewhere:
-            moves = [(f"refs/snapstore/cursor/{session}", None, graph.cursor)]
+            moves = [(cursor_ref(session), None, graph.cursor)]
             store.journal.carry_out(list(moves), {}, what=f"stand in session {session}")
 
 

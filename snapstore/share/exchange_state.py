@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from snapstore.errors import Unsafe
 from snapstore.git.objects.notes import REFS as NOTES
-from snapstore.share.server.machine import PREFIX, is_id
+from snapstore.git.ref_names import MACHINES, REMOTES
+from snapstore.share.server.machine import is_id
 from snapstore.share.server.names_there import PLACES, split
 from snapstore.timeline.forget import rewritten_ids
 
@@ -47,7 +48,7 @@ def notes_ref(remote: Remote) -> str | None:
 
     The next exchange starts from there.
     """
-    return f"refs/snapstore/remotes/{remote.name}/notes" if remote.name else None
+    return f"{REMOTES}{remote.name}/notes" if remote.name else None
 
 
 def known_notes(store: StoreHandle, remote: Remote, theirs: bytes, ancestry: Ancestry) -> bytes | None:
@@ -110,7 +111,7 @@ def own_refs(store: StoreHandle) -> dict[str, bytes]:
 def haves(store: StoreHandle) -> list[bytes]:
     """Return local tips with complete history, which a server need not send."""
     refs = store.shadow.refs
-    found = [*shared_refs(store).values(), *refs.list(PREFIX).values(), *refs.list("refs/snapstore/remotes/").values()]
+    found = [*shared_refs(store).values(), *refs.list(MACHINES).values(), *refs.list(REMOTES).values()]
     own = [refs.read(ref) for ref in NOTES]
     return list(dict.fromkeys([*found, *(tip for tip in own if tip is not None)]))
 
@@ -126,7 +127,7 @@ def latest_moves(
     held = {move[2] for move in beside}
     moves: list[RefMove] = []
     for name, tip in zip(_LATEST, notes, strict=True):
-        ref = f"refs/snapstore/remotes/{remote.name or 'unnamed'}/{name}"
+        ref = f"{REMOTES}{remote.name or 'unnamed'}/{name}"
         old = store.shadow.refs.read(ref)
         if tip is not None and tip not in held and tip != old:
             moves.append((ref, old, tip))
@@ -137,7 +138,7 @@ def machine_moves(store: StoreHandle, refs: Mapping[str, bytes], ancestry: Ances
     """Return moves that store other machines' claims here; they only advance."""
     moves: list[RefMove] = []
     for ref, new in sorted(refs.items()):
-        if ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX)):
+        if ref.startswith(MACHINES) and is_id(ref.removeprefix(MACHINES)):
             old = store.shadow.refs.read(ref)
             if new != old and (old is None or ancestry.descends(new, old)):
                 moves.append((ref, old, new))

@@ -12,6 +12,7 @@ from snapstore.git.maintenance import fold
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, Missing
 from snapstore.git.objects.reachability import reachable_from
+from snapstore.git.ref_names import CURSORS, MACHINES
 from snapstore.git.remote import bundles
 from snapstore.git.remote.open import open_remote
 from snapstore.share.exchange_state import (
@@ -29,7 +30,7 @@ from snapstore.share.exchange_state import (
 from snapstore.share.record_sync import Own, to_take, transcripts_of
 from snapstore.share.sending import ATTEMPTS, wait
 from snapstore.share.server.ancestry import Ancestry
-from snapstore.share.server.machine import PREFIX, this_machine
+from snapstore.share.server.machine import this_machine
 from snapstore.share.server.names_here import receive, recover_origins
 from snapstore.share.server.view import ServerView, check_commits, check_project, interesting
 from snapstore.store.owners import DOCUMENT, Owners
@@ -249,7 +250,7 @@ class _Taking:
 
         A store that knows other machines but none of their lines may have lost the file.
         """
-        if not self._shadow.refs.list(PREFIX):
+        if not self._shadow.refs.list(MACHINES):
             return {}
         said = self._survey.claims.get(me.id)
         own = set(said.refs.values()) if said is not None else set()
@@ -258,7 +259,7 @@ class _Taking:
     def _advance(self, received: Received) -> None:
         pulled, refs = self._pulled, self._shadow.refs
         names = {here: there for there, here in received.names.items()}
-        pinned = {ref: refs.value(ref) for ref in refs.list("refs/snapstore/cursor/")}
+        pinned = {ref: refs.value(ref) for ref in refs.list(CURSORS)}
         for cursor, value in pinned.items():
             if isinstance(value, str) and value in received.dropped:
                 self._moves.append((cursor, value, received.dropped[value]))

@@ -12,6 +12,7 @@ import time
 from snapstore.errors import Remote as RemoteError
 from snapstore.git.objects import notes, reachability
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, Missing
+from snapstore.git.ref_names import MACHINES, SAFETY, STORES
 from snapstore.git.remote.open import open_remote
 from snapstore.share import chunked_push
 from snapstore.share.exchange_state import (
@@ -30,7 +31,7 @@ from snapstore.share.secrets import check
 from snapstore.share.sending import ATTEMPTS, Batch, Pushed, PushedRef, send, wait
 from snapstore.share.server.ancestry import Ancestry
 from snapstore.share.server.default_branch import advance, is_asked
-from snapstore.share.server.machine import PREFIX, STORES, Claims, this_machine, write_claims, write_store
+from snapstore.share.server.machine import Claims, this_machine, write_claims, write_store
 from snapstore.share.server.names_there import publish, updates
 from snapstore.share.server.view import ServerView, check_commits, check_project
 from snapstore.store import log
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 _UNMOVED = 2  # refusals by a server whose refs did not move meanwhile; after so many the refusal is final
 _PATIENCE = 30.0  # seconds: where very many machines push at once, ten attempts can fail before one gets through
-SAFETY = "refs/snapstore/safety/"
 
 
 def push(
@@ -137,7 +137,7 @@ class _Attempt:
         while self._bring_in(refs):
             refs = self.refs = connection.refs(push=True)
             check_project(store, refs, connection.shown)
-        check_commits(store, refs, (*notes.REFS, f"{PREFIX}{self._me.id}"), connection.shown)
+        check_commits(store, refs, (*notes.REFS, f"{MACHINES}{self._me.id}"), connection.shown)
         self.survey = ServerView(store, refs)
         own = own_refs(store)
         history = self._ancestry.asked()
@@ -186,7 +186,7 @@ class _Attempt:
         Return whether anything was missing.
         """
         store = self._store
-        wanted = {ref: oid for ref, oid in refs.items() if ref in notes.REFS or ref.startswith(PREFIX)}
+        wanted = {ref: oid for ref, oid in refs.items() if ref in notes.REFS or ref.startswith(MACHINES)}
         # A stored object that no ref reaches may lack parts, and a gc may remove it at any moment.
         held = reachability.reachable_from(self._shadow.objects, haves(store), wanted.values()) | self._brought
         lacking = [oid for oid in wanted.values() if oid not in held]
@@ -290,7 +290,7 @@ class _Attempt:
         advanced = {*(known.default_branches if known is not None else ()), *shown}
         claims = Claims(self._me, claimed, self._retired(known, names), advanced)
         if known is None or _said(known) != _said(claims):
-            ref = f"{PREFIX}{self._me.id}"
+            ref = f"{MACHINES}{self._me.id}"
             former = refs.get(ref)
             found[ref] = (former, write_claims(shadow, writer, claims, former, self._seconds))
         return found
@@ -330,7 +330,7 @@ class _Attempt:
             if base_ref is not None and there is not None and refs.read(base_ref) != there and self._knows():
                 moves.append((base_ref, refs.read(base_ref), there))
             moves += latest_moves(store, remote, (there, lines), moves)
-            own_ref = f"{PREFIX}{self._me.id}"
+            own_ref = f"{MACHINES}{self._me.id}"
             if own_ref in words:
                 moves.append((own_ref, refs.read(own_ref), words[own_ref][1]))
             document = exchanged(store, remote)

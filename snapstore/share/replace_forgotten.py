@@ -10,14 +10,14 @@ from __future__ import annotations
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import notes, reachability
 from snapstore.git.objects.ids import EMPTY_TREE
+from snapstore.git.ref_names import MACHINES, SAFETY
 from snapstore.git.remote.connection import NotAtomic
 from snapstore.git.remote.open import open_remote
 from snapstore.share import chunked_push
 from snapstore.share.exchange_state import document_of, exchanged, has_forgotten_commits, haves
-from snapstore.share.push import SAFETY
 from snapstore.share.remotes import Remotes
 from snapstore.share.server.default_branch import Trail, candidates
-from snapstore.share.server.machine import PREFIX, read_claims, this_machine
+from snapstore.share.server.machine import read_claims, this_machine
 from snapstore.share.server.names_there import PLACES
 from snapstore.store.state import encode
 from snapstore.timeline.forget import rewritten_ids
@@ -143,7 +143,7 @@ class _Replacing:
         found = {
             there: (local, commit) for local, (there, commit) in exchanged(self._store, self._remote).pushed.items()
         }
-        said = self._shadow.refs.read(f"{PREFIX}{self._me}")
+        said = self._shadow.refs.read(f"{MACHINES}{self._me}")
         claims = read_claims(self._shadow, self._me, said) if said is not None else None
         for there, home in claims.refs.items() if claims is not None else ():
             found.setdefault(there, (home, ""))  # pushed before the ref got its current name there

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
+from snapstore.git.ref_names import STORES
 from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE
-from snapstore.share.server.machine import STORES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,19 @@ from snapstore.git.objects.ids import COMMIT, FOLDER, GITLINK, TREE
 from snapstore.git.objects.pack import Extents
 from snapstore.git.objects.pack_files import is_linked
 from snapstore.git.objects.reachability import commit_links
-from snapstore.git.ref_names import DISK_REF
+from snapstore.git.ref_names import (
+    ARCHIVE,
+    CURSORS,
+    DELETED,
+    DISK_REF,
+    HEADS,
+    MACHINES,
+    PRUNED,
+    REMOTES,
+    SAFETY,
+    STORES,
+    TAGS,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,14 +36,14 @@ if TYPE_CHECKING:
     from snapstore.store.handle import StoreHandle
 
 _PLACES = {
-    "refs/heads/": "listed",
-    "refs/snapstore/archive/": "archived",
-    "refs/snapstore/deleted/": "deleted",
-    "refs/snapstore/pruned/": "pruned",
-    "refs/snapstore/safety/": "safety",
-    "refs/tags/": "checkpoint",
+    HEADS: "listed",
+    ARCHIVE: "archived",
+    DELETED: "deleted",
+    PRUNED: "pruned",
+    SAFETY: "safety",
+    TAGS: "checkpoint",
 }
-_OF_SHARING = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/snapstore/remotes/")
+_OF_SHARING = (MACHINES, STORES, REMOTES)
 _LARGEST = 20
 _DEPTH = 2  # path components that are told apart
 
@@ -84,7 +96,7 @@ class DiskUse:
             if name.startswith(tuple(_PLACES)) and (told is None or name in told):
                 self.holders.append(Holder(name, oid))
                 bits.append((oid, 1 << len(self.holders)))
-            elif told is not None or not name.startswith(("refs/snapstore/cursor/", DISK_REF)):
+            elif told is not None or not name.startswith((CURSORS, DISK_REF)):
                 bits.append((oid, 1))  # held, but by no branch
         self._hand_down(bits)
         self._add_up()

@@ -11,6 +11,7 @@ from typing import Self
 from snapstore.base import files as durable
 from snapstore.errors import Corrupt, NoStore, SnapstoreError
 from snapstore.git.objects.commits import Identity
+from snapstore.git.ref_names import CURSORS, cursor_ref
 from snapstore.git.repository import Shadow
 from snapstore.store import branch_titles, locations, root_index
 from snapstore.store import log as logbook
@@ -145,7 +146,7 @@ class StoreHandle:
 
     def own_sessions(self) -> list[str]:
         """Return the sessions that have a cursor here."""
-        return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list("refs/snapstore/cursor/"))
+        return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list(CURSORS))
 
     def foreign(self) -> Owners:
         """Return which of the store's refs belong to other machines, as of now."""
@@ -159,7 +160,7 @@ class StoreHandle:
         turn = self.documents.open_turn(session)
         if turn is None:
             return None
-        cursor = self.shadow.refs.read(f"refs/snapstore/cursor/{session}")
+        cursor = self.shadow.refs.read(cursor_ref(session))
         return turn if cursor is not None and cursor.hex() == turn.before else None
 
     def open_turns(self, *, besides: str | None = None) -> list[OpenTurn]:

@@ -6,6 +6,8 @@ store that nothing was pulled into has no such document, so recording a turn cos
 
 from __future__ import annotations
 
+from snapstore.git.ref_names import ARCHIVE, HEADS, TAGS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -43,7 +45,7 @@ class Owners:
 
     def sessions(self) -> set[str]:
         """Return the sessions in which other machines have a branch."""
-        parts = (ref.split("/") for ref in self.refs if not ref.startswith("refs/tags/"))
+        parts = (ref.split("/") for ref in self.refs if not ref.startswith(TAGS))
         return {part[-2] for part in parts}
 
     def newest(self, store: StoreHandle, session: str) -> tuple[str, bytes] | None:
@@ -52,7 +54,7 @@ class Owners:
         A session in which only other machines have turns continues there. A new beginning under the same name would not
         lead to the turns of those machines.
         """
-        places = (f"refs/heads/{session}/", f"refs/snapstore/archive/{session}/")
+        places = (f"{HEADS}{session}/", f"{ARCHIVE}{session}/")
         tips = {ref: store.shadow.refs.read(ref) for ref in self.refs if ref.startswith(places)}
         found = [(store.shadow.commit(tip).seconds, ref.rpartition("/")[2], tip) for ref, tip in tips.items() if tip]
         return max(found)[1:] if found else None

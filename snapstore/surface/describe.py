@@ -6,6 +6,7 @@ Anyone can write a turn's record (a git note), so no value in a record is truste
 from __future__ import annotations
 
 from snapstore.base.text import ago, date_text, duration_text, first_line, path_text, safe, seconds_of, shorten
+from snapstore.git.ref_names import HEADS
 from snapstore.timeline.history.nodes import FileChange
 
 TYPE_CHECKING = False
@@ -86,7 +87,7 @@ def _ref(name: object) -> str:
     text = str(name or "nothing")
     if len(text) in (40, 64) and not text.strip("0123456789abcdef"):
         return text[:8]
-    return safe(text.removeprefix("refs/heads/"))
+    return safe(text.removeprefix(HEADS))
 
 
 def change_text(change: FileChange) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from snapstore.errors import SnapstoreError
+from snapstore.git.ref_names import HEADS
 from snapstore.store import log
 from snapstore.store.disk_usage import folder_size
 from snapstore.timeline.history.operations import Operations
@@ -54,7 +55,7 @@ def read_stats(store: Store, *, check: bool = False) -> Stats:
     moves = [operation for operation in operations if operation.from_ is not None]
     rewound = {operation.session for operation in moves if operation.kind in _REWINDS} & set(sessions)
     taken_back = Operations.taken_back(operations).keys() & {operation.number for operation in moves}
-    branches = sum(len(store.shadow.refs.list(f"refs/heads/{name}/")) for name in sessions)
+    branches = sum(len(store.shadow.refs.list(f"{HEADS}{name}/")) for name in sessions)
     return Stats(
         sessions=len(sessions),
         sessions_rewound=len(rewound),

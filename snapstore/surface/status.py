@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from snapstore.errors import Corrupt
+from snapstore.git.ref_names import HEADS
 from snapstore.store import log
 from snapstore.store.conversations import Conversations
 from snapstore.store.disk_usage import folder_size
@@ -77,7 +78,7 @@ def read_status(session: Session, recovery: str | None = None, *, edits: bool = 
     last = next((node for node in graph.upwards(history.cursor) if node.turn is not None), None)
     cursor, tip = history.node(history.cursor), history.node(history.tip)
     changed = history.edits() if edits else []
-    heads = store.shadow.refs.list(f"refs/heads/{session.name}/")
+    heads = store.shadow.refs.list(f"{HEADS}{session.name}/")
     talk = _conversation(history)
     return Status(
         root=store.root,

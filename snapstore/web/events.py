@@ -14,6 +14,7 @@ from typing import Any
 
 from snapstore.api import Store
 from snapstore.git.objects.notes import REF as NOTES
+from snapstore.git.ref_names import cursor_ref
 from snapstore.store.changes import Folders, stamp
 from snapstore.store.conversations import Conversations
 from snapstore.timeline.history.operations import Operations
@@ -33,7 +34,7 @@ class SessionState:
 
     def __init__(self, store: Store, name: str) -> None:
         refs = store.shadow.refs
-        cursor = refs.read(f"refs/snapstore/cursor/{name}")
+        cursor = refs.read(cursor_ref(name))
         self.expected = cursor.hex() if cursor is not None else ""
         self.seq = (store.shadow.commit(cursor).number("Seq") or 0) if cursor is not None else 0
         state = Conversations(store).state(name)
@@ -42,7 +43,7 @@ class SessionState:
         held = [(ref, oid) for place in places for ref, oid in sorted(refs.list(f"{place}/{name}/").items())]
         talk = state and (state.id, state.pending_fork, state.materialized, state.awaiting is not None)
         self.signature = (
-            refs.value(f"refs/snapstore/cursor/{name}"),
+            refs.value(cursor_ref(name)),
             held,
             talk,
             stamp(f"{store.state}/open/{name}.json"),

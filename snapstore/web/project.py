@@ -14,6 +14,7 @@ from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.api import Session, Store
 from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
+from snapstore.git.ref_names import cursor_ref
 from snapstore.store.conversations import Conversations
 from snapstore.surface.records.base import Record, document
 from snapstore.timeline.history.agent_sessions import TurnRecords
@@ -80,7 +81,7 @@ class Project:
 
 def named(store: Store, name: str) -> Session:
     session = store.session(name)
-    if store.shadow.refs.value(f"refs/snapstore/cursor/{name}") is None and name not in store.foreign().sessions():
+    if store.shadow.refs.value(cursor_ref(name)) is None and name not in store.foreign().sessions():
         owner = Conversations(store).session_of(name)
         if owner is None:
             known = ", ".join(store.sessions()[:10]) or "none"

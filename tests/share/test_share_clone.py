@@ -14,8 +14,8 @@ from machines import Machine, bare, sound
 from test_forget import SECRET, holds
 from test_forget_remotes import allow, reachable
 
+from snapstore.git.ref_names import MACHINES
 from snapstore.git.remote.open import open_remote
-from snapstore.share.server.machine import PREFIX
 
 
 def cloned(hub: str, place: Path) -> Path:
@@ -145,7 +145,7 @@ def test_a_session_whose_name_is_in_the_way_is_shared_all_the_same(tmp_path: Pat
 
 
 def test_the_machine_says_which_branch_it_advanced(ada: Machine, hub: str) -> None:
-    said = next(ref for ref in all_refs(hub) if ref.startswith(PREFIX))
+    said = next(ref for ref in all_refs(hub) if ref.startswith(MACHINES))
     assert json.loads(git(hub, "show", f"{said}:machine.json"))["default_branches"] == [default(hub)]
     before = all_refs(hub)[said]
     ada.turn("More", poem="more\n")

@@ -19,6 +19,7 @@ from transporting import ADA, shadow_with
 from snapstore.errors import Remote as RemoteError
 from snapstore.git.objects.commits import encode
 from snapstore.git.objects.ids import BLOB, COMMIT, FILE, FOLDER, TREE, object_id
+from snapstore.git.ref_names import PARTS
 from snapstore.git.remote.connection import Moves
 from snapstore.git.remote.git_driver import GitConnection
 from snapstore.git.remote.open import open_remote
@@ -87,7 +88,7 @@ def seen_by_another(ada: Machine, hub: Path) -> None:
     bob = Machine(hub.parent, "bob")
     bob.clone(str(hub))
     assert on_disk(bob.root) == on_disk(ada.root) and bob.prompts() == ada.prompts()
-    assert not bob.refs(chunked_push.PREFIX)
+    assert not bob.refs(PARTS)
 
 
 def test_a_line_that_never_holds_for_the_whole_of_it(
@@ -101,7 +102,7 @@ def test_a_line_that_never_holds_for_the_whole_of_it(
                 ada.push()
         assert not all_refs(str(hub))
         assert ada.push().turns == 1
-    assert not server_refs(str(hub), chunked_push.PREFIX)
+    assert not server_refs(str(hub), PARTS)
     seen_by_another(ada, hub)
 
 
@@ -116,7 +117,7 @@ def test_over_every_kind_of_server(
             monkeypatch.setenv(name, value)
         ada.remote(url).push()
     assert len(sent) > 3
-    assert not server_refs(str(hub), chunked_push.PREFIX)
+    assert not server_refs(str(hub), PARTS)
     seen_by_another(ada, hub)
 
 
@@ -127,13 +128,13 @@ def test_what_broke_off_goes_on_from_where_it_was(small: None, ada: Machine, hub
         at(ada, broken)
         with pytest.raises(RemoteError):
             ada.push()
-    over = [(refs, count) for refs, count in sent if any(ref.startswith(chunked_push.PREFIX) for ref in refs)]
+    over = [(refs, count) for refs, count in sent if any(ref.startswith(PARTS) for ref in refs)]
     assert len(over) >= 5
     assert not server_refs(str(hub)), "history moves in one step, at the end"
     sent.clear()
     at(ada, port)
     ada.push()
-    assert not server_refs(str(hub), chunked_push.PREFIX)
+    assert not server_refs(str(hub), PARTS)
     git(str(hub), "prune", "--expire=now")
     stored = len(git(str(hub), "cat-file", "--batch-all-objects", "--batch-check").splitlines())
     sets = [*over, *sent]
@@ -169,7 +170,7 @@ def test_git_leaves_out_what_the_last_part_holds(tmp_path: Path, helped: bool) -
     with open_remote(
         hub, progress=lambda what, done, total: told.append(total) if what == "sending" else None
     ) as remote:
-        part = f"{chunked_push.PREFIX}me"
+        part = f"{PARTS}me"
         assert remote.push({part: (None, first)}, [], objects) == {part: None}
         assert remote.push({part: (first, second)}, [], objects) == {part: None}
         told.clear()
@@ -203,7 +204,7 @@ def test_a_server_that_will_not_have_such_refs(small: None, ada: Machine, hub: P
     ada.push()
     ada.turn("Next", **noise(12))
     ada.push()
-    assert len(server_refs(str(hub), chunked_push.PREFIX)) == (words == "deletes none")
+    assert len(server_refs(str(hub), PARTS)) == (words == "deletes none")
     seen_by_another(ada, hub)
 
 
@@ -215,7 +216,7 @@ def test_parts_that_are_gone_from_here_or_were_moved_are_no_hindrance(
     strange = git(str(hub), "commit-tree", "-m", "A part of a push", empty).decode().strip()
     ada.push()
     (claims,) = server_refs(str(hub), "refs/snapstore/machines/")
-    ref = f"{chunked_push.PREFIX}{claims.rpartition('/')[2]}"
+    ref = f"{PARTS}{claims.rpartition('/')[2]}"
     git(str(hub), "update-ref", ref, strange)
     ada.turn("Next", **noise(12))
     ada.push()
@@ -223,7 +224,7 @@ def test_parts_that_are_gone_from_here_or_were_moved_are_no_hindrance(
     ada.turn("Another", **noise(12))
     ada.push()
     assert prompts(str(hub)) == {"Big", "Next", "Another"}
-    assert not server_refs(str(hub), chunked_push.PREFIX)
+    assert not server_refs(str(hub), PARTS)
     seen_by_another(ada, hub)
 
 
@@ -241,12 +242,12 @@ def test_what_is_forgotten_is_not_left_in_parts(small: None, ada: Machine, hub: 
     at(ada, port)
     hook = hub / "hooks" / "update"
     write(hook, f"#!/bin/sh\ncase {HOOKS['deletes none']} exit 1;; esac\n", executable=True)
-    (left,) = server_refs(str(hub), chunked_push.PREFIX)
+    (left,) = server_refs(str(hub), PARTS)
     said = ada.snap_json("forget", "secret", "--remotes", "-y", "--json")["remotes"][0]
     assert said["done"] is False and any(left in text for text in said["left"]), said
     hook.unlink()
     ada.snap("forget", "--remotes", "-y")
-    assert not server_refs(str(hub), chunked_push.PREFIX)
+    assert not server_refs(str(hub), PARTS)
     git(str(hub), "prune", "--expire=now")
     assert git(str(hub), "cat-file", "-t", oid, may_fail=True) == b""
     ada.push()
@@ -270,7 +271,7 @@ def killed(base: Path, step: int) -> None:
             found = server_refs(str(hub))
             assert found in ({}, own), f"half a push after call {nth}"
             ada.push()
-            assert server_refs(str(hub)) == own and not server_refs(str(hub), chunked_push.PREFIX)
+            assert server_refs(str(hub)) == own and not server_refs(str(hub), PARTS)
             sound(str(hub))
             ada.whole()
             if not dead:

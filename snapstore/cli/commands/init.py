@@ -14,6 +14,7 @@ from snapstore.cli.options import common_options, quiet_option
 from snapstore.cli.output import BOLD, DIM, LISTED, YELLOW, files_text, path_text, safe, size_text
 from snapstore.cli.param_types import FOLDER, MAX_BRANCHES, MAX_FILE_SIZE
 from snapstore.cli.reports.transfer import Transfer, asking
+from snapstore.git.ref_names import cursor_ref
 from snapstore.share import clone
 from snapstore.store import locations
 from snapstore.store.handle import DEFAULT_SESSION
@@ -106,7 +107,7 @@ def _attach(context: Context, home: str, root: bytes, url: str, *, anyway: bool,
 
 def _report(context: Context, store: Store, *, created: bool, adopted: str | None, changed: bool) -> None:
     session = store.session(None)
-    oid = store.shadow.refs.read(f"refs/snapstore/cursor/{session.name}")
+    oid = store.shadow.refs.read(cursor_ref(session.name))
     store.cache.load()
     left_out = store.left_out()
     files = sum(1 for _ in store.shadow.trees.walk(store.shadow.commit(oid).tree)) if oid else 0

@@ -14,6 +14,7 @@ from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, path_text, safe
 from snapstore.errors import Usage
+from snapstore.git.ref_names import HEADS
 from snapstore.git.refs import unspell
 from snapstore.store.journal import Recovery, unspell_entry
 
@@ -104,4 +105,4 @@ def _tell(context: Context, what: str, ended: Recovery | None) -> None:
 def _short(value: str | None) -> str:
     if value is None:
         return "nothing"
-    return value[:8] if len(value) == 40 else safe(value.removeprefix("ref: ").removeprefix("refs/heads/"))
+    return value[:8] if len(value) == 40 else safe(value.removeprefix("ref: ").removeprefix(HEADS))

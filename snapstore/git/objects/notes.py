@@ -15,9 +15,10 @@ from snapstore.git.objects.ids import BLOB, EMPTY_TREE, FILE, Entry
 from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.objects.store import Objects
 from snapstore.git.objects.trees import Trees
+from snapstore.git.ref_names import TRANSCRIPT_NOTES, TURN_NOTES
 
-REF = "refs/notes/turns"
-TRANSCRIPTS = "refs/notes/transcripts"
+REF = TURN_NOTES
+TRANSCRIPTS = TRANSCRIPT_NOTES
 REFS = (REF, TRANSCRIPTS)
 
 

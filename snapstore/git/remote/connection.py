@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from snapstore.errors import Remote, Unsafe
 from snapstore.git.objects import reachability
 from snapstore.git.objects.store import Objects
+from snapstore.git.ref_names import HEADS
 from snapstore.git.refs import bad_part
 from snapstore.git.remote.incoming import Incoming, Limits
 from snapstore.git.remote.urls import Address
@@ -24,7 +25,6 @@ MOVED = "it moved meanwhile"
 NOT_THIS_ONE = "another ref of the same push cannot move"
 MOST_REFS = 1_000_000
 TIMEOUT = 60.0  # seconds
-HEADS = "refs/heads/"
 _DEFAULT_BRANCH = "refs/heads/main"
 
 

@@ -16,6 +16,7 @@ from snapstore.errors import Secret, Usage
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, GITLINK
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.objects.reachability import new_objects
+from snapstore.git.ref_names import ARCHIVE, HEADS, SAFETY, TAGS
 from snapstore.share.secrets.finding import FILE, MESSAGE, NAME, RECORD, REF, Finding
 from snapstore.share.secrets.gitleaks import ExternalScanners
 from snapstore.store.state import encode
@@ -34,7 +35,7 @@ _NESTED = 4 << 20  # a text in a record up to this size may itself be JSON: a ra
 _SHOWN = 20
 STATE = "allowed-secrets.json"
 
-_HISTORY = ("refs/heads/", "refs/tags/", "refs/snapstore/archive/", "refs/snapstore/safety/")
+_HISTORY = (HEADS, TAGS, ARCHIVE, SAFETY)
 _MASK = b"***"
 _FIELDS = "names of fields"
 

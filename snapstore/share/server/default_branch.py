@@ -9,8 +9,9 @@ that leads to something forgotten, whoever pushed it last (test_share_clone.py).
 from __future__ import annotations
 
 from snapstore.errors import SnapstoreError
-from snapstore.git.remote.connection import HEADS, is_ref
-from snapstore.share.server.machine import PREFIX, read_claims
+from snapstore.git.ref_names import HEADS, MACHINES
+from snapstore.git.remote.connection import is_ref
+from snapstore.share.server.machine import read_claims
 from snapstore.share.server.names_there import split
 
 TYPE_CHECKING = False
@@ -66,9 +67,9 @@ def candidates(shadow: Shadow, default: str, refs: Mapping[str, bytes]) -> dict[
     These are the server's default branch and every claimed branch.
     """
     found = {default}
-    for ref, oid in (*shadow.refs.list(PREFIX).items(), *refs.items()):
-        if ref.startswith(PREFIX):
-            claims = read_claims(shadow, ref.removeprefix(PREFIX), oid)
+    for ref, oid in (*shadow.refs.list(MACHINES).items(), *refs.items()):
+        if ref.startswith(MACHINES):
+            claims = read_claims(shadow, ref.removeprefix(MACHINES), oid)
             found |= claims.default_branches if claims is not None else set()
     return {ref: refs[ref] for ref in sorted(found) if ref in refs and is_default_branch(ref)}
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from snapstore.git.repository import Shadow
     from snapstore.store.handle import StoreHandle
 
-PREFIX = "refs/snapstore/machines/"
-STORES = "refs/snapstore/stores/"
 _STATE = "machine"
 _FILE = b"machine.json"
 _LARGEST = 16 << 20  # bytes of a document, enough for a hundred thousand refs

@@ -7,7 +7,8 @@ from snapstore.git.objects.ids import COMMIT
 from snapstore.git.objects.notes import REF as TURNS
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.objects.notes import TRANSCRIPTS
-from snapstore.share.server.machine import PREFIX, STORES, is_id, read_claims
+from snapstore.git.ref_names import MACHINES, STORES
+from snapstore.share.server.machine import is_id, read_claims
 from snapstore.share.server.names_here import known_as
 from snapstore.share.server.names_there import Machine, Server, split
 
@@ -73,7 +74,7 @@ def check_commits(store: StoreHandle, refs: Refs, names: Iterable[str], shown: s
 def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:
     """Yield the refs that are exchanged; a server may have other refs too."""
     for ref, oid in refs.items():
-        if ref in NOTES or split(ref) or (ref.startswith(PREFIX) and is_id(ref.removeprefix(PREFIX))):
+        if ref in NOTES or split(ref) or (ref.startswith(MACHINES) and is_id(ref.removeprefix(MACHINES))):
             yield ref, oid
 
 
@@ -89,8 +90,8 @@ class ServerView:
         owners: dict[str, tuple[str, str]] = {}
         retired: set[str] = set()
         for ref, oid in sorted(refs.items()):
-            id = ref.removeprefix(PREFIX)
-            if ref.startswith(PREFIX) and is_id(id):
+            id = ref.removeprefix(MACHINES)
+            if ref.startswith(MACHINES) and is_id(id):
                 claims = read_claims(shadow, id, oid)
                 if claims is not None:
                     self.claims[id] = claims

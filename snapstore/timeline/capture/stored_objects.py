@@ -23,7 +23,7 @@ from __future__ import annotations
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import EMPTY_TREE
 from snapstore.git.objects.store import store_again
-from snapstore.git.ref_names import DISK_REF
+from snapstore.git.ref_names import CURSORS, DISK_REF, HEADS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from snapstore.git.objects.pack_writer import PackWriter
     from snapstore.store.handle import StoreHandle
 
-_CURSORS = "refs/snapstore/cursor/"
 _NEAR = 64  # commits whose trees are searched for a small file; beyond them, storing it again costs less
 _FAR = 1024  # the same for a large file or a whole tree
 
@@ -112,7 +111,7 @@ class ReachableObjects:
             yield disk
         seen: set[bytes] = set()
         parents: list[bytes] = []
-        for place in (_CURSORS, "refs/heads/", "refs/snapstore/", ""):
+        for place in (CURSORS, HEADS, "refs/snapstore/", ""):
             # The last round visits the parents and their parents: the list grows during the loop.
             for oid in refs.list(place).values() if place else parents:
                 if oid in seen:

@@ -23,7 +23,7 @@ from snapstore.git.maintenance.rewrite import Rewrite, peel
 from snapstore.git.objects.ids import BLOB, COMMIT, TREE
 from snapstore.git.objects.pack_writer import HashOnlyWriter
 from snapstore.git.program import environment, refuse_planted
-from snapstore.git.ref_names import DISK_REF
+from snapstore.git.ref_names import DISK_REF, MACHINES, NOTES, REMOTES, STORES
 from snapstore.git.reflog import files_below
 from snapstore.store import config
 from snapstore.store.state import encode
@@ -50,9 +50,8 @@ if TYPE_CHECKING:
 PURGE = "purge"
 WHAT = "forgetting"
 # These refs say who shares, not what was recorded.
-_NOT_HISTORY = ("refs/snapstore/machines/", "refs/snapstore/stores/", "refs/notes/")
+_NOT_HISTORY = (MACHINES, STORES, NOTES)
 # What a server had at the last look; a later look fetches this again.
-_OF_SERVERS = "refs/snapstore/remotes/"
 _QUICK = 1 << 25  # bytes that can be packed while other processes wait for the lock
 _GIVES_WAY = 3  # times that other processes may go first
 
@@ -188,7 +187,7 @@ class Forget:
 
     def _refs(self) -> dict[str, bytes]:
         found = self._shadow.refs.list("refs/")
-        return {name: oid for name, oid in found.items() if not name.startswith((*_NOT_HISTORY, _OF_SERVERS))}
+        return {name: oid for name, oid in found.items() if not name.startswith((*_NOT_HISTORY, REMOTES))}
 
     def _tips(self) -> tuple[list[bytes], list[bytes]]:
         """Return the commits and trees that refs and HEAD lead to; users may detach HEAD."""
@@ -218,7 +217,7 @@ class Forget:
         remapping.learn(rewrite.new, rewrite.dropped)
         moves = self._ref_moves(rewrite, change)
         forgotten.lost_refs = [name for name, _, new in moves if new is None]
-        moves += [(name, oid, None) for name, oid in self._shadow.refs.list(_OF_SERVERS).items()]
+        moves += [(name, oid, None) for name, oid in self._shadow.refs.list(REMOTES).items()]
         moves += remapping.cursors(moves)
         records, notes_move = remapping.notes(writer)
         moves += notes_move

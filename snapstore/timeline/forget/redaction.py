@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from snapstore.git.objects.ids import BLOB, GITLINK
+from snapstore.git.ref_names import CURSORS
 from snapstore.timeline.record.fragments import LARGEST, FragmentCollector
 from snapstore.timeline.record.redact import Redactor
 
@@ -35,7 +36,7 @@ def _staying(store: StoreHandle, change: DropPaths) -> Iterator[bytes]:
     shadow = store.shadow
     seen = set(change.blobs)
     room = _MOST_STAYING
-    for commit in dict.fromkeys(shadow.refs.list("refs/snapstore/cursor/").values()):
+    for commit in dict.fromkeys(shadow.refs.list(CURSORS).values()):
         for _, (mode, blob) in shadow.trees.walk(shadow.commit(commit).tree):
             if mode == GITLINK or blob in seen:
                 continue

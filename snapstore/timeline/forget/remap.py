@@ -16,6 +16,7 @@ from snapstore.git.branch_descriptions import title_of
 from snapstore.git.maintenance.rewrite import Rewrite
 from snapstore.git.objects import notes as gitnotes
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, FILE
+from snapstore.git.ref_names import CURSORS, NOTES, branch_ref
 from snapstore.store import branch_titles
 from snapstore.store.conversations import Conversations
 from snapstore.store.state import encode
@@ -124,7 +125,7 @@ class Remapping:
         refs = self._shadow.refs
         moves: list[RefMove] = []
         rewrite = Rewrite(self._shadow, writer, _NotesChange(self, writer))
-        for name in refs.list("refs/notes/"):
+        for name in refs.list(NOTES):
             old = refs.value(name)
             if name not in gitnotes.REFS and isinstance(old, bytes) and self._shadow.objects.header(old)[0] == COMMIT:
                 rewrite.commits([old])
@@ -202,14 +203,14 @@ class Remapping:
         refs = self._shadow.refs
         more: list[RefMove] = []
         after = {name: new for name, _, new in moves}
-        for name in refs.list("refs/snapstore/cursor/"):
+        for name in refs.list(CURSORS):
             old = refs.value(name)
             if not isinstance(old, bytes):
                 continue
             session = name.rpartition("/")[2]
             new = after.get(name, old)
             state = self._store.documents.session(session)
-            branch = f"refs/heads/{session}/{state.branch}" if state is not None else ""
+            branch = branch_ref(session, state.branch) if state is not None else ""
             before = refs.value(branch) if branch else None
             tip = after.get(branch, before)
             if tip == new and tip != before and branch not in self._store.foreign().refs:

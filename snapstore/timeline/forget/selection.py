@@ -6,6 +6,7 @@ import os
 import re
 
 from snapstore.errors import SnapstoreError, Usage
+from snapstore.git.ref_names import cursor_ref
 from snapstore.timeline.history.addresses import resolve
 from snapstore.timeline.history.graph import Graph
 from snapstore.worktree.ignore.never_capture import pattern_of
@@ -59,5 +60,5 @@ def _is_there(session: RecordingSession, path: bytes) -> bool:
     store = session.store
     if os.path.lexists(os.path.join(store.root, path)):
         return True
-    cursor = store.shadow.refs.read(f"refs/snapstore/cursor/{session.name}")
+    cursor = store.shadow.refs.read(cursor_ref(session.name))
     return cursor is not None and store.shadow.trees.lookup(store.shadow.commit(cursor).tree, path) is not None

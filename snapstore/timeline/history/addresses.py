@@ -10,6 +10,7 @@ An address is only compared with names and ids that exist. No address becomes a 
 from __future__ import annotations
 
 from snapstore.errors import Unknown, did_you_mean, similar
+from snapstore.git.ref_names import ARCHIVE, CURSORS, DELETED, HEADS, SAFETY, TAGS
 from snapstore.timeline.history.graph import Graph
 
 TYPE_CHECKING = False
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 SHORTEST_HASH = 4
 _MOST_DIGITS = 9
 _ELSEWHERE = (
-    "refs/heads/",
-    "refs/tags/",
-    "refs/snapstore/archive/",
-    "refs/snapstore/cursor/",
-    "refs/snapstore/deleted/",
-    "refs/snapstore/safety/",
+    HEADS,
+    TAGS,
+    ARCHIVE,
+    CURSORS,
+    DELETED,
+    SAFETY,
 )
 
 

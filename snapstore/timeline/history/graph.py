@@ -10,7 +10,7 @@ from functools import cached_property
 
 from snapstore.errors import Corrupt, Unknown, did_you_mean, similar
 from snapstore.git.objects.ids import COMMIT
-from snapstore.git.ref_names import MAIN
+from snapstore.git.ref_names import ARCHIVE, HEADS, MAIN, TAGS, archive_ref, branch_ref, cursor_ref
 from snapstore.timeline.history.commit_cache import MANY, CommitCache, row_of
 from snapstore.timeline.history.turn_cache import turns_file
 from snapstore.timeline.history.turn_facts import TurnFacts
@@ -63,7 +63,7 @@ class Graph:
         self._cache = CommitCache(f"{store.state}/graph-{session}")
         self.turns = TurnFacts(self, turns_file(store.state, session))
         self._read: dict[bytes, GraphNode] = {}
-        name = f"refs/snapstore/cursor/{session}"
+        name = cursor_ref(session)
         self.cursor_value: RefValue = refs.value(name)
         cursor = refs.read(self.cursor_value) if isinstance(self.cursor_value, str) else self.cursor_value
         self.foreign = store.foreign()  # which refs belong to other machines
@@ -82,7 +82,7 @@ class Graph:
         if newest is not None:
             self.branch = newest[0]
         elif isinstance(self.cursor_value, str):
-            self.branch = self.cursor_value.removeprefix(f"refs/heads/{session}/")
+            self.branch = self.cursor_value.removeprefix(f"{HEADS}{session}/")
         else:
             state = store.documents.session(session)
             self.branch = state.branch if state else self._likely()
@@ -108,7 +108,7 @@ class Graph:
 
     def owner_of(self, branch: str) -> dict[str, str] | None:
         """Return the machine that a branch belongs to, None for our own."""
-        places = (f"refs/heads/{self.session}/", f"refs/snapstore/archive/{self.session}/")
+        places = (f"{HEADS}{self.session}/", f"{ARCHIVE}{self.session}/")
         return next((found for place in places if (found := self.foreign.owner(place + branch))), None)
 
     @cached_property
@@ -121,27 +121,27 @@ class Graph:
     def tip_of(self, branch: str) -> bytes | None:
         """Return the tip of a branch, listed or archived."""
         refs = self._shadow.refs
-        listed = refs.read(f"refs/heads/{self.session}/{branch}")
-        return listed or refs.read(f"refs/snapstore/archive/{self.session}/{branch}")
+        listed = refs.read(branch_ref(self.session, branch))
+        return listed or refs.read(archive_ref(self.session, branch))
 
     # Refs.
 
     @cached_property
     def branches(self) -> dict[str, bytes]:
         """Return the listed branches: name and tip."""
-        return self._below(f"refs/heads/{self.session}/")
+        return self._below(f"{HEADS}{self.session}/")
 
     @cached_property
     def archived(self) -> dict[str, bytes]:
         """Return the archived branches, without refs that git users set to non-commits."""
-        found = self._below(f"refs/snapstore/archive/{self.session}/")
+        found = self._below(f"{ARCHIVE}{self.session}/")
         return {name: oid for name, oid in found.items() if self._shadow.objects.header(oid)[0] == COMMIT}
 
     @cached_property
     def checkpoints(self) -> dict[str, bytes]:
         """Return checkpoints and their nodes, without tags of git users on non-commits."""
         found = {}
-        for name, oid in self._below(f"refs/tags/{self.session}/").items():
+        for name, oid in self._below(f"{TAGS}{self.session}/").items():
             commit = self.peel(oid)
             if commit is not None:
                 found[name] = commit

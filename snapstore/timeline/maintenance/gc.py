@@ -13,10 +13,11 @@ from snapstore.git.objects.ids import Missing
 from snapstore.git.objects.pack import PackRemoved
 from snapstore.git.objects.reachability import whole
 from snapstore.git.program import environment, refuse_planted
+from snapstore.git.ref_names import PRUNED
 from snapstore.git.remote import incoming
 from snapstore.store.handle import failed
 from snapstore.timeline.maintenance import manual_git
-from snapstore.timeline.maintenance.prune import PRUNED, expire
+from snapstore.timeline.maintenance.prune import expire
 from snapstore.timeline.record import create_store
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage, did_you_me
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE
 from snapstore.git.objects.reachability import commit_links
-from snapstore.git.ref_names import MAIN
+from snapstore.git.ref_names import ARCHIVE, CURSORS, DELETED, MAIN, PRUNED, SAFETY, TAGS, cursor_ref
 from snapstore.store.state import SessionState, encode, timestamp
 from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import AUTO_PRUNE, PRUNE, Operation, Operations
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from snapstore.timeline.history.operations import RefMove
 
 DAY = 86400
-ARCHIVE, DELETED, PRUNED = "refs/snapstore/archive/", "refs/snapstore/deleted/", "refs/snapstore/pruned/"
-SAFETY = "refs/snapstore/safety/"
 PLACES = {ARCHIVE: "archived", DELETED: "deleted", SAFETY: "safety"}
 
 
@@ -71,9 +69,9 @@ def find(
     # A symbolic ref here was made by a user with git.
     value = store.shadow.refs.value
     listed = {name: oid for name, oid in refs.items() if name.startswith(places) and isinstance(value(name), bytes)}
-    pins = {oid for name, oid in refs.items() if name.startswith("refs/tags/")}
+    pins = {oid for name, oid in refs.items() if name.startswith(TAGS)}
     # Checkpoints and cursors do not hold a line here: `_reason` gives them as the reason to keep the line.
-    apart = ("refs/tags/", "refs/snapstore/cursor/", PRUNED)
+    apart = (TAGS, CURSORS, PRUNED)
     others = [oid for name, oid in refs.items() if name not in listed and not name.startswith(apart)]
     held = ancestors(store, others, set())
     stood_on = _stood_on(store)
@@ -191,9 +189,9 @@ def _reason(
 def _stood_on(store: StoreHandle) -> tuple[set[str], set[bytes]]:
     """Return the branches and nodes at the cursors of sessions and under open turns."""
     names: set[str] = set()
-    nodes = set(store.shadow.refs.list("refs/snapstore/cursor/").values())
+    nodes = set(store.shadow.refs.list(CURSORS).values())
     for session in store.sessions():
-        value = store.shadow.refs.value(f"refs/snapstore/cursor/{session}")
+        value = store.shadow.refs.value(cursor_ref(session))
         if isinstance(value, str):
             names.add(f"{session}/{value.rpartition('/')[2]}")
         state = store.documents.session(session)

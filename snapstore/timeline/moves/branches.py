@@ -7,7 +7,7 @@ node becomes unreachable: a deleted ref moves to `refs/snapstore/deleted/<sessio
 from __future__ import annotations
 
 from snapstore.errors import Conflict, Unknown, Unsafe, Usage, did_you_mean, similar
-from snapstore.git.ref_names import MAIN
+from snapstore.git.ref_names import DELETED, MAIN
 from snapstore.git.refs import classify_moves
 from snapstore.store.state import SessionState, check_name, encode, reads_as_address, timestamp
 from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
@@ -249,7 +249,7 @@ class Branches:
         state = found or SessionState(session=self._session, branch=graph.branch, floor=-1)
         before = (state.branch, state.floor)
         state.branch = arranged.branch
-        if found is None or any(name.startswith("refs/snapstore/deleted/") for name, _, _ in arranged.moves()):
+        if found is None or any(name.startswith(DELETED) for name, _, _ in arranged.moves()):
             state.floor = max(state.floor, highest_seq(self._store, self._session))
         changed = found is None or before != (state.branch, state.floor)
         return {f"sessions/{self._session}.json": encode(state)} if changed else {}
@@ -287,7 +287,7 @@ class Branches:
                 raise _in_the_way(operation, f"{_in_words(name)} has changed")
         for name in (*back.values(), *lost):
             holder = self._holder(name.rpartition("/")[2], arranged, besides={*back, *made})
-            if holder and not name.startswith("refs/snapstore/deleted/"):
+            if holder and not name.startswith(DELETED):
                 raise _in_the_way(operation, f"there is another {_in_words(holder)} now")
         current = self._place("heads", arranged.branch)
         if not back.get(current, current).startswith(self._place("heads", "")):

@@ -9,6 +9,7 @@ import os
 import time
 
 from snapstore.errors import Busy, Conflict, SnapstoreError
+from snapstore.git.ref_names import archive_ref, branch_ref, cursor_ref
 from snapstore.store.background import start_push
 from snapstore.store.conversations import Conversations
 from snapstore.store.journal import spell_entry
@@ -148,7 +149,7 @@ class Mover:
         """Discard the pack saved for a failed move, unless a ref or the journal needs it."""
         refs, plan = self._shadow.refs, self._plan
         try:
-            needed = self._store.journal.pending() or refs.read(f"refs/snapstore/cursor/{plan.session}") != plan.start
+            needed = self._store.journal.pending() or refs.read(cursor_ref(plan.session)) != plan.start
             needed = needed or any(refs.read(name) is not None for name, _, _ in self._saved.refs)
         except (OSError, SnapstoreError):
             needed = True
@@ -260,25 +261,25 @@ class Mover:
         The cursor refers to the branch if the target is its tip, otherwise to the node itself.
         """
         plan, refs = self._plan, self._shadow.refs
-        branch_ref = f"refs/heads/{plan.session}/{plan.branch}"
-        tip = refs.read(branch_ref)
+        branch = branch_ref(plan.session, plan.branch)
+        tip = refs.read(branch)
         moves: list[RefMove] = []
         foreign = self._store.foreign().refs
-        archive_ref = f"refs/snapstore/archive/{plan.session}/{plan.branch}"
+        archived = archive_ref(plan.session, plan.branch)
         if tip is None:
-            tip = refs.read(archive_ref)
+            tip = refs.read(archived)
             # The current branch cannot be archived: list it again.
-            if tip is not None and archive_ref not in foreign:
-                moves += [(branch_ref, None, tip), (archive_ref, tip, None)]
+            if tip is not None and archived not in foreign:
+                moves += [(branch, None, tip), (archived, tip, None)]
         # A pull advances another machine's branch but not the files here, so the cursor refers to the node.
-        on_tip = tip == plan.target and branch_ref not in foreign and archive_ref not in foreign
-        value: RefValue = branch_ref if on_tip else plan.target
-        cursor_ref = f"refs/snapstore/cursor/{plan.session}"
+        on_tip = tip == plan.target and branch not in foreign and archived not in foreign
+        value: RefValue = branch if on_tip else plan.target
+        cursor = cursor_ref(plan.session)
         if value != plan.cursor_value:
-            moves.append((cursor_ref, plan.cursor_value, value))
+            moves.append((cursor, plan.cursor_value, value))
         head = refs.value("HEAD")
-        if tip is not None and head != branch_ref and archive_ref not in foreign:
-            moves.append(("HEAD", head, branch_ref))
+        if tip is not None and head != branch and archived not in foreign:
+            moves.append(("HEAD", head, branch))
         state = self._store.documents.session(plan.session)
         if state is None or state.branch != plan.branch:
             floor = highest_seq(self._store, plan.session)
@@ -322,7 +323,7 @@ class Mover:
             to={"commit": self._moved.target.hex(), "branch": plan.branch, "turn": plan.turn},
             arguments=plan.arguments,
             # `from` and `to` tell how the cursor moved; `refs` holds branches and checkpoints only.
-            refs=[move for move in plan.ref_moves if move[0] not in (f"refs/snapstore/cursor/{plan.session}", "HEAD")],
+            refs=[move for move in plan.ref_moves if move[0] not in (cursor_ref(plan.session), "HEAD")],
             files=[(move.path, move.old, move.new) for move in plan.file_moves()],
             safety=self._saved.ref,
             undoes=plan.undoes,

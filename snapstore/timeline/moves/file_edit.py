@@ -9,6 +9,7 @@ import os
 
 from snapstore.errors import Conflict, Unsafe
 from snapstore.git.objects.ids import BLOB, FILE, LINK, object_id
+from snapstore.git.ref_names import cursor_ref
 from snapstore.timeline.moves.plan import WRITE, MoveOptions
 from snapstore.timeline.moves.planner import Planner
 from snapstore.worktree.ignore.never_capture import NeverCapture
@@ -82,7 +83,7 @@ class FileEdit:
 
     def _recorded(self) -> State:
         shadow = self._session.store.shadow
-        cursor = shadow.refs.read(f"refs/snapstore/cursor/{self._session.name}")
+        cursor = shadow.refs.read(cursor_ref(self._session.name))
         return shadow.trees.file(shadow.commit(cursor).tree, self._path) if cursor is not None else None
 
     def _plan(self, subject: str, expected: State, wanted: State, data: bytes | None) -> Plan:

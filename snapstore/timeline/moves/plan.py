@@ -35,7 +35,7 @@ WRITE, REMOVE, KEPT, SKIPPED, CONFLICT = "write", "remove", "kept", "skipped", "
 REFUSE, MERGE, MARKERS, FORCE, SKIP = WAYS = ("refuse", "merge", "markers", "force", "skip")
 
 # The kind of the commit that holds what was on disk before a move.
-SAFETY = "safety"
+SAFETY_KIND = "safety"
 
 # What a move applies to.
 BOTH, FILES, CONVERSATION = SCOPES = ("both", "files", "conversation")

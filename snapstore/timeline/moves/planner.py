@@ -22,7 +22,7 @@ from snapstore.timeline.moves.plan import (
     MERGE,
     REFUSE,
     REMOVE,
-    SAFETY,
+    SAFETY_KIND,
     WRITE,
     MoveOptions,
     NewNode,
@@ -298,7 +298,7 @@ class Planner:
         graph, target = self._graph, plan.target
         if plan.new_node is not None:
             target = plan.new_node.of
-            if plan.new_node.kind != "restore" or self._shadow.commit(target).trailers.get("Kind") == SAFETY:
+            if plan.new_node.kind != "restore" or self._shadow.commit(target).trailers.get("Kind") == SAFETY_KIND:
                 return [target]
         try:
             left, entered = graph.path(graph.cursor, target)
@@ -351,7 +351,7 @@ class Planner:
         trailers = self._shadow.commit(oid).trailers
         # Another machine's session may have another name here than in its commits.
         own = trailers.get("Session") == self._session.name or oid in self._graph.nodes
-        if not own or trailers.get("Kind") == SAFETY:
+        if not own or trailers.get("Kind") == SAFETY_KIND:
             raise Unknown(
                 f"{address} is no node of session {self._session.name}",
                 f"Take a turn with `snapstore apply {address}`, files with `snapstore restore {address} -- PATH`.",

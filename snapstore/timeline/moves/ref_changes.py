@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from snapstore.git.ref_names import ARCHIVE, HEADS, cursor_ref
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,9 +19,9 @@ class RefChanges:
 
     def __init__(self, refs: Refs, session: str, branch: str) -> None:
         self._refs = refs
-        self._cursor = f"refs/snapstore/cursor/{session}"
-        self._heads = f"refs/heads/{session}/"
-        self._archive = f"refs/snapstore/archive/{session}/"
+        self._cursor = cursor_ref(session)
+        self._heads = f"{HEADS}{session}/"
+        self._archive = f"{ARCHIVE}{session}/"
         self._after: dict[str, RefValue] = {}
         self.branch = branch  # the current branch
 

@@ -8,10 +8,11 @@ from snapstore.errors import Conflict
 from snapstore.git.objects import commits
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, TREE
 from snapstore.git.objects.trees import letter
+from snapstore.git.ref_names import SAFETY
 from snapstore.git.repository import SNAPSTORE
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.capture.stored_objects import ReachableObjects
-from snapstore.timeline.moves.plan import SAFETY
+from snapstore.timeline.moves.plan import SAFETY_KIND
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
 
 TYPE_CHECKING = False
@@ -114,7 +115,7 @@ class _Saver:
         start = self._shadow.commit(plan.start).tree
         found = {move.path: move.found for move in plan.paths if not isinstance(move.found, str)}
         before = trees.rewrite(writer, disk or start, found)
-        saved.ref = f"refs/snapstore/safety/{plan.session}/{self._number}"
+        saved.ref = f"{SAFETY}{plan.session}/{self._number}"
         saved.commit = self._commit(writer, f"On disk before {self._what}", start, before, plan.start)
         saved.refs.append((saved.ref, None, saved.commit))
         if any(move.merged is not None for move in plan.paths):
@@ -126,7 +127,7 @@ class _Saver:
         if tree == EMPTY_TREE:
             writer.add(TREE, b"")  # git knows the empty tree without storing it, but `git fsck` wants to find it
         changes = [(letter(change), change[0]) for change in self._shadow.trees.diff(old, tree)]
-        trailers = {"Kind": SAFETY, "Session": self._plan.session, "Operation": self._number}
+        trailers = {"Kind": SAFETY_KIND, "Session": self._plan.session, "Operation": self._number}
         text = commits.message(subject, changes, trailers)
         seconds = max(0, int(self._store.clock()))
         return writer.add(COMMIT, commits.encode(tree, [parent], self._store.user, SNAPSTORE, seconds, text))

@@ -13,6 +13,7 @@ from snapstore.errors import SnapstoreError
 from snapstore.git.objects import commits
 from snapstore.git.objects.ids import COMMIT
 from snapstore.git.objects.trees import letter
+from snapstore.git.ref_names import PROGRESS
 from snapstore.git.repository import SNAPSTORE
 from snapstore.store.state import encode
 from snapstore.timeline.capture.disk_snapshot import Capture
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from snapstore.store.state import OpenTurn
 
 KIND = "progress"
-_PLACE = "refs/snapstore/progress/"
 
 
 def save_if_due(store: StoreHandle, turn: OpenTurn) -> None:
@@ -45,13 +45,13 @@ def forgotten(store: StoreHandle, turn: OpenTurn) -> list[RefMove]:
     """Return the ref move that removes the saved commit of a turn at its end."""
     if not turn.saved_at:
         return []
-    ref = _PLACE + turn.session
+    ref = PROGRESS + turn.session
     held = store.shadow.refs.value(ref)
     return [(ref, held, None)] if held is not None else []
 
 
 def _save(store: StoreHandle, turn: OpenTurn) -> None:
-    shadow, ref = store.shadow, _PLACE + turn.session
+    shadow, ref = store.shadow, PROGRESS + turn.session
     before = bytes.fromhex(turn.before)
     start = shadow.commit(before).tree
     capture = Capture(store)  # a separate one: the stat cache must not remember what is looked at here

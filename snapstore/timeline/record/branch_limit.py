@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+from snapstore.git.ref_names import HEADS, archive_ref, branch_ref
 from snapstore.store.state import timestamp
 from snapstore.timeline.history.branch import pins
 from snapstore.timeline.history.operations import Operation, Operations
@@ -28,7 +29,7 @@ def make_room(
     """
     limit = store.header.max_branches
     foreign = store.foreign().refs  # branches of other machines are neither counted nor moved
-    heads = store.shadow.refs.list(f"refs/heads/{session}/")
+    heads = store.shadow.refs.list(f"{HEADS}{session}/")
     listed = {name: tip for name, tip in heads.items() if name not in foreign}
     count = len(listed) + 1
     crowded = is_crowded(store, count)
@@ -39,8 +40,8 @@ def make_room(
         return [], [warning(session, count, limit)] if crowded else []
     moves: list[RefMove] = []
     for name in gone:
-        ref, tip = f"refs/heads/{session}/{name}", listed[f"refs/heads/{session}/{name}"]
-        moves += [(f"refs/snapstore/archive/{session}/{name}", None, tip), (ref, tip, None)]
+        ref, tip = branch_ref(session, name), listed[branch_ref(session, name)]
+        moves += [(archive_ref(session, name), None, tip), (ref, tip, None)]
     names = ", ".join(gone)
     operation = Operation(
         number=Operations(store).next_number(),

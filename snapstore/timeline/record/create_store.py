@@ -14,6 +14,7 @@ from snapstore.base import files as durable
 from snapstore.base import platform
 from snapstore.errors import Interrupted, NoStore, SnapstoreError, Unknown, Unsafe
 from snapstore.git import repository
+from snapstore.git.ref_names import HEADS
 from snapstore.store import locations, root_index
 from snapstore.store.state import FORMAT, Documents, Header, encode
 from snapstore.worktree.usergit import config as gitconfig
@@ -68,7 +69,7 @@ def create_store(
             os.rename(f"{building}/starting", f"{building}/building")
             for name in ("state", "state/open", "state/sessions", "log"):
                 os.mkdir(f"{building}/{name}", 0o700)
-            repository.create(f"{building}/store.git", f"refs/heads/{session}/main")
+            repository.create(f"{building}/store.git", f"{HEADS}{session}/main")
             header = Header(
                 format=FORMAT,
                 id=id or os.urandom(16).hex(),

@@ -10,7 +10,7 @@ from snapstore.git.maintenance import fold
 from snapstore.git.objects import commits, notes
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, TREE, object_id
 from snapstore.git.objects.trees import letter
-from snapstore.git.ref_names import DISK_REF, MAIN
+from snapstore.git.ref_names import DISK_REF, MAIN, branch_ref, cursor_ref
 from snapstore.git.repository import SNAPSTORE
 from snapstore.store.state import SessionState, encode
 from snapstore.timeline.history import raw_lines
@@ -46,7 +46,7 @@ class LineWriter:
         self._capture = capture
         self._writer = capture.writer
         self.session = session
-        self.cursor_ref = f"refs/snapstore/cursor/{session}"
+        self.cursor_ref = cursor_ref(session)
         value = self._cursor_value = self._refs.value(self.cursor_ref)
         foreign = store.foreign()
         self._start = self._refs.read(value) if isinstance(value, str) else value
@@ -281,7 +281,7 @@ class LineWriter:
             name = f"{MAIN}-{number}"
         self._state.branch = name
         self._state.floor = max(self._state.floor, highest_seq(self._store, self.session))
-        return f"refs/heads/{self.session}/{name}"
+        return branch_ref(self.session, name)
 
     def _make_room(self, files: dict[str, bytes | None]) -> list[RefMove]:
         """Archive the oldest branches beyond the limit; a failure never fails the turn."""
