@@ -18,7 +18,8 @@ from snapstore.store.state import check_name
 from snapstore.timeline.forget import forget
 from snapstore.timeline.history.snapshots import TurnSnapshot, read_snapshots
 from snapstore.timeline.maintenance import auto
-from snapstore.timeline.moves.execute import Moved, Mover
+from snapstore.timeline.moves.execute import Mover
+from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import MoveOptions, Plan, Policy
 from snapstore.timeline.moves.planner import Planner
 from snapstore.timeline.record.create_store import create_store

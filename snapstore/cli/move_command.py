@@ -19,7 +19,7 @@ from snapstore.cli.reports import move as moved
 from snapstore.errors import Failed, SnapstoreError, Usage
 from snapstore.store.handle import failed
 from snapstore.surface.wording import turns_text as turns_text
-from snapstore.timeline.moves.execute import Moved
+from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, Plan, Policy
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from snapstore.api import Session, Store
-    from snapstore.timeline.moves.execute import Moved
+    from snapstore.timeline.moves.moved import Moved
 
     Opened = Callable[[], AbstractContextManager[Store]]
     MakePlan = Callable[[Session, Policy], Plan]

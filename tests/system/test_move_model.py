@@ -39,7 +39,7 @@ from snapstore import Busy, Conflict, Session, SnapstoreError, Store, Unknown, U
 from snapstore.git import refs as git_refs
 from snapstore.timeline.maintenance import auto, gc
 from snapstore.timeline.moves.branches import Branches
-from snapstore.timeline.moves.execute import Moved
+from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import CONVERSATION, FILES, FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
 
 Entry = tuple[bytes, bytes] | None

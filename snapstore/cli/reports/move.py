@@ -26,7 +26,7 @@ from snapstore.surface.wording import (
     short_state,
     subject,
 )
-from snapstore.timeline.moves.execute import Moved
+from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
 
 if TYPE_CHECKING:

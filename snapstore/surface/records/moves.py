@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from snapstore.agents.fork import ForkResult
     from snapstore.store.journal import Recovery
     from snapstore.timeline.history.operations import Operation
-    from snapstore.timeline.moves.execute import Moved
+    from snapstore.timeline.moves.moved import Moved
     from snapstore.timeline.moves.plan import PathMove
 
 Way = Literal["merge", "markers", "force", "skip"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from snapstore.api import Session
     from snapstore.timeline.history.branch import Branch
     from snapstore.timeline.history.nodes import Node
-    from snapstore.timeline.moves.execute import Moved
+    from snapstore.timeline.moves.moved import Moved
 
 _CALL = {"file_path": "filePath", "old_string": "oldString", "new_string": "newString", "content": "content"}
 

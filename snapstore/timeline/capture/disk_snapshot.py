@@ -16,8 +16,9 @@ from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan.blob_reader import NEVER, OTHERS, SPECIAL, UNREADABLE, Blobs, LeftOut
 from snapstore.worktree.scan.borrow import Borrow, NotBorrowable
 from snapstore.worktree.scan.compare import row_of, through_link, watch_parents
+from snapstore.worktree.scan.found import Found
 from snapstore.worktree.scan.rule_reader import RuleReader
-from snapstore.worktree.scan.scan import Found, Scan
+from snapstore.worktree.scan.scan import Scan
 from snapstore.worktree.scan.stat_cache import YOUNG, scans_in
 from snapstore.worktree.scan.walk import FOLDER_ERRORS, GONE_ERRORS
 from snapstore.worktree.usergit.index import IndexUnreadable, index_mark, read_index

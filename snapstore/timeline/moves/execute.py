@@ -17,9 +17,10 @@ from snapstore.store.state import SessionState, encode, timestamp
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.graph import Graph, last_turn
-from snapstore.timeline.history.nodes import highest_seq, read_node
+from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import Operation, Operations
 from snapstore.timeline.moves.folder_state import existing_empty_folders, folders_to_keep
+from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.timeline.moves.safety import Saved, save, stale
 from snapstore.timeline.record.line_writer import LineWriter
@@ -30,58 +31,10 @@ if TYPE_CHECKING:
     from snapstore.git.refs import RefValue
     from snapstore.store.journal import RefMove
     from snapstore.store.state import OpenTurn
-    from snapstore.timeline.history.nodes import Node
     from snapstore.timeline.moves.plan import PathMove, State
     from snapstore.timeline.record.session import RecordingSession
     from snapstore.worktree.scan.stat_cache import FileStat
     from snapstore.worktree.write.writer import Writer
-
-
-class Moved:
-    """The result of a move."""
-
-    __slots__ = ("_session", "operation", "pending_fork", "plan", "safety", "safety_ref", "target")
-
-    def __init__(self, session: RecordingSession, plan: Plan) -> None:
-        self._session = session
-        self.plan = plan
-        self.target = plan.target
-        self.operation: int | None = None
-        self.pending_fork = False  # whether the agent's conversation now holds turns that are undone
-        self.safety_ref: str | None = None
-        self.safety: bytes | None = None  # the commit of what was on disk before the move
-
-    @property
-    def turns_undone(self) -> int:
-        return len(self.plan.undone)
-
-    @property
-    def turns_redone(self) -> int:
-        return len(self.plan.redone)
-
-    @property
-    def messages_removed(self) -> int:
-        return self.plan.messages_removed
-
-    @property
-    def files_reverted(self) -> list[bytes]:
-        """Return the paths whose bytes, mode or existence the move changed."""
-        return [move.path for move in self.plan.changing]
-
-    @property
-    def snapshot_restored(self) -> str | None:
-        return self.target.hex() if self.plan.changing else None
-
-    def start_node(self) -> Node:
-        """Read the node that the session left."""
-        return self._node(self.plan.start, self.plan.start_branch)
-
-    def target_node(self) -> Node:
-        """Read the node that the session is on now, or would be on after a preview."""
-        return self._node(self.target, self.plan.branch)
-
-    def _node(self, oid: bytes, branch: str) -> Node:
-        return read_node(self._session.store.shadow, oid, branch=branch)
 
 
 class Mover:

@@ -32,6 +32,7 @@ from snapstore.worktree.scan.compare import (
     watch_parents,
     with_parents,
 )
+from snapstore.worktree.scan.found import Found
 from snapstore.worktree.scan.rule_reader import RuleReader
 from snapstore.worktree.scan.stat_cache import (
     YOUNG,
@@ -68,21 +69,6 @@ Sorted = tuple[
     list[bytes],
 ]
 SPREAD = 64  # split a walk once there are this many folders
-
-
-class Found:
-    """The result of a scan: changes to the cache's tree and to the cache's rows."""
-
-    def __init__(self) -> None:
-        self.changes: dict[bytes, Entry | None] = {}
-        self.files: dict[bytes, FileStat | None] = {}
-        self.folders: dict[bytes, FolderStat | None] = {}
-        self.hinted: dict[bytes, FileStat] = {}  # new files with known blobs; not in `changes`
-        self.first_seen: set[bytes] = set()
-        self.left_out: dict[bytes, tuple[str, tuple[int, ...]]] = {}  # path -> reason, and a mark of its state
-        self.newly_left_out: dict[bytes, str] = {}  # left-out files that are new or changed since the last scan
-        self.lost: dict[bytes, str] = {}  # left-out files that are gone since the last scan
-        self.coverage: dict[str, object] = {}
 
 
 class Scan:
