@@ -121,7 +121,8 @@ def test_a_tree_that_is_higher_than_the_terminal_keeps_its_top_and_the_cursor(ga
     assert len(rows) == 17
     assert "@" in COLOUR.sub("", rows[0])
     assert "more rows and every turn." in rows[-1]
-    tip = garden.graph().current_line()
+    graph = garden.graph()
+    tip = graph.line(graph.tip)
     garden.made["low"] = tip[1]
     garden.stand("low")
     rows = [COLOUR.sub("", row) for row in on_terminal(garden.root, "tree", lines=20).splitlines()]

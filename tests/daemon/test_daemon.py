@@ -25,7 +25,7 @@ from helpers import write
 from warm import PROGRAM, Warm, runtime_folder, serving
 
 from snapstore import Store
-from snapstore.daemon import client, server
+from snapstore.daemon import address, client
 
 ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -815,8 +815,8 @@ def test_where_no_address_can_be_had_nothing_is_started(monkeypatch: pytest.Monk
         (folder / "snapstore").chmod(0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
         before = len(os.listdir("/proc/self/fd"))
-        with pytest.raises(server.Taken):
-            server.Place()
+        with pytest.raises(address.AddressUnavailable):
+            address.ServerAddress()
         assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -824,9 +824,9 @@ def test_one_that_leaves_takes_no_address_but_its_own(monkeypatch: pytest.Monkey
     """A runtime folder that was removed and made again belongs to the next server."""
     with runtime_folder() as runtime:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-        first = server.Place()
+        first = address.ServerAddress()
         (runtime / "snapstore").rename(runtime / "removed")
-        second = server.Place()
+        second = address.ServerAddress()
         first.leave()
         assert Path(second.path).exists()
         second.leave()

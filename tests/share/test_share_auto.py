@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from helpers import git
 from machines import Machine, bare, prompts
-from tests.remotes import silence
+from remotes import silence
 
 from snapstore.base import platform
 from snapstore.share import auto_push

@@ -167,7 +167,7 @@ def test_their_branches_are_not_arranged_here(tmp_path: Path, pair: tuple[Machin
     before = foreign_tips(bob)
     if words[1] != "promote":
         error = bob.snap_json(*words, "--session", "shell@ada", "--json", status=2)
-        assert "of ada" in error["message"]
+        assert "belongs to ada" in error["message"]
     bob.snap("branch", "promote", "main-2", "--session", "shell@ada", status=2)
     assert foreign_tips(bob) == before
 

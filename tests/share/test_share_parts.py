@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from helpers import all_refs, git, killed_at, on_disk, quick_folder, write
 from machines import Machine, prompts, server_refs, sound
+from remotes import bare, daemon, wire
 from test_share_servers import WAYS, Reached
-from tests.remotes import bare, daemon, wire
 from transporting import ADA, shadow_with
 
 from snapstore.errors import Remote as RemoteError

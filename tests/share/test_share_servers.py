@@ -13,7 +13,7 @@ import pytest
 from commands import PROGRAM
 from helpers import git, on_disk
 from machines import Machine, prompts, server_refs, sound
-from tests.remotes import PASSWORD, USER, bare, daemon, needs_lighttpd, needs_sshd, silence, ssh, web, wire
+from remotes import PASSWORD, USER, bare, daemon, needs_lighttpd, needs_sshd, silence, ssh, web, wire
 
 from snapstore.errors import Remote
 from snapstore.git.remote.open import open_remote

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable
 from hashlib import sha1
 from typing import Protocol, TypeVar
 
-from snapstore.base.platform import READ_FLAGS
+from snapstore.base.platform import READ_FLAGS, is_young
 from snapstore.errors import Failed
 from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, file_mode, object_id
 from snapstore.git.objects.pack_writer import PackWriter, SourceChanged
@@ -25,6 +26,11 @@ class Held(Protocol):
 
 
 TRIES = 3
+# The stat of a file changes when a write begins, so it cannot show a write that began before the reading and still goes
+# on. A file that has just changed is therefore read twice, with a pause between if it is larger than a page. It may
+# grow meanwhile, as a log does. A file too large to be held in memory must rest during the pause before it is read.
+_PAGE = 4096
+_PAUSE = 0.02
 _FILE_ERRORS = (errno.EIO, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG, errno.EINVAL)
 
 _OTHER_KIND = (errno.ELOOP, errno.EINVAL, errno.ENXIO)  # opened a link, read a file as a link, opened a socket
@@ -112,12 +118,23 @@ class Blobs:
             st = os.fstat(fd)
             if not stat.S_ISREG(st.st_mode):
                 raise SourceChanged  # replaced since the lstat
+            fresh = is_young(st, time.time_ns())
             if st.st_size > LARGE:
+                if fresh:
+                    time.sleep(_PAUSE)
+                    if not _same(st, os.fstat(fd)):
+                        raise SourceChanged
                 content: bytes = Streamed(self._stream(path, fd, st.st_size, known))
             else:
                 content = _read_all(fd, st.st_size)
                 if len(content) != st.st_size:
                     raise SourceChanged
+                if fresh:
+                    if st.st_size > _PAGE:
+                        time.sleep(_PAUSE)
+                    if os.pread(fd, st.st_size, 0) != content:
+                        raise SourceChanged
+                    return file_mode(st.st_mode), content, st
             if not _same(st, os.fstat(fd)):
                 raise SourceChanged
             return file_mode(st.st_mode), content, st
