@@ -16,6 +16,7 @@ SOURCE = PROJECT / "snapstore"
 MOST_MODULES = 15
 COMMANDS = SOURCE / "cli/commands"  # one module per command, however many commands there are
 MOST_LINES = 400
+MOST_LINES_OF_TESTS = 1000
 DOCSTRING_LINES = range(5, 16)
 REQUIREMENT = re.compile(r"\b(?:(?:S[0-4]|G|P|M)-\d\d|C\d+)\b")
 
@@ -99,6 +100,11 @@ def test_a_package_has_few_modules(package: Path) -> None:
 def test_no_module_is_long() -> None:
     lengths = {name_of(path): len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
     assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
+
+
+def test_no_file_of_tests_is_long() -> None:
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in (PROJECT / "tests").rglob("*.py")}
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES_OF_TESTS} == {}
 
 
 # Words

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from forgetting import SECRET, holds
 from helpers import all_refs, git
 from machines import Machine, server_refs, sound
-from test_forget import SECRET, holds
 
 from snapstore.share import replace_forgotten
 from snapstore.share.secrets import check

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 import remotes
+from forgetting import SECRET, holds
 from helpers import all_refs, git, git_in, write
 from machines import Machine, bare, sound
-from test_forget import SECRET, holds
 from test_forget_remotes import allow, reachable
 
 from snapstore.git.ref_names import MACHINES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import test_keeping_kills
+from move_lab import VERBS
 from powercut_scenario import Scenario
 from powercut_sharing import AddRemote, Clone, Export, ImportBundle, Pull, Push
 from powercut_turns import (
@@ -22,7 +23,6 @@ from powercut_turns import (
     naming,
 )
 from powercut_upkeep import Connect, ConnectNew, Disconnect, Forget, keeping
-from test_move_faults import VERBS
 
 SCENARIOS: dict[str, type[Scenario]] = {
     "init": Init,

@@ -10,9 +10,9 @@ from commands import snap, snap_json
 from faults import age_locks
 from helpers import on_disk, write
 from machines import bare, server_refs
+from move_lab import Whole
 from powercut import Disk, in_private_mounts
 from powercut_lab import Tally
-from test_move_faults import Whole
 
 from snapstore import Store
 from snapstore.store.state import Documents

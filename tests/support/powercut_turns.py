@@ -21,9 +21,9 @@ from helpers import (
     turn,
     write,
 )
+from import_stories import NAME, SESSION, Told, written
+from move_lab import MOVES, NAMING, Whole, carry_out, lay_out, set_the_stage
 from powercut_scenario import Scenario, differing
-from test_import import NAME, SESSION, Told, written
-from test_move_faults import MOVES, NAMING, Whole, carry_out, lay_out, set_the_stage
 
 from snapstore import Store
 from snapstore.agents.import_session import prepare

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import test_keeping_kills
 from faults import NOW
+from forgetting import SECRET, assert_gone, forget
 from helpers import (
     all_refs,
     assert_equal,
@@ -17,7 +18,6 @@ from helpers import (
     write,
 )
 from powercut_scenario import Scenario
-from test_forget import SECRET, assert_gone, forget
 
 from snapstore import Store
 from snapstore.agents.install.connect import Environment, connect, disconnect

@@ -2,7 +2,7 @@
 
 TESTING fault 13. A file system in use keeps more order than POSIX asks for, so this finds syncs that are missing where
 the tests with real power cuts (which show what one file system does on one kernel) do not. Commands, store and project
-are those of test_move_faults.py; reordering.py is the model of the disk.
+are those of move_lab.py; reordering.py is the model of the disk.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pytest
 import reordering
 from faults import NOW, age_locks
 from helpers import Files, assert_whole, git_in, needs_strace, on_disk, quick_folder, write
+from move_lab import Whole, carry_out, lay_out, set_the_stage
 from reordering import ALL, FATES, NONE, SIZE, Node, Trace
-from test_move_faults import Whole, carry_out, lay_out, set_the_stage
 
 from snapstore import Session, Store
 from snapstore.errors import NoStore

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from forgetting import SECRET, forget, forget_turn, holds
 from helpers import git, git_in, turn
 from machines import Machine
-from test_forget import SECRET, forget, forget_turn, holds
 
 from snapstore import Store
 from snapstore.git import branch_descriptions

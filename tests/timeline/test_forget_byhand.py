@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from commands import snap, snap_json
+from forgetting import SECRET, assert_gone, forget, forget_turn, holds
 from helpers import all_refs, assert_whole, git, git_in, tip, turn, write
-from test_forget import SECRET, assert_gone, forget, forget_turn, holds
 
 from snapstore import Store
 from snapstore.errors import Busy

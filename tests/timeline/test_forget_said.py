@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from commands import snap, snap_json
+from forgetting import SECRET, forget, holds
 from helpers import line, turn, write
-from test_forget import SECRET, forget, holds
 
 from snapstore import Store
 from snapstore.git import refs

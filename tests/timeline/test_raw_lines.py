@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from forgetting import forget
 from helpers import git, record, write
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import Machine, bare
-from test_forget import forget
 from test_secrets import TOKENS
 
 from snapstore import Secret, Store

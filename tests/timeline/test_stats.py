@@ -6,7 +6,7 @@ from pathlib import Path
 
 from commands import assert_record, snap, snap_json
 from helpers import turn
-from test_page import Open, chromium, opened
+from page_story import Open, chromium, opened
 
 from snapstore import Store
 from snapstore.surface.records.keeping import UseRecord

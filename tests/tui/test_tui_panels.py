@@ -6,10 +6,10 @@ import os
 
 import pytest
 from helpers import write
-from test_tui_moves import EVIL, Project, asked, command, conflicting, edited, forked, press, project, rest, said
 from textual.content import Content
 from textual.pilot import Pilot
 from tui_helpers import app_of, in_terminal, screen_text, terminal, until
+from tui_project import EVIL, Project, asked, command, conflicting, edited, forked, press, project, rest, said
 
 from snapstore.errors import Usage
 from snapstore.tui.command_line import COMMANDS, parse

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from helpers import bit_by_bit, on_disk
 from machines import Machine
-from test_tui_moves import asked, command, complained, press, said
 from textual.pilot import Pilot
 from tui_helpers import in_terminal, screen_text, settled
+from tui_project import asked, command, complained, press, said
 
 from snapstore.tui.app import SnapstoreApp
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agents import Cursor
 from helpers import turn
-from test_page import Open, chromium, files, opened
+from page_story import Open, chromium, files, opened
 
 from snapstore import Store
 
