@@ -29,6 +29,9 @@ from snapstore.store.conversations import AgentSession
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
+# How many seconds a test waits for the page before it fails. Long, since a busy machine is no failure of the page.
+PATIENCE = 30
+
 Files = dict[str, str | bytes | None]
 
 
@@ -194,7 +197,7 @@ def browser(home: Path) -> Iterator[Any]:
             found.close()
 
 
-def until(true: Callable[[], bool], seconds: float = 5) -> None:
+def until(true: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Looks again and again; fails when it does not come true."""
     end = time.monotonic() + seconds
     while not true():
@@ -208,7 +211,7 @@ class Sight:
     def __init__(self, context: Any, url: str) -> None:
         self.context = context
         self.page = context.new_page()
-        self.page.set_default_timeout(5000)
+        self.page.set_default_timeout(PATIENCE * 1000)
         self.wrong: list[str] = []
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
         self.page.on("console", self._said)

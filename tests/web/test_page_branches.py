@@ -238,3 +238,23 @@ def test_checkpoints(story: Story, opened: Open, root: Path) -> None:
     sight.button("Delete checkpoint works", panel).click()
     sight.button("Delete", sight.dialog()).click()
     sight.says(panel, "No checkpoints yet.")
+
+
+def test_a_press_during_a_redraw_is_a_click(story: Story, opened: Open) -> None:
+    """A refresh between press and release does not replace the pressed button, which would lose the click."""
+    sight = opened()
+    dialog = sight.menu(2, "Checkpoint")
+    dialog.get_by_label("Name").fill("works")
+    sight.button("Create checkpoint", dialog).click()
+    sight.turn(2).locator(".badge", has_text="◆ works").wait_for()
+    panel = sight.view("Checkpoints")
+    turns = "async () => (await import('./static/state.js')).state.tree.nodes.length"
+    before = sight.page.evaluate(turns)
+    sight.button("Delete checkpoint works", panel).hover()
+    sight.page.mouse.down()
+    story.turn("Meanwhile", {"new.txt": "new\n"})
+    until(lambda: sight.page.evaluate(turns) > before)
+    sight.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    sight.page.mouse.up()
+    sight.button("Delete", sight.dialog()).click()
+    sight.says(panel, "No checkpoints yet.")

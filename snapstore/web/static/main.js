@@ -21,6 +21,7 @@ const header = new Header(byId("header"), { show: go, view: setView, find });
 const panel = byId("panel");
 let tree = null;
 let drawn = 0;
+let pressed = false; // a button of the mouse or a finger is down
 
 /** Shows a node: in the timeline if it is on the current line, else in the tree. */
 function go(node) {
@@ -96,24 +97,44 @@ function find(text) {
 const pending = new Set();
 onChange((what) => {
   pending.add(what);
+  drawSoon();
+});
+
+function drawSoon() {
+  if (pressed || !pending.size) return;
   drawn ||= requestAnimationFrame(() => {
     drawn = 0;
-    const due = new Set(pending);
-    pending.clear();
-    if (due.has("session")) {
-      tree = null;
-      if (state.view === "search") setView("timeline"); // the results belong to the other session
-    }
-    const only = due.size === 1 && due.has("details");
-    if (state.view === "timeline" && only) timeline.drawDetails();
-    else if (state.view === "timeline") timeline.draw();
-    else if (!only && state.view !== "search" && state.view !== "stats") drawView();
-    if (only) return;
-    drawSidebar();
-    header.draw();
-    redoBar.draw();
+    if (!pressed) drawPending();
   });
-});
+}
+
+function drawPending() {
+  const due = new Set(pending);
+  pending.clear();
+  if (due.has("session")) {
+    tree = null;
+    if (state.view === "search") setView("timeline"); // the results belong to the other session
+  }
+  const only = due.size === 1 && due.has("details");
+  if (state.view === "timeline" && only) timeline.drawDetails();
+  else if (state.view === "timeline") timeline.draw();
+  else if (!only && state.view !== "search" && state.view !== "stats") drawView();
+  if (only) return;
+  drawSidebar();
+  header.draw();
+  redoBar.draw();
+}
+
+// Drawing replaces elements, and a browser drops the click of a button that was replaced between press and release.
+// So drawing waits for the release. The timeout lets the click come first.
+window.addEventListener("pointerdown", () => (pressed = true), true);
+const release = () =>
+  setTimeout(() => {
+    pressed = false;
+    drawSoon();
+  });
+for (const end of ["pointerup", "pointercancel", "dragend"]) window.addEventListener(end, release, true);
+window.addEventListener("blur", release); // the window's own, not that of an element within it
 
 const THEMES = { auto: "auto", light: "sun", dark: "moon" };
 
