@@ -6,6 +6,7 @@ stats put back by hand. Whatever happened to the checkout before, the baseline i
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from snapstore import Store
+from snapstore.worktree.scan import borrow
 
 NAMES = st.sampled_from(["a.txt", "b.txt", "sub/c.txt", "sub/deep/d.bin", "e"])
 # of equal length, so that a size never gives a change away
@@ -147,3 +149,24 @@ def test_a_write_in_the_tick_of_git_add_is_seen_G_33(root: Path, round: int) -> 
     os.close(fd)
     with Store.open(root, create=True) as store:
         assert_equal(store, line(store, "shell")[0]["commit"], on_disk(root))
+
+
+def test_a_sync_that_fails_while_borrowing_gives_the_same_baseline(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files are read instead, and nothing says that they were first seen: there is no earlier state."""
+    write(root / "file", "a file")
+    os.utime(root / "file", (1_700_000_000, 1_700_000_000))
+    git_in(root, "init", "-q")
+    git_in(root, "add", ".")
+    tried: list[str] = []
+
+    def failing(paths: list[str]) -> None:
+        tried.extend(paths)
+        raise OSError(errno.EIO, "an error of the disk")
+
+    monkeypatch.setattr(borrow, "_sync_linked", failing)
+    with Store.open(root, create=True, session="s") as store:
+        store.session("s").take_baseline()
+        assert tried, "nothing was borrowed"
+        assert_whole(store)
+        assert git(store.shadow.git_dir, "show", "s/main:file") == b"a file"
+        assert list(store.shadow.refs.list("refs/notes/")) == []

@@ -97,11 +97,13 @@ class Transaction:
         """Record changes by others as an edits commit, or a new session's baseline."""
         left_out = _listed(self.left_out())
         when = timestamp(self._store.clock())
+        recorder, user = self._recorder, self._store.user
         first_seen = sorted(os.fsdecode(path) for path in self._capture.found.first_seen)
+        if recorder.tree is None and not self._store.shadow.refs.list("refs/heads/"):
+            first_seen = []  # the first record of a store: there was no earlier state that could have missed a file
         record: dict[str, Any] | None = None
         if left_out or first_seen:
             record = {"started_at": when, "ended_at": when, "left_out": left_out, "first_seen": first_seen}
-        recorder, user = self._recorder, self._store.user
         if recorder.tree is None:
             recorder.add("baseline", tree, "Baseline", author=user, changes=(), record=record)
             return
