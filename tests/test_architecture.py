@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from snapstore.agents.known.registry import AGENTS
+
 PROJECT = Path(__file__).parent.parent
 SOURCE = PROJECT / "snapstore"
 MOST_MODULES = 15
@@ -87,6 +89,27 @@ def test_imports_inside_functions_and_for_types_count(tmp_path: Path, code: str)
 def test_a_package_alone_loads_nothing_of_ours(package: Path) -> None:
     """Else importing one module would load its whole package, and every hook would pay for that."""
     assert list(imports_of_ours(ast.parse((package / "__init__.py").read_text()))) == []
+
+
+# Agents
+
+KNOWS_AGENTS = ("agents/known/", "transcripts/readers/")
+STILL_NAMES_AGENTS = {
+    "transcripts/locate.py",  # where the readers' files are
+    "transcripts/replay/operations.py",  # what the result of each agent's tools contains
+    "worktree/ignore/other_programs.py",  # a folder that is called like its agent
+}
+
+
+def test_agents_are_named_in_their_own_modules_only() -> None:
+    """Else adding an agent would mean finding every place that asks which agent it is."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        place = str(path.relative_to(SOURCE))
+        words = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+        if not place.startswith(KNOWS_AGENTS) and words & set(AGENTS):
+            found.add(place)
+    assert found == STILL_NAMES_AGENTS
 
 
 # Sizes

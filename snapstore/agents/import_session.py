@@ -10,6 +10,7 @@ import re
 from contextlib import contextmanager
 
 from snapstore.agents.hooks.turn_record import conversation_fields
+from snapstore.agents.known.registry import load, load_all
 from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe, did_you_mean, similar
 from snapstore.git.objects.commits import LONGEST_ANSWER
@@ -17,8 +18,9 @@ from snapstore.store.conversations import AgentSession, Conversations
 from snapstore.store.state import check_name, timestamp
 from snapstore.timeline.record.import_turns import REPLAYED, ImportedTurn, import_session, read_files
 from snapstore.timeline.record.session import LONGEST_PATH
-from snapstore.transcripts.lines import Source, lines, opened, parse
-from snapstore.transcripts.locate import claude_sessions, find_transcript
+from snapstore.transcripts.lines import Source, opened
+from snapstore.transcripts.locate import find_transcript
+from snapstore.transcripts.readers.detect import detect_agent
 from snapstore.transcripts.readers.read import AGENTS, described, filled, first_prompt, outlined
 from snapstore.transcripts.replay.replay import OUTSIDE, Replay
 
@@ -34,19 +36,7 @@ if TYPE_CHECKING:
     from snapstore.transcripts.replay.replay import ReplayedTurn
 
 _KEPT = 4 << 20  # bytes of lines cached between the two readings
-_HEAD = 64 << 10
-_LOOKED_AT = 50  # lines inspected to detect which agent wrote a transcript
 _ID = re.compile(r"[A-Za-z0-9._-]+")
-
-# Parts of the paths where agents keep their transcripts.
-_FOLDERS = {
-    "claude": (".claude/projects/",),
-    "codex": (".codex/sessions/", ".codex/archived_sessions/"),
-    "copilot": (".copilot/session-state/",),
-    "cursor": (".cursor/projects/", "/agent-transcripts/"),
-    "gemini": (".gemini/tmp/",),
-    "opencode": ("/opencode/opencode.db",),
-}
 
 
 class TurnToImport:
@@ -205,18 +195,18 @@ class StoredConversation:
 
 
 def importable(store: Store | None, cwd: str) -> list[StoredConversation]:
-    """Return the conversations Claude Code has stored for a project, newest first.
+    """Return the conversations that agents have stored for a project, newest first.
 
-    Each comes with the details from Claude Code's index (S1-13, S1-15) and with the session that recorded the
-    conversation, if there is one.
+    Each comes with the details from the agent's index (S1-13, S1-15) and with the session that recorded the
+    conversation, if there is one. Only Claude Code's conversations can be listed.
     """
     conversations = Conversations(store) if store is not None else None
     found = []
-    for entry in claude_sessions(cwd):
+    for agent, entry in _stored(cwd):
         path = entry["fullPath"]
         try:
             changed = os.stat(path).st_mtime
-            prompt = entry.get("firstPrompt") or first_prompt(path, "claude")
+            prompt = entry.get("firstPrompt") or first_prompt(path, agent)
         except (OSError, SnapstoreError):
             continue  # deleted meanwhile, or not a transcript
         id, count = entry["sessionId"], entry.get("messageCount")
@@ -231,6 +221,12 @@ def importable(store: Store | None, cwd: str) -> list[StoredConversation]:
             )
         )
     return sorted(found, key=lambda kept: kept.modified, reverse=True)
+
+
+def _stored(cwd: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for agent in load_all():
+        if agent.conversations is not None and agent.conversations.stored is not None:
+            yield from ((agent.name, entry) for entry in agent.conversations.stored(cwd))
 
 
 # Finding the file, and the agent that wrote it.
@@ -248,8 +244,8 @@ def locate(transcript: str, agent: str | None, cwd: str) -> tuple[str, str, str 
         return transcript, agent or detect(transcript), None
     if os.sep in transcript or transcript.endswith((".jsonl", ".json", ".db")):
         raise Unknown(f"there is no transcript {transcript[:200]!r}", "Check the path of the transcript.")
-    # opencode has one database for all sessions, which exists for any id, so the other agents are tried first.
-    for name in [agent] if agent else sorted(AGENTS, key=lambda name: name == "opencode"):
+    # A database for all sessions exists for any id, so the agents with one file per session are tried first.
+    for name in [agent] if agent else sorted(AGENTS, key=_is_in_one_file):
         try:
             return find_transcript(name, transcript, cwd), name, transcript
         except Unknown:
@@ -263,44 +259,21 @@ def locate(transcript: str, agent: str | None, cwd: str) -> tuple[str, str, str 
 def detect(path: str) -> str:
     """Detect which agent wrote a transcript, from its path or its content."""
     full = os.path.abspath(path)
-    for agent, parts in _FOLDERS.items():
-        if any(part in full for part in parts):
-            return agent
-    with opened(path) as file:
-        head = file.read(_HEAD)
-        if head.startswith(b"SQLite format 3\0"):
-            return "opencode"
-        for number, (_, raw) in enumerate(lines(file)):
-            found = _agent_of(parse(raw) or {})
-            if found is not None:
-                return found
-            if number >= _LOOKED_AT:
-                break
-    if b'"projectHash"' in head or (b'"sessionId"' in head and b'"startTime"' in head):
-        return "gemini"
-    if b'"info"' in head and b'"messages"' in head:
-        return "opencode"
+    for agent in load_all():
+        if agent.conversations is not None and any(part in full for part in agent.conversations.parts):
+            return agent.name
+    found = detect_agent(path)
+    if found is not None:
+        return found
     raise Corrupt(
         f"it cannot be told whose transcript {path!r} is",
         f"Say so: `--agent NAME`, one of {', '.join(AGENTS)}. If it is none of theirs, it cannot be imported.",
     )
 
 
-def _agent_of(record: dict[str, Any]) -> str | None:
-    kind = record.get("type")
-    if "parentUuid" in record or (kind in ("summary", "file-history-snapshot") and "payload" not in record):
-        return "claude"
-    if kind in ("session_meta", "response_item", "event_msg", "turn_context") and "payload" in record:
-        return "codex"
-    if isinstance(kind, str) and "." in kind and isinstance(record.get("data"), dict):
-        return "copilot"
-    if "projectHash" in record or "$set" in record or ("sessionId" in record and "startTime" in record):
-        return "gemini"
-    if isinstance(record.get("info"), dict) and isinstance(record.get("messages"), list):
-        return "opencode"
-    if record.get("role") in ("user", "assistant") and isinstance(record.get("message"), dict):
-        return "cursor"
-    return None
+def _is_in_one_file(agent: str) -> bool:
+    conversations = load(agent).conversations
+    return conversations is not None and conversations.in_one_file
 
 
 def _stem(path: str | os.PathLike[str]) -> str:

@@ -14,10 +14,9 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 
-from snapstore.agents import AGENTS, ANSWERS
-from snapstore.agents.hooks.events import Event
+from snapstore.agents.events.event import Event
+from snapstore.agents.known.registry import AGENTS, PERSON, find
 from snapstore.errors import Corrupt, SnapstoreError, Unknown
 
 _LARGEST = 64 << 20  # bytes of a payload: a tool's answer may be long
@@ -56,20 +55,22 @@ def _say(answer: str) -> None:
 
 def _answer(agent: str, told: str) -> str:
     if not told:
-        return ANSWERS.get(agent, "")
+        known = find(agent)
+        return known.answer if known is not None else ""
     return json.dumps({"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": told}})
 
 
 def _events(agent: str) -> Iterator[Event]:
-    if agent not in (*AGENTS, "shell"):
+    known = find(agent)
+    if known is None and agent != PERSON:
         raise Unknown(f"no hooks are known for {agent[:80]!r}", f"Known are {', '.join(AGENTS)}.")
-    adapter = import_module(f"snapstore.agents.known.{agent}")
     data = sys.stdin.buffer.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise Corrupt(f"a payload of more than {_LARGEST >> 20} MB")
-    if agent == "shell":
-        words = data.decode("utf-8", "surrogateescape").split("\0")[:-1]
-        yield from adapter.events(words)
+    if known is None:
+        from snapstore.agents.known import shell
+
+        yield from shell.events(data.decode("utf-8", "surrogateescape").split("\0")[:-1])
         return
     try:
         payload = json.loads(data)
@@ -77,7 +78,7 @@ def _events(agent: str) -> Iterator[Event]:
         raise Corrupt(f"the payload is not JSON: {error}") from error
     if not isinstance(payload, dict):
         raise Corrupt("the payload is not an object")
-    yield from adapter.events(payload, os.environ)
+    yield from known.events(payload, os.environ)
 
 
 def _handled(event: Event) -> str:

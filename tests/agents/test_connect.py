@@ -18,11 +18,11 @@ from commands import PROGRAM, assert_record, snap, snap_json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from snapstore.agents import AGENTS
-from snapstore.agents.install import locations
 from snapstore.agents.install.connect import SCOPES, Environment, connect, connections, disconnect
 from snapstore.agents.install.jsonc import parse
-from snapstore.agents.install.locations import INSTALLATIONS, running_program
+from snapstore.agents.install.locations import installation, running_program
+from snapstore.agents.known import opencode
+from snapstore.agents.known.registry import AGENTS
 from snapstore.base import own_command as program
 from snapstore.base.own_command import ENTRY
 from snapstore.surface.records.agents import ConnectionsRecord, ConnectRecord
@@ -84,7 +84,7 @@ def value_of(path: Path) -> Any:
 
 
 def ours(agent: str, scope: str, *, tell: bool = False) -> str:
-    return INSTALLATIONS[agent].command(scope, PROGRAM_WORDS, tell=tell)
+    return installation(agent).command(scope, PROGRAM_WORDS, tell=tell)
 
 
 def commands(document: Any) -> list[str]:
@@ -210,7 +210,7 @@ def test_what_is_added_looks_like_what_is_there(here: Environment) -> None:
 
 def test_what_each_agent_is_told() -> None:
     """The events and limits of each agent's documentation; nothing that it would not know."""
-    told = {agent: json.loads(INSTALLATIONS[agent].content.merged(None, "X") or "") for agent in JSON_AGENTS}
+    told = {agent: json.loads(installation(agent).content.merged(None, "X") or "") for agent in JSON_AGENTS}
     assert {agent: list(document["hooks"]) for agent, document in told.items()} == {
         "claude": [
             "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "StopFailure", "SessionEnd",
@@ -445,7 +445,7 @@ def without_ours(document: Any) -> Any:
 @given(documents())
 def test_any_settings_keep_every_foreign_value_and_layout(drawn: tuple[dict[str, Any], str]) -> None:
     document, text = drawn
-    content = INSTALLATIONS["claude"].content
+    content = installation("claude").content
     root = parse(text)
     assert root is not None and root.value == document
     one = content.merged(text, "snapstore hook claude")
@@ -487,7 +487,7 @@ def test_any_settings_come_back_to_the_byte(here: Environment, drawn: tuple[dict
 @given(documents(former))
 def test_any_mixture_of_ours_and_theirs_is_taken_apart(drawn: tuple[dict[str, Any], str]) -> None:
     document, text = drawn
-    content = INSTALLATIONS["claude"].content
+    content = installation("claude").content
 
     def theirs(found: Any) -> Any:
         """Without our handlers, and without what is empty."""
@@ -568,7 +568,7 @@ def test_the_program_that_runs_is_the_one_that_is_named(tmp_path: Path, monkeypa
     link.parent.mkdir()
     link.symlink_to(script)
     assert running_program({"PATH": str(link.parent)}) == ["snapstore"]
-    assert INSTALLATIONS["claude"].command("user", [str(script)]) == f"'{script}' hook claude"
+    assert installation("claude").command("user", [str(script)]) == f"'{script}' hook claude"
     inside = fake(tmp_path / "env" / "bin", "")
     put(tmp_path / "env" / "pyvenv.cfg", "home = /usr/bin\n")
     monkeypatch.setattr(sys, "argv", [str(inside)])
@@ -671,7 +671,7 @@ def test_opencode_goes_on_when_our_program_is_missing_or_does_not_listen(here: E
 
 def test_the_plugin_of_opencode_comes_with_the_package() -> None:
     """The builder takes every file of the package that git does not ignore."""
-    plugin = Path(locations.__file__).with_name("opencode_plugin.js")
+    plugin = Path(opencode.__file__).with_name("opencode_plugin.js")
     assert plugin.is_file()
     ignored = subprocess.run(["git", "check-ignore", "-q", plugin.name], cwd=plugin.parent, check=False)
     assert ignored.returncode != 0

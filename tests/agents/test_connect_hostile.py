@@ -16,8 +16,8 @@ from commands import PROGRAM, snap_json
 from helpers import killed_at, needs_strace, powerless
 from test_connect import PROGRAM_WORDS, commands, everything, here, place, put, value_of
 
-from snapstore.agents import AGENTS
 from snapstore.agents.install.connect import SCOPES, Environment, connect, connections, disconnect
+from snapstore.agents.known.registry import AGENTS
 from snapstore.base.own_command import ENTRY
 from snapstore.errors import Conflict, Corrupt, Failed, SnapstoreError, Unsafe
 

@@ -17,7 +17,7 @@ import pytest
 from commands import PROGRAM, snap, snap_json
 
 import snapstore
-from snapstore.agents.install.locations import INSTALLATIONS
+from snapstore.agents.known.registry import AGENTS
 from snapstore.cli.app import SECTIONS, application
 from snapstore.cli.options import RawCommand, common_options, travel_options
 from snapstore.errors import SnapstoreError
@@ -168,7 +168,7 @@ def test_every_command_explains_itself(root: Path) -> None:
         assert command.help
     for name in ("connect", "disconnect"):
         listed = " ".join(snap(root, name, "--help").stdout.split())
-        assert all(agent in listed for agent in INSTALLATIONS), "which agents there are"
+        assert all(agent in listed for agent in AGENTS), "which agents there are"
 
 
 def test_the_examples_of_the_library_run(root: Path) -> None:

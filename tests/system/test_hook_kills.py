@@ -9,7 +9,7 @@ import pytest
 from helpers import assert_whole, killed_at, quick_folder
 
 from snapstore import Store
-from snapstore.agents.hooks.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
+from snapstore.agents.events.event import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
 from snapstore.agents.hooks.turns import handle
 
 ID = "3f2a9c1d-5b7e-4c11-9a55-0d6f1e2b3c4d"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from snapstore import Store, Unknown
-from snapstore.agents.hooks.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
+from snapstore.agents.events.event import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
 from snapstore.agents.hooks.turns import handle
 from snapstore.store.conversations import Conversations
 

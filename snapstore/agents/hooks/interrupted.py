@@ -5,7 +5,7 @@ No hook reports either case, and an interrupted turn is exactly what a user want
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import END, Event
+from snapstore.agents.events.event import END, Event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 
-from snapstore.agents.hooks.events import Event
+from snapstore.agents.events.event import Event
+from snapstore.agents.known.registry import PERSON
 from snapstore.api import Store
-
-PERSON = "shell"  # the agent name for a person; also the name of the session that all shells share
 
 
 def shell_session(store: Store, event: Event) -> str:

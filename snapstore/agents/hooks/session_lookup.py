@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import BEFORE, SHELL
+from snapstore.agents.events.event import BEFORE, SHELL
 from snapstore.errors import SnapstoreError
 from snapstore.store.conversations import AgentSession, Conversations
 from snapstore.timeline.history.graph import Graph, last_turn
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from snapstore.agents.hooks.events import Event
+    from snapstore.agents.events.event import Event
     from snapstore.api import Store
     from snapstore.store.conversations import ConversationState
 
@@ -126,10 +126,10 @@ def _named_parent(event: Event) -> str | None:
     if not event.transcript:
         return None
     from snapstore.agents.hooks.turn_record import transcript_of
-    from snapstore.transcripts.readers.read import AGENTS, forked_from
+    from snapstore.transcripts.readers.read import AGENTS, forked_from, names_parents
 
     path = transcript_of(event.agent, {"session": event.session_id, "transcript": event.transcript})
-    if path is None or event.agent not in AGENTS or event.agent == "opencode":
+    if path is None or event.agent not in AGENTS or not names_parents(event.agent):
         return None
     try:
         return forked_from(path, event.agent) or ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 
-from snapstore.agents.hooks.tool_effects import effect
+from snapstore.agents.events.tool_effects import effect
 from snapstore.errors import SnapstoreError
 
 TYPE_CHECKING = False

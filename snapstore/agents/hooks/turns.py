@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 
-from snapstore.agents.hooks.events import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
+from snapstore.agents.events.event import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
 from snapstore.agents.hooks.paths import OUTSIDE, full_paths, sort_paths
-from snapstore.agents.hooks.person import PERSON, exit_status, shell_session
+from snapstore.agents.hooks.person import exit_status, shell_session
+from snapstore.agents.known.registry import PERSON, tells_afterwards
 from snapstore.api import Store
 from snapstore.errors import NoStore, SnapstoreError, Unsafe
 from snapstore.store.state import check_name, readable
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _SAME = 10.0  # seconds within which an equal prompt, without any touch since, is a duplicate event
 _LONGEST_PROMPT = 1 << 20
-_TELL_AFTERWARDS = ("cursor", PERSON)  # the other agents report each tool before it runs
 _OPENED = ("startup", "new", "")  # the sources of a START event for a conversation without turns
 
 
@@ -125,7 +125,7 @@ class Hook:
                 "prompt_id": event.prompt_id,
                 "transcript": event.transcript,
                 "cwd": event.cwd,
-                "tells": "afterwards" if event.agent in _TELL_AFTERWARDS else "before",
+                "tells": "afterwards" if tells_afterwards(event.agent) else "before",
             },
         )
 
@@ -212,7 +212,7 @@ class Hook:
         Return None for a late event of a turn that has ended: that turn already contains the change.
         """
         event = self._event
-        if event.kind == AFTER and event.agent not in _TELL_AFTERWARDS:
+        if event.kind == AFTER and not tells_afterwards(event.agent):
             return None
         session, known = self._session()
         if event.kind == AFTER and self._is_over(self._conversations.state(session.name)):

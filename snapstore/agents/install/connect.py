@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
-from snapstore.agents import AGENTS
 from snapstore.agents.install.hook_file import HookFile
 from snapstore.agents.install.jsonc import Unreadable
 from snapstore.agents.install.locations import (
-    INSTALLATIONS,
     PLUGIN,
     PROJECT,
     USER,
+    Content,
+    Installation,
+    installation,
     is_outdated,
     program_of,
     tells,
     user_home,
 )
 from snapstore.agents.install.own_file import OwnFile
-from snapstore.agents.install.safe_files import BACKUP, Change, carry_out, look
+from snapstore.agents.install.safe_files import BACKUP, Change, Found, carry_out, look
+from snapstore.agents.known.registry import AGENTS, load_all
 from snapstore.base import files as durable
 from snapstore.base.own_command import compile_bytecode
 from snapstore.errors import Conflict, Corrupt, SnapstoreError, Unsafe, Usage
 from snapstore.store import locations as places
 from snapstore.store.lock import StoreLock
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import TypeVar
-
-    from snapstore.agents.install.locations import Content, Installation
-    from snapstore.agents.install.safe_files import Found
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 SCOPES = (USER, PROJECT)
 
@@ -115,25 +111,25 @@ def connect(
     plugin: str | None = None,
     dry_run: bool = False,
 ) -> Plan:
-    installation = INSTALLATIONS[agent]
-    if tell and not installation.can_tell:
+    installed = installation(agent)
+    if tell and not installed.can_tell:
+        able = ", ".join(known.name for known in load_all() if known.hooks.can_tell)
         raise Usage(
-            f"--tell is for claude only: a hook of {installation.title} has no way to tell it something",
+            f"--tell is for {able} only: a hook of {installed.title} has no way to tell it something",
             "Leave --tell out; after an undo, say it in your next prompt.",
         )
-    if plugin is not None and agent != "claude":
-        raise Usage(f"--plugin is for claude only: {installation.title} has no such folders", "Leave --plugin out.")
+    _check_plugin(installed, plugin)
     scope = PLUGIN if plugin is not None else scope
 
     def plan() -> Plan:
-        made = Plan(agent, [scope], installation.command(scope, program, tell=tell))
-        for found, content in _found(here, installation, scope, plugin):
+        made = Plan(agent, [scope], installed.command(scope, program, tell=tell))
+        for found, content in _found(here, installed, scope, plugin):
             made.paths.append(found.path)
             after = _merged(found, content, made.command)
             if after != found.data:
                 known = found.data is None or _command(found, content) is not None
                 keep = isinstance(content, HookFile) and not known
-                made.changes.append(Change(found, after, mode=_mode(installation, scope), keep=keep))
+                made.changes.append(Change(found, after, mode=_mode(installed, scope), keep=keep))
         return made
 
     if not dry_run:
@@ -144,21 +140,26 @@ def connect(
 def disconnect(
     here: Environment, agent: str, scopes: Sequence[str], *, plugin: str | None = None, dry_run: bool = False
 ) -> Plan:
-    installation = INSTALLATIONS[agent]
-    if plugin is not None and agent != "claude":
-        raise Usage(f"--plugin is for claude only: {installation.title} has no such folders", "Leave --plugin out.")
+    installed = installation(agent)
+    _check_plugin(installed, plugin)
     wanted = [PLUGIN] if plugin is not None else list(scopes)
 
     def plan() -> Plan:
         made = Plan(agent, wanted, "")
         for scope in wanted:
-            for found, content in _found(here, installation, scope, plugin, may_be_home=len(wanted) > 1):
+            for found, content in _found(here, installed, scope, plugin, may_be_home=len(wanted) > 1):
                 change = _parting(found, content, made.notes)
                 if change is not None:
                     (made.traces if change.after == found.data else made.changes).append(change)
         return made
 
     return _done(here, plan, dry_run)
+
+
+def _check_plugin(installed: Installation, plugin: str | None) -> None:
+    if plugin is not None and not installed.plugin:
+        able = ", ".join(known.name for known in load_all() if known.hooks.plugin)
+        raise Usage(f"--plugin is for {able} only: {installed.title} has no such folders", "Leave --plugin out.")
 
 
 def connections(home: str, cwd: str, environ: Mapping[str, str]) -> list[Connection]:
@@ -168,12 +169,12 @@ def connections(home: str, cwd: str, environ: Mapping[str, str]) -> list[Connect
 
 
 def _connected(here: Environment, agent: str) -> Iterator[Connected]:
-    installation = INSTALLATIONS[agent]
+    installed = installation(agent)
     for scope in SCOPES:
         path = ""
         try:
             files = []
-            for found, content in _found(here, installation, scope, None, may_be_home=True):
+            for found, content in _found(here, installed, scope, None, may_be_home=True):
                 path = path or found.path
                 files.append((found, content, _command(found, content)))
             commands = [command for _, _, command in files if command is not None]
@@ -194,7 +195,7 @@ def _fired(home: str, agent: str) -> float | None:
 
 
 def _found(
-    here: Environment, installation: Installation, scope: str, plugin: str | None, *, may_be_home: bool = False
+    here: Environment, installed: Installation, scope: str, plugin: str | None, *, may_be_home: bool = False
 ) -> Iterator[tuple[Found, Content]]:
     """Yield an agent's files in one scope.
 
@@ -210,7 +211,7 @@ def _found(
             if may_be_home:
                 return
             raise Unsafe("this project is your home folder, whose settings are for all projects", "Say --user.")
-    for path, content in installation.places(scope, base, here.environ):
+    for path, content in installed.places(scope, base, here.environ):
         yield look(path, within), content
 
 
@@ -293,7 +294,7 @@ def _corrupt(found: Found, line: int, message: str) -> Corrupt:
     )
 
 
-def _mode(installation: Installation, scope: str) -> int:
-    if installation.executable:
+def _mode(installed: Installation, scope: str) -> int:
+    if installed.executable:
         return 0o755
     return 0o600 if scope == USER else 0o666

@@ -8,20 +8,16 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Callable, Mapping, Sequence
 
-from snapstore.agents.capabilities import capability
 from snapstore.agents.install.hook_file import HookFile
 from snapstore.agents.install.own_file import Manifest, OwnFile
+from snapstore.agents.known.agent import Agent, Script
+from snapstore.agents.known.registry import load
 from snapstore.base import own_command as own_program
 from snapstore.errors import Unsafe, Usage
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    Entry = Callable[[str], dict[str, Any]]
-    Content = HookFile | OwnFile | Manifest
+Content = HookFile | OwnFile | Manifest
 
 USER, PROJECT, PLUGIN = "user", "project", "plugin"
 
@@ -32,48 +28,35 @@ _CLEAN = "PYTHONHOME= PYTHONPATH= "
 _ALWAYS_WELL = "; exit 0"
 _TELL = " --tell"
 
-_WRITING = "Edit|Write|MultiEdit|NotebookEdit"
-_LONG, _SHORT = 120, 60  # seconds; a prompt or a stop may scan a large tree
-
 
 class Installation:
-    """Where an agent looks for hooks.
+    """The hook files of one agent, with their contents."""
 
-    `user` is a folder below the home folder; the environment variable `variable`, if set, replaces it. `inside` is a
-    path below either. `project` is a path below the project. `after` tells the user what to do next.
-    """
+    __slots__ = ("_hooks", "agent", "content", "title")
 
-    __slots__ = ("after", "agent", "content", "files", "inside", "project", "title", "user", "variable")
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent.name
+        self.title = agent.title
+        self._hooks = agent.hooks
+        self.content = _content(agent)
 
-    def __init__(
-        self,
-        agent: str,
-        content: HookFile | OwnFile,
-        *,
-        user: str,
-        project: str,
-        files: Sequence[str],
-        variable: str = "",
-        inside: str = "",
-        after: str = "",
-    ) -> None:
-        self.agent = agent
-        self.title = capability(agent).name
-        self.content = content
-        self.user = user
-        self.variable = variable
-        self.inside = inside
-        self.project = project
-        self.files = files
-        self.after = after or f"Restart {self.title} if it is running."
+    @property
+    def after(self) -> str:
+        """Return what the user has to do after connecting."""
+        return self._hooks.after or f"Restart {self.title} if it is running."
 
     @property
     def executable(self) -> bool:
-        return self.agent == "cline"
+        return isinstance(self._hooks.content, Script) and self._hooks.content.executable
 
     @property
     def can_tell(self) -> bool:
-        return self.agent == "claude"
+        return self._hooks.can_tell
+
+    @property
+    def plugin(self) -> str:
+        """Return the command that starts the agent with a plugin folder, `{}`, or ""."""
+        return self._hooks.plugin
 
     def places(self, scope: str, base: str, environ: Mapping[str, str]) -> list[tuple[str, Content]]:
         """Return the files and their contents.
@@ -83,18 +66,19 @@ class Installation:
         if scope == PLUGIN:
             manifest = os.path.join(base, ".claude-plugin", "plugin.json")
             return [(manifest, Manifest()), (os.path.join(base, "hooks", "hooks.json"), self.content)]
-        folder = os.path.join(base, self.project) if scope == PROJECT else self._user_folder(environ)
-        return [(os.path.join(folder, name), self.content) for name in self.files]
+        folder = os.path.join(base, self._hooks.project) if scope == PROJECT else self._user_folder(environ)
+        return [(os.path.join(folder, name), self.content) for name in self._hooks.files]
 
     def _user_folder(self, environ: Mapping[str, str]) -> str:
-        chosen = environ.get(self.variable, "") if self.variable else ""
-        folder = chosen or os.path.join(user_home(environ), self.user)
+        variable = self._hooks.variable
+        chosen = environ.get(variable, "") if variable else ""
+        folder = chosen or os.path.join(user_home(environ), self._hooks.user)
         if not os.path.isabs(folder):
             raise Usage(
-                f"{self.variable} is {chosen!r}, which is not an absolute path",
-                f"Set {self.variable} to an absolute path, as {self.title} needs it too.",
+                f"{variable} is {chosen!r}, which is not an absolute path",
+                f"Set {variable} to an absolute path, as {self.title} needs it too.",
             )
-        return os.path.join(folder, self.inside)
+        return os.path.join(folder, self._hooks.inside)
 
     def command(self, scope: str, program: Sequence[str], *, tell: bool = False) -> str:
         """Return the command that the agent is to run."""
@@ -108,13 +92,23 @@ class Installation:
                 f"the path of this program is not UTF-8, and {self.title} could not run it: {program[0]!r}",
                 "Install snapstore in another folder.",
             ) from None
-        if self.agent == "opencode":
-            return json.dumps(words, ensure_ascii=False)
-        if self.agent == "cline":
-            return f"command -v {shlex.quote(program[0])} >/dev/null 2>&1 && {shown} || echo '{{}}'"
+        if self._hooks.command is not None:
+            return self._hooks.command(words, shown)
         if scope != USER:
             return f"{_GUARD}{shown}{_ALWAYS_WELL}"
-        return shown + (_ALWAYS_WELL if self.agent == "copilot" else "")  # Copilot treats any failure as a refusal
+        return shown + (_ALWAYS_WELL if self._hooks.failure_refuses else "")
+
+
+def installation(agent: str) -> Installation:
+    """Return the hook files of a known agent."""
+    return Installation(load(agent))
+
+
+def _content(agent: Agent) -> HookFile | OwnFile:
+    content = agent.hooks.content
+    if isinstance(content, Script):
+        return OwnFile(content.make, content.find, comment=content.comment)
+    return HookFile(content.entries, _is_ours(agent.name), field=content.field, extras=content.extras)
 
 
 def user_home(environ: Mapping[str, str]) -> str:
@@ -184,166 +178,3 @@ def _is_ours(agent: str) -> Callable[[str], bool]:
         return own_program.starts_snapstore(program[1:])
 
     return ours
-
-
-def _group(matcher: str = "", **more: object) -> Entry:
-    """Return a function that makes an entry for Claude Code, Codex and Gemini."""
-
-    def make(command: str) -> dict[str, Any]:
-        handler = {"type": "command", "command": command, **more}
-        return {**({"matcher": matcher} if matcher else {}), "hooks": [handler]}
-
-    return make
-
-
-def _gemini(seconds: int, matcher: str = "") -> Entry:
-    return _group(matcher, name="snapstore", timeout=seconds * 1000)
-
-
-def _copilot(seconds: int) -> Entry:
-    return lambda command: {"type": "command", "bash": command, "timeoutSec": seconds}
-
-
-def _cursor(command: str) -> dict[str, Any]:
-    return {"command": command}
-
-
-_CLINE = "TaskStart TaskResume UserPromptSubmit PreToolUse PostToolUse TaskComplete TaskError TaskCancel"
-_JS_COMMAND = "const command = "
-
-
-def _opencode_text(command: str) -> str:
-    with open(os.path.join(os.path.dirname(__file__), "opencode_plugin.js"), encoding="utf-8") as file:
-        text = file.read()
-    return text.replace(f'{_JS_COMMAND}["snapstore", "hook", "opencode"];', f"{_JS_COMMAND}{command};")
-
-
-def _opencode_command(text: str) -> str:
-    return text.partition(_JS_COMMAND)[2].partition(";\n")[0]
-
-
-def _cline_text(command: str) -> str:
-    return f"#!/bin/sh\n{command}\nexit 0\n"
-
-
-def _cline_command(text: str) -> str:
-    return text.partition("\n")[2].partition("\n")[0]
-
-
-_ALL = (
-    Installation(
-        "claude",
-        HookFile(
-            {
-                "SessionStart": _group(),
-                "UserPromptSubmit": _group(timeout=_LONG),
-                "PreToolUse": _group(f"^({_WRITING}|Bash|PowerShell|mcp__.*)$"),
-                "PostToolUse": _group(f"^({_WRITING})$"),
-                "Stop": _group(timeout=_LONG),
-                "StopFailure": _group(),
-                "SessionEnd": _group(timeout=_SHORT),
-            },
-            _is_ours("claude"),
-        ),
-        variable="CLAUDE_CONFIG_DIR",
-        user=".claude",
-        project=".claude",
-        files=("settings.json",),
-        after="Restart Claude Code, and accept the folder's trust question if it asks.",
-    ),
-    Installation(
-        "codex",
-        HookFile(
-            {
-                **{event: _group() for event in ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse")},
-                "Stop": _group(),
-                "SessionEnd": _group(timeout=3),  # the maximum that Codex allows
-            },
-            _is_ours("codex"),
-        ),
-        variable="CODEX_HOME",
-        user=".codex",
-        project=".codex",
-        files=("hooks.json",),
-        after="Restart Codex. It asks whether to trust new hooks, and does not run them before you say so.",
-    ),
-    Installation(
-        "gemini",
-        HookFile(
-            {
-                "SessionStart": _gemini(_SHORT),
-                "BeforeAgent": _gemini(_LONG),
-                "BeforeTool": _gemini(_SHORT, "*"),
-                "AfterTool": _gemini(_SHORT, "*"),
-                "AfterAgent": _gemini(_LONG),
-                "SessionEnd": _gemini(_SHORT),
-            },
-            _is_ours("gemini"),
-        ),
-        user=".gemini",
-        project=".gemini",
-        files=("settings.json",),
-        after="Restart Gemini CLI. It may warn once about new hooks of a project.",
-    ),
-    Installation(
-        "opencode",
-        OwnFile(_opencode_text, _opencode_command, comment="//"),
-        variable="XDG_CONFIG_HOME",
-        user=".config",
-        inside="opencode/plugins",
-        project=".opencode/plugins",
-        files=("snapstore.js",),
-    ),
-    Installation(
-        "cursor",
-        HookFile(
-            dict.fromkeys(
-                (
-                    "sessionStart",
-                    "beforeSubmitPrompt",
-                    "afterFileEdit",
-                    "afterShellExecution",
-                    "postToolUse",
-                    "stop",
-                    "sessionEnd",
-                ),
-                _cursor,
-            ),
-            _is_ours("cursor"),
-            extras={"version": 1},
-        ),
-        user=".cursor",
-        project=".cursor",
-        files=("hooks.json",),
-    ),
-    Installation(
-        "copilot",
-        HookFile(
-            {
-                "sessionStart": _copilot(_SHORT),
-                "userPromptSubmitted": _copilot(_LONG),
-                "preToolUse": _copilot(_SHORT),
-                "postToolUse": _copilot(_SHORT),
-                "agentStop": _copilot(_LONG),
-                "sessionEnd": _copilot(_SHORT),
-            },
-            _is_ours("copilot"),
-            field="bash",
-            extras={"version": 1},
-        ),
-        variable="COPILOT_HOME",
-        user=".copilot",
-        inside="hooks",
-        project=".github/hooks",
-        files=("snapstore.json",),
-    ),
-    Installation(
-        "cline",
-        OwnFile(_cline_text, _cline_command, comment="#"),
-        user="Documents/Cline/Hooks",
-        project=".cline/hooks",
-        files=_CLINE.split(),
-        after="Restart Cline, and see in its settings that hooks are enabled.",
-    ),
-)
-INSTALLATIONS: dict[str, Installation] = {installation.agent: installation for installation in _ALL}

@@ -1,8 +1,9 @@
-"""One module per agent, which translates its hook payloads into events.
+"""One module per agent, with one object that says everything about the agent.
 
-Each module has `events(payload, environ)`, which turns one hook payload into the events of `agents.hooks.events`. To
-add an agent, add a module here, its hook file in `agents.install.locations`, and its reader in `transcripts.readers`
-(CONTRIBUTING.md has the steps).
+Each module defines `AGENT`, an `Agent` (see `agent`): how hook payloads become events, where our hooks are written, how
+conversations are forked, and where they lie. `registry` lists the names and loads the module of one agent. To add an
+agent, add a module here and its name in `registry`. `shell` translates what a person's shell sends.
 
-A module here must not open a store: it only translates, and `agents.hooks.turns` acts on the events.
+A hook loads the module of its own agent only, so no module here imports `agents.hooks` or `agents.install`, and none
+opens a store.
 """

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.claude_form import claude_events
-from snapstore.agents.hooks.events import Event
-from snapstore.agents.hooks.payload import text
+from collections.abc import Mapping
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from snapstore.agents.hooks.payload import Payload
+from snapstore.agents.events.claude_form import claude_events
+from snapstore.agents.events.event import Event
+from snapstore.agents.events.payload import Payload, text
+from snapstore.agents.known.agent import (
+    AT_TURN,
+    LONG,
+    SHORT,
+    Agent,
+    Conversations,
+    Forking,
+    HookFiles,
+    SharedFile,
+    group,
+)
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
@@ -32,3 +40,40 @@ def is_copilots(payload: Payload, environ: Mapping[str, str]) -> bool:
     return not any(name.startswith("CLAUDE") for name in environ) and any(
         name.startswith("COPILOT_") for name in environ
     )
+
+
+def _stored(cwd: str) -> list[dict[str, Any]]:
+    from snapstore.transcripts.locate import claude_sessions
+
+    return claude_sessions(cwd)
+
+
+_WRITING = "Edit|Write|MultiEdit|NotebookEdit"
+
+AGENT = Agent(
+    name="claude",
+    title="Claude Code",
+    events=events,
+    hooks=HookFiles(
+        content=SharedFile(
+            {
+                "SessionStart": group(),
+                "UserPromptSubmit": group(timeout=LONG),
+                "PreToolUse": group(f"^({_WRITING}|Bash|PowerShell|mcp__.*)$"),
+                "PostToolUse": group(f"^({_WRITING})$"),
+                "Stop": group(timeout=LONG),
+                "StopFailure": group(),
+                "SessionEnd": group(timeout=SHORT),
+            }
+        ),
+        variable="CLAUDE_CONFIG_DIR",
+        user=".claude",
+        project=".claude",
+        files=("settings.json",),
+        after="Restart Claude Code, and accept the folder's trust question if it asks.",
+        can_tell=True,
+        plugin="claude --plugin-dir {}",
+    ),
+    forking=Forking(way=AT_TURN, resume="claude --resume {}", fresh="claude --session-id {}"),
+    conversations=Conversations(parts=(".claude/projects/",), stored=_stored),
+)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import PROMPT, START, STOP, Event
-from snapstore.agents.hooks.payload import AFTER, BEFORE, first, text, tool_events
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from snapstore.agents.hooks.payload import Payload
+from snapstore.agents.events.event import PROMPT, START, STOP, Event
+from snapstore.agents.events.payload import AFTER, BEFORE, Payload, first, text, tool_events
+from snapstore.agents.known.agent import NONE, Agent, Forking, HookFiles, Script
 
 _ENDS = {"TaskComplete": "done", "TaskError": "interrupted", "TaskCancel": "interrupted"}
 
@@ -46,3 +43,39 @@ def _prompt(payload: Payload) -> str:
         if said:
             return said
     return text(payload, "task")
+
+
+_HOOKS = "TaskStart TaskResume UserPromptSubmit PreToolUse PostToolUse TaskComplete TaskError TaskCancel"
+
+
+def _script(command: str) -> str:
+    return f"#!/bin/sh\n{command}\nexit 0\n"
+
+
+def _command_in(text: str) -> str:
+    return text.partition("\n")[2].partition("\n")[0]
+
+
+def _command(words: Sequence[str], shown: str) -> str:
+    from shlex import quote  # only `connect` needs this
+
+    return f"command -v {quote(words[0])} >/dev/null 2>&1 && {shown} || echo '{{}}'"
+
+
+AGENT = Agent(
+    name="cline",
+    title="Cline",
+    events=events,
+    answer="{}",
+    hooks=HookFiles(
+        content=Script(make=_script, find=_command_in, comment="#", executable=True),
+        user="Documents/Cline/Hooks",
+        project=".cline/hooks",
+        files=_HOOKS.split(),
+        after="Restart Cline, and see in its settings that hooks are enabled.",
+        command=_command,
+    ),
+    forking=Forking(
+        way=NONE, notice="Cline's tasks cannot be undone from outside: go back in the task, or start a new one."
+    ),
+)

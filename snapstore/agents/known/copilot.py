@@ -6,21 +6,27 @@ An event named in camelCase has a payload in camelCase. An event named in Pascal
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
-from snapstore.agents.hooks.events import END, PROMPT, START, STOP, Event
-from snapstore.agents.hooks.payload import AFTER, BEFORE, text, tool_events
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from snapstore.agents.hooks.payload import Payload
+from snapstore.agents.events.event import END, PROMPT, START, STOP, Event
+from snapstore.agents.events.payload import AFTER, BEFORE, Payload, text, tool_events
+from snapstore.agents.known.agent import (
+    LONG,
+    RESUME,
+    SHORT,
+    Agent,
+    Conversations,
+    Entry,
+    Forking,
+    HookFiles,
+    SharedFile,
+)
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if "hook_event_name" in payload:
-        from snapstore.agents.hooks.claude_form import claude_events
+        from snapstore.agents.events.claude_form import claude_events
 
         return claude_events(payload, "copilot", "")
     common: dict[str, Any] = {
@@ -52,3 +58,41 @@ def _arguments(given: Any) -> Any:
         return json.loads(given)
     except (ValueError, RecursionError):
         return given
+
+
+def _entry(seconds: int) -> Entry:
+    return lambda command: {"type": "command", "bash": command, "timeoutSec": seconds}
+
+
+AGENT = Agent(
+    name="copilot",
+    title="Copilot CLI",
+    events=events,
+    hooks=HookFiles(
+        content=SharedFile(
+            {
+                "sessionStart": _entry(SHORT),
+                "userPromptSubmitted": _entry(LONG),
+                "preToolUse": _entry(SHORT),
+                "postToolUse": _entry(SHORT),
+                "agentStop": _entry(LONG),
+                "sessionEnd": _entry(SHORT),
+            },
+            field="bash",
+            extras={"version": 1},
+        ),
+        variable="COPILOT_HOME",
+        user=".copilot",
+        inside="hooks",
+        project=".github/hooks",
+        files=("snapstore.json",),
+        failure_refuses=True,
+    ),
+    forking=Forking(
+        way=RESUME,
+        resume="copilot --resume {}",
+        fresh="copilot",
+        notice="Copilot CLI neither forks nor goes back: it still remembers what was undone. Tell it, or start afresh.",
+    ),
+    conversations=Conversations(parts=(".copilot/session-state/",)),
+)

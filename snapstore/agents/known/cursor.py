@@ -6,15 +6,12 @@ before the turn is known from the snapshot before the turn.
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import END, PROMPT, SHELL, START, STOP, Event
-from snapstore.agents.hooks.payload import AFTER, first, text, tool_events
+from collections.abc import Mapping
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from snapstore.agents.hooks.payload import Payload
+from snapstore.agents.events.event import END, PROMPT, SHELL, START, STOP, Event
+from snapstore.agents.events.payload import AFTER, Payload, first, text, tool_events
+from snapstore.agents.known.agent import NONE, Agent, Conversations, Forking, HookFiles, SharedFile
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
@@ -43,3 +40,28 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if name == "sessionEnd":
         return [Event(END, source=text(payload, "reason"), **common)]
     return []
+
+
+_HOOKS = "sessionStart beforeSubmitPrompt afterFileEdit afterShellExecution postToolUse stop sessionEnd"
+
+
+def _entry(command: str) -> dict[str, Any]:
+    return {"command": command}
+
+
+AGENT = Agent(
+    name="cursor",
+    title="Cursor",
+    events=events,
+    tells_afterwards=True,
+    hooks=HookFiles(
+        content=SharedFile(dict.fromkeys(_HOOKS.split(), _entry), extras={"version": 1}),
+        user=".cursor",
+        project=".cursor",
+        files=("hooks.json",),
+    ),
+    forking=Forking(
+        way=NONE, notice="Cursor's chats cannot be undone from outside: go back in the chat, or start a new one."
+    ),
+    conversations=Conversations(parts=(".cursor/projects/", "/agent-transcripts/")),
+)

@@ -5,15 +5,23 @@ Gemini CLI accepts only JSON or nothing on standard output; an empty object is a
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import END, PROMPT, START, STOP, Event
-from snapstore.agents.hooks.payload import AFTER, BEFORE, text, tool_events
+from collections.abc import Mapping
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from snapstore.agents.hooks.payload import Payload
+from snapstore.agents.events.event import END, PROMPT, START, STOP, Event
+from snapstore.agents.events.payload import AFTER, BEFORE, Payload, text, tool_events
+from snapstore.agents.known.agent import (
+    LONG,
+    RESUME,
+    SHORT,
+    Agent,
+    Conversations,
+    Entry,
+    Forking,
+    HookFiles,
+    SharedFile,
+    group,
+)
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
@@ -36,3 +44,38 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if name == "SessionEnd":
         return [Event(END, source=text(payload, "reason"), **common)]
     return []
+
+
+def _entry(seconds: int, matcher: str = "") -> Entry:
+    return group(matcher, name="snapstore", timeout=seconds * 1000)
+
+
+AGENT = Agent(
+    name="gemini",
+    title="Gemini CLI",
+    events=events,
+    answer="{}",
+    hooks=HookFiles(
+        content=SharedFile(
+            {
+                "SessionStart": _entry(SHORT),
+                "BeforeAgent": _entry(LONG),
+                "BeforeTool": _entry(SHORT, "*"),
+                "AfterTool": _entry(SHORT, "*"),
+                "AfterAgent": _entry(LONG),
+                "SessionEnd": _entry(SHORT),
+            }
+        ),
+        user=".gemini",
+        project=".gemini",
+        files=("settings.json",),
+        after="Restart Gemini CLI. It may warn once about new hooks of a project.",
+    ),
+    forking=Forking(
+        way=RESUME,
+        resume="gemini --resume {}",
+        fresh="gemini",
+        notice="Gemini CLI does not fork: it resumes the conversation, and `/rewind` in it goes back to the turn.",
+    ),
+    conversations=Conversations(parts=(".gemini/tmp/",)),
+)

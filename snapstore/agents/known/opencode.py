@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import END, PROMPT, START, STOP, Event
-from snapstore.agents.hooks.payload import AFTER, BEFORE, text, tool_events
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from snapstore.agents.hooks.payload import Payload
+from snapstore.agents.events.event import END, PROMPT, START, STOP, Event
+from snapstore.agents.events.payload import AFTER, BEFORE, Payload, text, tool_events
+from snapstore.agents.known.agent import WHOLE, Agent, Conversations, Forking, HookFiles, Script
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
@@ -37,3 +36,44 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
     if name == "end":
         return [Event(END, **common)]
     return []
+
+
+_COMMAND = "const command = "
+
+
+def _plugin(command: str) -> str:
+    with open(os.path.join(os.path.dirname(__file__), "opencode_plugin.js"), encoding="utf-8") as file:
+        text = file.read()
+    return text.replace(f'{_COMMAND}["snapstore", "hook", "opencode"];', f"{_COMMAND}{command};")
+
+
+def _command_in(text: str) -> str:
+    return text.partition(_COMMAND)[2].partition(";\n")[0]
+
+
+def _command(words: Sequence[str], shown: str) -> str:
+    return json.dumps(words, ensure_ascii=False)
+
+
+AGENT = Agent(
+    name="opencode",
+    title="opencode",
+    events=events,
+    hooks=HookFiles(
+        content=Script(make=_plugin, find=_command_in, comment="//"),
+        variable="XDG_CONFIG_HOME",
+        user=".config",
+        inside="opencode/plugins",
+        project=".opencode/plugins",
+        files=("snapstore.js",),
+        command=_command,
+    ),
+    forking=Forking(
+        way=WHOLE,
+        resume="opencode --session {}",
+        fork="opencode --session {} --fork",
+        fresh="opencode",
+        notice="opencode forks the whole conversation: `/undo` in it takes messages back.",
+    ),
+    conversations=Conversations(parts=("/opencode/opencode.db",), in_one_file=True),
+)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import PROMPT, STOP, Event
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from snapstore.agents.events.event import PROMPT, STOP, Event
+from snapstore.agents.known.registry import PERSON
 
 
 def events(words: list[str]) -> list[Event]:
@@ -17,7 +16,7 @@ def events(words: list[str]) -> list[Event]:
     if len(words) != 5 or words[0] not in (PROMPT, STOP):
         return []
     kind, shell, turn, folder, said = words
-    common: dict[str, Any] = {"agent": "shell", "session_id": shell, "cwd": folder, "prompt_id": turn}
+    common: dict[str, Any] = {"agent": PERSON, "session_id": shell, "cwd": folder, "prompt_id": turn}
     if kind == PROMPT:
         return [Event(PROMPT, prompt=said, **common)]
     return [Event(STOP, status="done", reply=said, **common)]

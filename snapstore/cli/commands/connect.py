@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import click
 
-from snapstore.agents import AGENTS
 from snapstore.agents.install import connect as connecting
 from snapstore.agents.install.connect import SCOPES, Connected, Connection, Environment, Plan
-from snapstore.agents.install.locations import INSTALLATIONS, running_program
+from snapstore.agents.install.locations import installation, running_program
 from snapstore.agents.install.patch import unified
+from snapstore.agents.known.registry import AGENTS
 from snapstore.cli.context import Context
 from snapstore.cli.options import Callback, common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, YELLOW, ago, path_text, safe
@@ -77,16 +77,16 @@ def connect(
         raise Usage("which agent?", f"Name one of {', '.join(AGENTS)}; `snapstore connect --list` shows them.")
     program = running_program(place.environ)
     plan = connecting.connect(place, agent, scopes[0], program, tell=tell, plugin=plugin, dry_run=dry_run)
-    installation = INSTALLATIONS[agent]
-    after = installation.after if plugin is None else f"Start it with `claude --plugin-dir {plan_folder(plugin)}`."
+    installed = installation(agent)
+    after = installed.after if plugin is None else f"Start it with `{installed.plugin.format(plan_folder(plugin))}`."
     if told(context, plan, dry_run=dry_run, after=after):
         return 0
     out = context.out
     if not plan.changes:
-        out.line(f"{installation.title} is connected already; nothing to do.")
+        out.line(f"{installed.title} is connected already; nothing to do.")
         out.line(f"{out.paint('in        ', DIM)}{path_text(plan.paths[0])}")
         return 0
-    out.line(f"{out.paint('Connected', GREEN)} {installation.title}: each of its turns is recorded from now on.")
+    out.line(f"{out.paint('Connected', GREEN)} {installed.title}: each of its turns is recorded from now on.")
     written(context, plan)
     out.line(safe(after), DIM)
     scope = f" --plugin {plan_folder(plugin)}" if plugin is not None else " --project" if project else ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from snapstore.agents import AGENTS
 from snapstore.agents.install import connect
-from snapstore.agents.install.locations import INSTALLATIONS
+from snapstore.agents.install.locations import installation
+from snapstore.agents.known.registry import AGENTS
 from snapstore.cli.commands.connect import WHICH, dry_run_option, here, one_scope, scope_options, told, written
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
@@ -26,7 +26,7 @@ from snapstore.cli.param_types import SuggestingChoice
 def disconnect(context: Context, *, agent: str, user: bool, project: bool, plugin: str | None, dry_run: bool) -> int:
     scopes = one_scope(user=user, project=project, plugin=plugin)
     plan = connect.disconnect(here(), agent, scopes, plugin=plugin, dry_run=dry_run)
-    title = INSTALLATIONS[agent].title
+    title = installation(agent).title
     after = f"Restart {title} if it is running."
     if told(context, plan, dry_run=dry_run, after=after):
         return 0

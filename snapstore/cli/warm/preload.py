@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from snapstore.agents import AGENTS
+from snapstore.agents.known.registry import AGENTS, PERSON
 from snapstore.api import Store
 from snapstore.base import own_command
 from snapstore.errors import SnapstoreError
@@ -48,7 +48,7 @@ def load() -> None:
         if name not in _WITH_A_SCREEN:
             import_module(place)
     load_all()
-    for agent in (*AGENTS, "shell"):
+    for agent in (*AGENTS, PERSON):
         import_module(f"snapstore.agents.known.{agent}")
     for module in _NEEDED_LATER:
         import_module(f"snapstore.{module}")

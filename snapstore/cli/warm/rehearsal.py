@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from io import BytesIO, TextIOWrapper
 from typing import Any
 
+from snapstore.agents.known.claude import AGENT
 from snapstore.cli.main import main
 from snapstore.daemon import client
 
@@ -94,7 +95,7 @@ def _tool(event: str) -> None:
 
 def _hook(event: str, **fields: Any) -> None:
     payload = {"session_id": _SESSION, "cwd": os.getcwd(), "hook_event_name": event, "prompt_id": "1", **fields}
-    _run("hook", "claude", feed=json.dumps(payload).encode())
+    _run("hook", AGENT.name, feed=json.dumps(payload).encode())
 
 
 def _run(*words: str, feed: bytes = b"") -> None:

@@ -82,9 +82,14 @@ def last_turns(
             reach *= 4
 
 
+def names_parents(agent: str) -> bool:
+    """Return whether an agent's conversation names its parent in its first lines."""
+    return agent != "opencode"
+
+
 def forked_from(path: str | os.PathLike[str], agent: str) -> str | None:
     """Return the parent session that the first lines of a conversation name, or None."""
-    if agent == "opencode":
+    if not names_parents(agent):
         return None
     with opened(path) as file:
         return _opening(Source(file), agent).forked_from

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 # Tools that change no project file. Any other unknown tool may change any file, so the turn scans.
 _HARMLESS = {

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 # START: a conversation is opened or resumed. PROMPT: the user sent a prompt. BEFORE, AFTER: a file is about to be
 # written, or was written. SHELL: a program runs that may write any file. STOP: the agent has answered. END: the

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import AFTER, BEFORE, SHELL, Event
-from snapstore.agents.hooks.tool_effects import effect
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from snapstore.agents.events.event import AFTER, BEFORE, SHELL, Event
+from snapstore.agents.events.tool_effects import effect
 
-    Payload = dict[str, Any]
+Payload = dict[str, Any]
 
 
 def text(payload: Any, *names: str) -> str:
@@ -39,4 +37,4 @@ def tool_events(kind: str, name: str, input: Any, common: dict[str, Any]) -> lis
     return events
 
 
-__all__ = ["AFTER", "BEFORE", "first", "text", "tool_events"]
+__all__ = ["AFTER", "BEFORE", "Payload", "first", "text", "tool_events"]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from snapstore.agents.hooks.events import END, PROMPT, START, STOP, Event
-from snapstore.agents.hooks.payload import AFTER, BEFORE, text, tool_events
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.agents.hooks.payload import Payload
+from snapstore.agents.events.event import END, PROMPT, START, STOP, Event
+from snapstore.agents.events.payload import AFTER, BEFORE, Payload, text, tool_events
 
 
 def claude_events(payload: Payload, agent: str, project: str) -> list[Event]:
