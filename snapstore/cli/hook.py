@@ -55,7 +55,10 @@ def _say(answer: str) -> None:
 
 def _answer(agent: str, told: str) -> str:
     if not told:
-        known = find(agent)
+        try:
+            known = find(agent)
+        except Exception:  # its module cannot be loaded, which is in the log already
+            return ""
         return known.answer if known is not None else ""
     return json.dumps({"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": told}})
 

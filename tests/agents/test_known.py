@@ -114,3 +114,12 @@ def test_a_hook_loads_the_module_of_its_own_agent_only() -> None:
     known = {name.removeprefix("snapstore.agents.known.") for name in done.stdout.split() if ".known." in name}
     assert known == {"agent", "registry", "claude"}
     assert "snapstore.agents.install" not in done.stdout
+
+
+def test_a_hook_does_not_fail_where_its_module_cannot_be_loaded() -> None:
+    code = (
+        "import sys; sys.modules['snapstore.agents.known.gemini'] = None\n"
+        "from snapstore.cli.hook import run_hook; sys.exit(run_hook(['gemini']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input="{}", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
