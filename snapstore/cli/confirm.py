@@ -6,17 +6,14 @@ A move is risky if it covers more than one turn, removes a file, settles a confl
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from snapstore.api import Session
 from snapstore.cli.context import Context
+from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.output import BOLD, DIM, LISTED, first_line, safe
 from snapstore.cli.reports.move import rows
 from snapstore.surface.wording import needs_confirmation
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, REMOVE, WRITE, Plan
-
-if TYPE_CHECKING:
-    from snapstore.cli.move_request import MoveRequest
 
 
 def confirm_move(context: Context, session: Session, move: MoveRequest, plan: Plan) -> bool:

@@ -14,10 +14,7 @@ from snapstore.errors import SnapstoreError
 from snapstore.share.push import push
 from snapstore.share.remotes import Remotes
 from snapstore.store import log
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.store.handle import StoreHandle
+from snapstore.store.handle import StoreHandle
 
 _LOCK, _MARK = "autopush.lock", "autopush.again"
 

@@ -9,6 +9,7 @@ name in a store, whichever way it arrived.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.ref_names import MACHINES, STORES
@@ -17,14 +18,9 @@ from snapstore.share.exchange_state import shared_refs
 from snapstore.share.secrets import check
 from snapstore.share.server.machine import Claims, this_machine, write_claims, write_store
 from snapstore.share.server.names_there import Machine
+from snapstore.store.handle import StoreHandle
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from snapstore.store.handle import StoreHandle
-
-    Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 class Exported:

@@ -9,21 +9,17 @@ a server that deletes no refs it stays, and holds nothing that history does not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from snapstore.errors import Remote
 from snapstore.git.objects import commits, reachability
 from snapstore.git.objects.ids import COMMIT, FILE, FOLDER, TREE
+from snapstore.git.objects.store import Objects
 from snapstore.git.ref_names import PARTS
-from snapstore.git.repository import SNAPSTORE
+from snapstore.git.remote.connection import Connection
+from snapstore.git.repository import SNAPSTORE, Shadow
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from snapstore.git.objects.store import Objects
-    from snapstore.git.remote.connection import Connection
-    from snapstore.git.repository import Shadow
-
-    Updates = Mapping[str, tuple[bytes | None, bytes | None]]
+Updates = Mapping[str, tuple[bytes | None, bytes | None]]
 
 SIZE = 64 << 20  # bytes of files per part, as they are on disk: a minute over a slow line
 

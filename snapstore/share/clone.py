@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from copy import copy
+from typing import Any
 
 from snapstore.api import Store
 from snapstore.base import files as durable
@@ -15,8 +17,9 @@ from snapstore.errors import Remote as RemoteError
 from snapstore.errors import SnapstoreError, Unsafe, Usage
 from snapstore.git.ref_names import cursor_ref
 from snapstore.git.remote import bundles
+from snapstore.git.remote.connection import Ask
 from snapstore.git.remote.open import open_remote
-from snapstore.share.pull import pull
+from snapstore.share.pull import Pulled, pull
 from snapstore.share.remotes import DEFAULT, Remote, Remotes, absolute, refuse_password
 from snapstore.share.server.view import project_of
 from snapstore.store import locations
@@ -27,15 +30,7 @@ from snapstore.timeline.history.operations import CLONE
 from snapstore.timeline.record.create_store import create_store
 from snapstore.timeline.record.session import RecordingSession
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from snapstore.git.remote.connection import Ask
-    from snapstore.share.pull import Pulled
-
-    Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 class CloneResult:

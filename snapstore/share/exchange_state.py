@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from snapstore.errors import Unsafe
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.ref_names import MACHINES, REMOTES
+from snapstore.share.remotes import Remote
 from snapstore.share.server.machine import is_id
 from snapstore.share.server.names_there import PLACES, split
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove
 from snapstore.timeline.forget import rewritten_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from snapstore.share.remotes import Remote
     from snapstore.share.server.ancestry import Ancestry
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-
 
 _LATEST = ("latest", "latest-transcripts")  # per remote: refs to the server's notes, in the order of notes.REFS
 

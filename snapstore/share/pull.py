@@ -6,6 +6,9 @@ records and `state/foreign` change in one journal entry. A kill at any point lea
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
 from snapstore.errors import Remote as RemoteError
 from snapstore.errors import Unsafe
 from snapstore.git.maintenance import fold
@@ -14,6 +17,8 @@ from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, Missing
 from snapstore.git.objects.reachability import reachable_from
 from snapstore.git.ref_names import CURSORS, MACHINES
 from snapstore.git.remote import bundles
+from snapstore.git.remote.connection import Ask
+from snapstore.git.remote.incoming import Incoming
 from snapstore.git.remote.open import open_remote
 from snapstore.share.exchange_state import (
     document_of,
@@ -28,28 +33,19 @@ from snapstore.share.exchange_state import (
     without_dropped_refs,
 )
 from snapstore.share.record_sync import Own, to_take, transcripts_of
+from snapstore.share.remotes import Remote
 from snapstore.share.sending import ATTEMPTS, wait
 from snapstore.share.server.ancestry import Ancestry
 from snapstore.share.server.machine import this_machine
-from snapstore.share.server.names_here import receive, recover_origins
+from snapstore.share.server.names_here import Origin, Received, receive, recover_origins
+from snapstore.share.server.names_there import Machine
 from snapstore.share.server.view import ServerView, check_commits, check_project, interesting
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove
 from snapstore.store.owners import DOCUMENT, Owners
 from snapstore.store.state import encode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from typing import Any
-
-    from snapstore.git.remote.connection import Ask
-    from snapstore.git.remote.incoming import Incoming
-    from snapstore.share.remotes import Remote
-    from snapstore.share.server.names_here import Origin, Received
-    from snapstore.share.server.names_there import Machine
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-
-    Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 class _Overtaken(RemoteError):

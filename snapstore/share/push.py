@@ -8,11 +8,14 @@ at the server again and retries.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 
 from snapstore.errors import Remote as RemoteError
 from snapstore.git.objects import notes, reachability
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, Missing
+from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.ref_names import MACHINES, SAFETY, STORES
+from snapstore.git.remote.connection import Ask, Connection
 from snapstore.git.remote.open import open_remote
 from snapstore.share import chunked_push
 from snapstore.share.exchange_state import (
@@ -27,29 +30,21 @@ from snapstore.share.exchange_state import (
     refuse_if_forgotten_there,
 )
 from snapstore.share.record_sync import Own, to_send, transcripts_of
+from snapstore.share.remotes import Remote
 from snapstore.share.secrets import check
 from snapstore.share.sending import ATTEMPTS, Batch, Pushed, PushedRef, send, wait
 from snapstore.share.server.ancestry import Ancestry
 from snapstore.share.server.default_branch import advance, is_asked
 from snapstore.share.server.machine import Claims, this_machine, write_claims, write_store
-from snapstore.share.server.names_there import publish, updates
+from snapstore.share.server.names_there import Machine, publish, updates
 from snapstore.share.server.view import ServerView, check_commits, check_project
 from snapstore.store import log
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove
 from snapstore.store.state import encode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.git.remote.connection import Ask, Connection
-    from snapstore.share.remotes import Remote
-    from snapstore.share.server.names_there import Machine
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-
-    Progress = Callable[[str, int, int], None]
-    Updates = dict[str, tuple[bytes | None, bytes | None]]
+Progress = Callable[[str, int, int], None]
+Updates = dict[str, tuple[bytes | None, bytes | None]]
 
 _UNMOVED = 2  # refusals by a server whose refs did not move meanwhile; after so many the refusal is final
 _PATIENCE = 30.0  # seconds: where very many machines push at once, ten attempts can fail before one gets through

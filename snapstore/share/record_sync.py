@@ -7,19 +7,15 @@ transferred. A record of our own turn is never replaced by the server's.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import BLOB, FILE
+from snapstore.git.repository import Shadow
+from snapstore.share.server.ancestry import Ancestry
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from snapstore.git.repository import Shadow
-    from snapstore.share.server.ancestry import Ancestry
-
-    Blobs = dict[bytes, bytes]  # commit: the blob with its record
+Blobs = dict[bytes, bytes]  # commit: the blob with its record
 
 LARGEST = 64 << 20  # bytes of a record from another machine
 _MANY = 20  # commits to look up one by one, before whole lines are walked for all of them

@@ -6,17 +6,13 @@ No credentials are stored: git's credential helpers, the ssh agent and the serve
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from snapstore.errors import Unknown, Unsafe, Usage, did_you_mean, similar
 from snapstore.git.remote.urls import is_token, shown
 from snapstore.store import log
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import check_name, encode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.store.handle import StoreHandle
 
 DEFAULT = "origin"
 DOCUMENT = "remotes.json"

@@ -7,33 +7,27 @@ what the server keeps for itself and what anybody has fetched is out of reach, a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import notes, reachability
-from snapstore.git.objects.ids import EMPTY_TREE
+from snapstore.git.objects.ids import EMPTY_TREE, Entry
 from snapstore.git.ref_names import MACHINES, SAFETY
-from snapstore.git.remote.connection import NotAtomic
+from snapstore.git.remote.connection import Connection, NotAtomic
 from snapstore.git.remote.open import open_remote
 from snapstore.share import chunked_push
 from snapstore.share.exchange_state import document_of, exchanged, has_forgotten_commits, haves
-from snapstore.share.remotes import Remotes
+from snapstore.share.remotes import Remote, Remotes
 from snapstore.share.server.default_branch import Trail, candidates
 from snapstore.share.server.machine import read_claims, this_machine
 from snapstore.share.server.names_there import PLACES
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import encode
 from snapstore.timeline.forget import rewritten_ids
 from snapstore.timeline.forget.forget import PURGE, follow_up
+from snapstore.timeline.forget.rewritten_ids import RewrittenIds
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.git.remote.connection import Connection
-    from snapstore.share.remotes import Remote
-    from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.forget.rewritten_ids import RewrittenIds
-
-    Updates = dict[str, tuple[bytes | None, bytes | None]]
+Updates = dict[str, tuple[bytes | None, bytes | None]]
 
 SERVER = "what the server itself keeps of replaced history until its own gc; forks and caches of it"
 CLONES = "what other machines and clones have: forget it there as well, or the next pull brings it back"

@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 import time
 
+from snapstore.git.objects.store import Objects
 from snapstore.git.ref_names import STORES
-from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE
+from snapstore.git.remote.connection import MOVED, NOT_THIS_ONE, Connection
+from snapstore.share.remotes import Remote
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.git.objects.store import Objects
-    from snapstore.git.remote.connection import Connection
-    from snapstore.share.remotes import Remote
-
-    Updates = dict[str, tuple[bytes | None, bytes | None]]
+Updates = dict[str, tuple[bytes | None, bytes | None]]
 
 ATTEMPTS = 10
 _PAUSE = 0.05  # seconds, growing, with jitter

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.base.own_command import own_command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.store.handle import StoreHandle
+from snapstore.store.handle import StoreHandle
 
 # The shell exits at once: the caller need not wait for the background process, and a program that records turns for
 # hours collects no zombie children.

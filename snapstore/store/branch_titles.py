@@ -7,16 +7,15 @@ why.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from snapstore.git import branch_descriptions
 from snapstore.git.refs import classify_moves
+from snapstore.store.journal import RefMove
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-
 # Prefixes of refs that hold a branch: listed, archived, deleted or pruned.
 _PLACES = tuple(f"refs/{place}/" for place in ("heads", "snapstore/archive", "snapstore/deleted", "snapstore/pruned"))
 CONFIG = "../store.git/config"  # the journal's name for the file; the journal writes it along with state files

@@ -12,20 +12,17 @@ import json
 import os
 import re
 import stat
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from snapstore.base import files
 from snapstore.errors import Failed, Unknown, Usage, similar
+from snapstore.store.handle import StoreHandle
 from snapstore.store.settings import BY_NAME, SETTINGS, shown
+from snapstore.store.state import Header
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.state import Header
-
-    Judge = Callable[[dict[str, Any]], dict[str, str]]
+Judge = Callable[[dict[str, Any]], dict[str, str]]
 
 FILE = "config.toml"
 _LARGEST = 1 << 16
@@ -228,8 +225,6 @@ def template(header: Header) -> str:
 
 
 def _folded(text: str) -> Iterable[str]:
-    import textwrap
-
     return [f"# {line}" for line in textwrap.wrap(text, _WIDTH)]
 
 

@@ -11,16 +11,12 @@ tell which turns an agent session holds.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from snapstore.base import platform
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import check_name, encode, timestamp
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from snapstore.store.handle import StoreHandle
 
 
 class ConversationState:

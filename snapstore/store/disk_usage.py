@@ -8,6 +8,7 @@ cost grows with what is stored, not with the number of branches times what is st
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import notes
@@ -28,12 +29,7 @@ from snapstore.git.ref_names import (
     STORES,
     TAGS,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from snapstore.store.handle import StoreHandle
+from snapstore.store.handle import StoreHandle
 
 _PLACES = {
     HEADS: "listed",

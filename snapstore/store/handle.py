@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
 from snapstore.base import files as durable
-from snapstore.errors import Corrupt, NoStore, SnapstoreError
+from snapstore.errors import Corrupt, Failed, NoStore, SnapstoreError
+from snapstore.git.dulwich_repo import Repository as Repo
 from snapstore.git.objects.commits import Identity
 from snapstore.git.ref_names import CURSORS, cursor_ref
 from snapstore.git.repository import Shadow
 from snapstore.store import branch_titles, locations, root_index
 from snapstore.store import log as logbook
-from snapstore.store.journal import Journal
+from snapstore.store.journal import Journal, Recovery, RefMove
 from snapstore.store.lock import StoreLock
-from snapstore.store.owners import read_foreign
+from snapstore.store.owners import Owners, read_foreign
+from snapstore.store.settings import BY_NAME
 from snapstore.store.state import Documents, Header, OpenTurn, encode
+from snapstore.worktree.ignore.never_capture import NeverCapture
 from snapstore.worktree.scan.stat_cache import StatCache
 from snapstore.worktree.usergit import repository
+from snapstore.worktree.usergit.user_repo import UserRepo
+from snapstore.worktree.write.safe_dirs import Known
+from snapstore.worktree.write.writer import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from snapstore.git.dulwich_repo import Repository as Repo
     from snapstore.store.config import Problem
-    from snapstore.store.journal import Recovery, RefMove
-    from snapstore.store.owners import Owners
-    from snapstore.worktree.ignore.never_capture import NeverCapture
-    from snapstore.worktree.usergit.user_repo import UserRepo
-    from snapstore.worktree.write.safe_dirs import Known
-    from snapstore.worktree.write.writer import Writer
-
 DEFAULT_SESSION = "shell"
 
 Say = Callable[[str], None]
@@ -170,8 +165,6 @@ class StoreHandle:
 
     def restorer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Writer:
         """Return a writer of the user's files; `known` holds states already read."""
-        from snapstore.worktree.write.writer import Writer
-
         return Writer(self.root, self.shadow.objects, tag, keep, known, own=self.own_place, stage=self.journal)
 
     def never(self) -> NeverCapture:
@@ -179,8 +172,6 @@ class StoreHandle:
 
         The patterns are those of the setting `never_capture`, and of files that other programs keep below the root.
         """
-        from snapstore.worktree.ignore.never_capture import NeverCapture
-
         return NeverCapture([*self._kept_patterns(), *self.header.never_capture])
 
     def kept(self) -> NeverCapture:
@@ -188,8 +179,6 @@ class StoreHandle:
 
         Nobody needs to be told that these files are left out.
         """
-        from snapstore.worktree.ignore.never_capture import NeverCapture
-
         return NeverCapture(self._kept_patterns())
 
     def _kept_patterns(self) -> list[str]:
@@ -298,7 +287,6 @@ class StoreHandle:
     def configure(self, **settings: Any) -> None:
         """Change some settings; None restores a default, the others stay."""
         from snapstore.store import config
-        from snapstore.store.settings import BY_NAME
 
         with self.changing():
             files = config.placed(self, config.change(self, settings))
@@ -363,8 +351,6 @@ class SessionHandle:
 
 def failed(error: OSError) -> SnapstoreError:
     """Return a SnapstoreError for a system error: nothing was recorded."""
-    from snapstore.errors import Failed
-
     where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
     return Failed(f"{error.strerror or error}{where}")
 

@@ -6,12 +6,12 @@ store that nothing was pulled into has no such document, so recording a turn cos
 
 from __future__ import annotations
 
+from typing import Any
+
 from snapstore.git.ref_names import ARCHIVE, HEADS, TAGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from snapstore.store.handle import StoreHandle
 
 DOCUMENT = "foreign"

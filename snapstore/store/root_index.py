@@ -9,12 +9,9 @@ was missing; without that file a shell asks the program. A mark without a store 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from snapstore.base import files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FOLDER = ".roots"
 MARK = ".snapstore-root"

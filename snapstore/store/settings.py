@@ -5,12 +5,10 @@ No pydantic here: a store's header takes its defaults from this module, and ever
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from collections.abc import Callable
+from typing import Any
 
-    Convert = Callable[[Any], Any]
+Convert = Callable[[Any], Any]
 
 DAY = 86400
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from typing import Any, TypeVar
 
 from xxhash import xxh3_64_hexdigest
 
@@ -12,11 +13,7 @@ from snapstore.errors import Corrupt, Unsafe
 from snapstore.git.refs import bad_part
 from snapstore.store.settings import BY_NAME, SETTINGS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 FORMAT = 1
 _FIRST_SECOND = -62_135_596_800  # of the year 1; some file systems hold earlier times

@@ -5,15 +5,11 @@ Anyone can write a turn's record (a git note), so no value in a record is truste
 
 from __future__ import annotations
 
+from typing import Any
+
 from snapstore.base.text import ago, date_text, duration_text, first_line, path_text, safe, seconds_of, shorten
 from snapstore.git.ref_names import HEADS
-from snapstore.timeline.history.nodes import FileChange
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from snapstore.timeline.history.nodes import Node
+from snapstore.timeline.history.nodes import FileChange, Node
 
 FOUND_BY = {"named": "named by the agent", "scanned": "found by scan", "watched": "seen by the watcher"}
 FOUND_BY["replayed"] = "as the conversation tells"

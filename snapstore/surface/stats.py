@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from snapstore.api import Store
 from snapstore.errors import SnapstoreError
 from snapstore.git.ref_names import HEADS
 from snapstore.store import log
 from snapstore.store.disk_usage import folder_size
 from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.maintenance.check import Check, Problem
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.api import Store
 
 # Moves that leave turns behind.
 _REWINDS = ("undo", "goto", "switch", "earlier", "ops undo")

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from snapstore.api import Session
 from snapstore.errors import Corrupt
 from snapstore.git.ref_names import HEADS
 from snapstore.store import log
-from snapstore.store.conversations import Conversations
+from snapstore.store.conversations import AgentSession, Conversations, ConversationState
 from snapstore.store.disk_usage import folder_size
 from snapstore.store.state import OpenTurn
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange, Node
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.api import Session
-    from snapstore.store.conversations import AgentSession, ConversationState
 
 
 @dataclass(frozen=True, slots=True)

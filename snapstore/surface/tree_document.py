@@ -6,17 +6,13 @@ A tree may have ten thousand nodes. Each node is therefore described and encoded
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterator
 
 from snapstore.store.state import timestamp
 from snapstore.surface.records.base import document, json_text
 from snapstore.surface.records.branches import TreeNodeRecord, TreeRecord
 from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
-
-    from snapstore.timeline.history.graph import Graph, GraphNode
+from snapstore.timeline.history.graph import Graph, GraphNode
 
 _NODES = '"nodes": []'
 

@@ -13,11 +13,9 @@ recurses, and every node is visited once.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence
 
-    from snapstore.timeline.history.graph import Graph, GraphNode
+from snapstore.timeline.history.graph import Graph, GraphNode
 
 FOLD_OVER = 6  # plain nodes in a row
 KEPT_ABOVE, KEPT_BELOW = 3, 1  # of a folded run: the newest nodes, and the oldest one

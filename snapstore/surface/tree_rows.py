@@ -6,17 +6,13 @@ A row consists of parts, each with a role, because every surface has its own col
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 
 from snapstore.base.text import age, cells, clip, first_line, safe
+from snapstore.surface.tree_layout import Glyphs, Row
+from snapstore.timeline.history.graph import Graph, GraphNode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from snapstore.surface.tree_layout import Glyphs, Row
-    from snapstore.timeline.history.graph import Graph, GraphNode
-
-    Part = tuple[str, str]  # a text and its role
+Part = tuple[str, str]  # a text and its role
 
 NARROW = 60  # below this many columns a branch is shown by its short name alone
 LEAST_PROMPT = 12

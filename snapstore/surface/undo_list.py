@@ -5,15 +5,12 @@ The list includes lines that were undone and lines that are archived.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from snapstore.base.text import age, cells, clip, first_line, safe
 from snapstore.surface.tree_rows import called
 from snapstore.timeline.history.branch import Leaf
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.graph import Graph
 
 WIDEST_NAME = 40
 HEAD = ("number", "turns", "branch", "age", "state", "last prompt")

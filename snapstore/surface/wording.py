@@ -5,8 +5,12 @@ No sentence claims anything that did not happen (G-23).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from snapstore.api import Session
 from snapstore.base.text import safe
 from snapstore.errors import Usage
+from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.moves.plan import (
     CONFLICT,
     CONVERSATION,
@@ -19,15 +23,10 @@ from snapstore.timeline.moves.plan import (
     SKIP,
     SKIPPED,
     WRITE,
+    PathMove,
+    Plan,
     state_text,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from snapstore.api import Session
-    from snapstore.timeline.moves.plan import PathMove, Plan
 
 _ONLY = {FILES: ", files only", CONVERSATION: ", conversation only"}
 _PAST = {"Revert": "Reverted", "Apply": "Applied", "Restore": "Restored"}
@@ -84,8 +83,6 @@ def intent(session: Session, plan: Plan) -> str:
 
 
 def _operations(session: Session, plan: Plan) -> str:
-    from snapstore.timeline.history.operations import Operations
-
     first = Operations(session.store).get(min(plan.undoes))
     told = f"operation {first.number} ({safe(first.what)})"
     return told if len(plan.undoes) == 1 else f"{told} and {len(plan.undoes) - 1:,} after it"

@@ -6,10 +6,10 @@ The report claims nothing that did not happen (G-23).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from snapstore.agents.fork import next_steps
 from snapstore.api import Session
+from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, RED, YELLOW, Output, first_line, path_text, safe, shorten
 from snapstore.cli.paths import from_here
 from snapstore.errors import SnapstoreError
@@ -28,9 +28,6 @@ from snapstore.surface.wording import (
 )
 from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import CONFLICT, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, state_text
-
-if TYPE_CHECKING:
-    from snapstore.cli.move_request import MoveRequest
 
 
 def tell(out: Output, session: Session, move: MoveRequest, done: Moved) -> None:

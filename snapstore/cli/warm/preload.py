@@ -7,6 +7,7 @@ from importlib import import_module
 from snapstore.agents.known.registry import AGENTS, PERSON
 from snapstore.api import Store
 from snapstore.base import own_command
+from snapstore.cli.app import command_modules
 from snapstore.errors import SnapstoreError
 
 _NEEDED_LATER = (  # modules that commands and hooks import inside functions
@@ -40,7 +41,6 @@ def start_command() -> list[str]:
 def load() -> None:
     """Import every command and agent with what they need, and use them once."""
     # Imported here because a hook that calls `is_wanted` must load neither click nor pydantic.
-    from snapstore.cli.app import command_modules
     from snapstore.cli.warm.rehearsal import rehearse
     from snapstore.surface.records import load_all
 

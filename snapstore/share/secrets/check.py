@@ -9,26 +9,22 @@ alone.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
+from typing import Any
 
 from snapstore.base.text import one_line
 from snapstore.errors import Secret, Usage
+from snapstore.git.objects.commits import Commit
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, GITLINK
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.objects.reachability import new_objects
 from snapstore.git.ref_names import ARCHIVE, HEADS, SAFETY, TAGS
 from snapstore.share.secrets.finding import FILE, MESSAGE, NAME, RECORD, REF, Finding
 from snapstore.share.secrets.gitleaks import ExternalScanners
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import encode
 from snapstore.timeline.record.redact import nested_json
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from typing import Any
-
-    from snapstore.git.objects.commits import Commit
-    from snapstore.store.handle import StoreHandle
 
 _WHOLE_RECORD = 16 << 20  # a record up to this size is read as JSON, a larger one as text
 _NESTED = 4 << 20  # a text in a record up to this size may itself be JSON: a raw line of a conversation

@@ -8,13 +8,11 @@ Findings are never verified, because that would send them to somebody's server.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
 
 from snapstore.share.secrets.rules import LONGEST, is_random
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _RUN = rb"[A-Za-z0-9_-]{24}"
 # Module, class, texts that must occur, and roughly what the detector finds. Importing all detectors costs as much as
@@ -74,8 +72,6 @@ class Detector:
     def _plugin(self, module: str, name: str) -> Any:
         """Return a detector; None if it is not installed or missing in this version."""
         if name not in self._plugins:
-            from importlib import import_module
-
             try:
                 self._plugins[name] = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
             except (ImportError, AttributeError):

@@ -10,15 +10,12 @@ machine-made, and whatever calls itself an example is ignored.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from math import log2
 
 from snapstore.share.secrets.prefilter import around_tokens, around_values, is_plain
 from snapstore.share.secrets.token_prefixes import MAKERS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 LONGEST = 2048  # bytes of a line that a match can span
 

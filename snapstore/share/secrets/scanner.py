@@ -7,24 +7,19 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from snapstore.git.objects import deflate
 from snapstore.git.objects.ids import BLOB, CHUNK, LINK
+from snapstore.git.objects.store import Objects
 from snapstore.share.secrets.detect_secrets import Detector
 from snapstore.share.secrets.prefilter import around_tokens
-from snapstore.share.secrets.rules import ANYWHERE, LIMITED, LONGEST, NAME_MARKS, NAMES
+from snapstore.share.secrets.rules import ANYWHERE, LIMITED, LONGEST, NAME_MARKS, NAMES, LineRule, NameRule
 from snapstore.worktree.scan.two_processes import run_in_two
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from snapstore.git.objects.store import Objects
-    from snapstore.share.secrets.rules import LineRule, NameRule
-
-    Hit = tuple[str, int, bytes]  # rule, line number from 1, the secret
-    File = tuple[bytes, bytes, bytes]  # path, mode, blob
-    FileHit = tuple[str, bytes, int | None, bytes]  # rule, path, line (None: by its name), the secret (or the blob)
+Hit = tuple[str, int, bytes]  # rule, line number from 1, the secret
+File = tuple[bytes, bytes, bytes]  # path, mode, blob
+FileHit = tuple[str, bytes, int | None, bytes]  # rule, path, line (None: by its name), the secret (or the blob)
 
 _OVERLAP = 2 * LONGEST
 _SMALL = 1 << 16  # bytes; a file up to this size is searched together with others

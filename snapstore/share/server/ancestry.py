@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from snapstore.base import cache_file
 from snapstore.errors import SnapstoreError
+from snapstore.git.repository import Shadow
 from snapstore.share.server.names_there import History
+from snapstore.store.handle import StoreHandle
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.git.repository import Shadow
-    from snapstore.store.handle import StoreHandle
-
-    Step = tuple[bytes | None, int | None]  # the first parent, and the sequence number in its session
+Step = tuple[bytes | None, int | None]  # the first parent, and the sequence number in its session
 
 FILE = "ancestry"
 _WHAT = "ancestry 1"

@@ -8,20 +8,21 @@ that leads to something forgotten, whoever pushed it last (test_share_clone.py).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+
 from snapstore.errors import SnapstoreError
 from snapstore.git.ref_names import HEADS, MACHINES
 from snapstore.git.remote.connection import is_ref
+from snapstore.git.repository import Shadow
 from snapstore.share.server.machine import read_claims
 from snapstore.share.server.names_there import split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from snapstore.git.repository import Shadow
     from snapstore.share.server.ancestry import Ancestry
 
-    Updates = dict[str, tuple[bytes | None, bytes | None]]
+
+Updates = dict[str, tuple[bytes | None, bytes | None]]
 
 _AGAIN = 24 * 3600  # seconds until a server that refused to move the branch is asked again
 

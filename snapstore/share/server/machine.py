@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from snapstore.base import files
 from snapstore.base.text import one_line
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects import commits
 from snapstore.git.objects.ids import BLOB, COMMIT, FILE, TREE
-from snapstore.git.repository import SNAPSTORE
+from snapstore.git.objects.pack_writer import PackWriter
+from snapstore.git.repository import SNAPSTORE, Shadow
 from snapstore.share.server.names_there import Machine, split
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import encode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
-    from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.git.repository import Shadow
-    from snapstore.store.handle import StoreHandle
 
 _STATE = "machine"
 _FILE = b"machine.json"

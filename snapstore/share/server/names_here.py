@@ -6,17 +6,13 @@ arrives another way (a second server, a bundle), it is recognized by its name on
 
 from __future__ import annotations
 
-from snapstore.share.server.names_there import Machine, name_folded, parts_of, variants
+from collections.abc import Collection, Iterator, Mapping
+
+from snapstore.share.server.names_there import History, Machine, Server, name_folded, parts_of, variants
 from snapstore.store.state import reads_as_address
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from snapstore.share.server.names_there import History, Server
-
-    # A machine's id, the ref's name on that machine, and the ref's name on the server it first came from.
-    Origin = tuple[str, str, str]
+# A machine's id, the ref's name on that machine, and the ref's name on the server it first came from.
+Origin = tuple[str, str, str]
 
 
 class Received:

@@ -13,13 +13,11 @@ Other machines drop the old name once they have the new one, which contains ever
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping
+
 from snapstore.git.refs import bad_part
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
-    Owner = tuple[str, str]  # a machine's id, and the ref's name on that machine
+Owner = tuple[str, str]  # a machine's id, and the ref's name on that machine
 
 HEADS, TAGS, ARCHIVE = "refs/heads", "refs/tags", "refs/snapstore/archive"
 PLACES = (HEADS, TAGS, ARCHIVE)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from snapstore.errors import Remote, Unsafe
 from snapstore.git.objects.ids import COMMIT
 from snapstore.git.objects.notes import REF as TURNS
 from snapstore.git.objects.notes import REFS as NOTES
 from snapstore.git.objects.notes import TRANSCRIPTS
 from snapstore.git.ref_names import MACHINES, STORES
-from snapstore.share.server.machine import is_id, read_claims
+from snapstore.share.server.machine import Claims, is_id, read_claims
 from snapstore.share.server.names_here import known_as
 from snapstore.share.server.names_there import Machine, Server, split
+from snapstore.store.handle import StoreHandle
+from snapstore.store.owners import Owners
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from snapstore.share.server.machine import Claims
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.owners import Owners
-
-    Refs = Mapping[str, bytes]
+Refs = Mapping[str, bytes]
 
 MOST_REFS = 20_000  # more than any user has; every list and every drawing of the tree shows all that came in
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field
 
-from snapstore.agents.capabilities import capability
+from snapstore.agents.capabilities import Capability, capability
 from snapstore.store.owners import told
 from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Change, PathRecord, Record, Text, patch_fields, path_texts
 from snapstore.timeline.history.nodes import path_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Self
-
-    from snapstore.agents.capabilities import Capability
     from snapstore.agents.import_session import Import, StoredConversation, TurnToImport
     from snapstore.agents.install.connect import Connected, Connection, Plan
     from snapstore.agents.install.safe_files import Change as FileChange

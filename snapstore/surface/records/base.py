@@ -10,16 +10,13 @@ from __future__ import annotations
 import json
 import os
 from base64 import b64encode
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NotRequired, Self, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 
 from snapstore.timeline.history.nodes import path_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import NotRequired, Self
 
 
 class _AnyText:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field
 
+from snapstore.api import Session
 from snapstore.store.owners import told
 from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Change, PathRecord, Record, Text, patch_fields
 from snapstore.surface.records.moves import ref_rows
-from snapstore.timeline.history.graph import Graph
-from snapstore.timeline.history.nodes import path_json
+from snapstore.timeline.history.branch import Branch, Leaf
+from snapstore.timeline.history.graph import Graph, GraphNode
+from snapstore.timeline.history.nodes import FileChange, path_json
+from snapstore.timeline.history.operations import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
-    from snapstore.api import Session
     from snapstore.surface.undo_list import End
-    from snapstore.timeline.history.branch import Branch, Leaf
     from snapstore.timeline.history.compare import Comparison, Side
-    from snapstore.timeline.history.graph import GraphNode
-    from snapstore.timeline.history.nodes import FileChange
-    from snapstore.timeline.history.operations import Operation
-
 State = Literal["current", "listed", "archived"]
 Outcome = Literal["only a", "only b", "same", "different"]
 

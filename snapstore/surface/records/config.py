@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from snapstore.store.settings import SETTINGS
+from snapstore.store.config import Problem
+from snapstore.store.settings import SETTINGS, Setting
 from snapstore.surface.records.base import Record, Text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
-    from snapstore.store.config import Problem
-    from snapstore.store.settings import Setting
 
 _FIELDS: dict[str, Any] = {
     setting.name: (

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
+from snapstore.errors import SnapstoreError
 from snapstore.surface.records.base import Record, Text
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from snapstore.errors import SnapstoreError
 
 
 class ErrorRecord(Record):

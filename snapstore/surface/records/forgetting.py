@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
 from snapstore.surface.records.base import PlainPathRecord, Record, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
     from snapstore.share.replace_forgotten import RemoteResult
     from snapstore.timeline.forget.report import Forgotten
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
@@ -12,8 +12,6 @@ from snapstore.surface.records.base import PathRecord, Record, Text
 from snapstore.timeline.history.nodes import path_json
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from snapstore.store.disk_usage import DiskUse, Holder
     from snapstore.surface.stats import Health, Stats
     from snapstore.timeline.maintenance.auto import Pruned

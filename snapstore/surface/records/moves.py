@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field
 
 from snapstore.git.refs import spell
-from snapstore.store.journal import spell_entry
+from snapstore.store.journal import Recovery, spell_entry
 from snapstore.surface.records.base import PathRecord, Record, Text, path_texts, paths_b64
 from snapstore.surface.records.nodes import NodeRecord
 from snapstore.timeline.history.nodes import path_json
-from snapstore.timeline.moves.plan import CONVERSATION, KEPT, REMOVE, SKIPPED, WRITE, state_text
+from snapstore.timeline.history.operations import Operation
+from snapstore.timeline.moves.moved import Moved
+from snapstore.timeline.moves.plan import CONVERSATION, KEPT, REMOVE, SKIPPED, WRITE, PathMove, state_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Self
-
     from snapstore.agents.fork import ForkResult
-    from snapstore.store.journal import Recovery
-    from snapstore.timeline.history.operations import Operation
-    from snapstore.timeline.moves.moved import Moved
-    from snapstore.timeline.moves.plan import PathMove
-
 Way = Literal["merge", "markers", "force", "skip"]
 
 

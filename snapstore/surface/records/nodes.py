@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field
 
@@ -12,21 +13,17 @@ from snapstore.surface.records.base import (
     Change,
     FoundBy,
     Kind,
+    PatchFields,
     PathRecord,
     PlainPathRecord,
     Record,
     Text,
     patch_fields,
 )
-from snapstore.timeline.history.nodes import path_json
+from snapstore.timeline.history.nodes import FileChange, Node, path_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
-    from snapstore.surface.records.base import PatchFields
     from snapstore.timeline.history.history import DiffSide, History
-    from snapstore.timeline.history.nodes import FileChange, Node
 
 
 class RenameRecord(PathRecord):

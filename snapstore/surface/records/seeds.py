@@ -5,25 +5,20 @@ The formats are undo-state, file operations, rewind and revert.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from snapstore.api import Session
 from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Record, Text
 from snapstore.surface.records.moves import MoveRecord
 from snapstore.surface.records.web import Commit, Count, Request
+from snapstore.timeline.history.branch import Branch
 from snapstore.timeline.history.graph import Graph
-from snapstore.timeline.history.nodes import read_node
+from snapstore.timeline.history.nodes import Node, read_node
 from snapstore.timeline.moves.branches import Branches
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from snapstore.api import Session
-    from snapstore.timeline.history.branch import Branch
-    from snapstore.timeline.history.nodes import Node
-    from snapstore.timeline.moves.moved import Moved
+from snapstore.timeline.moves.moved import Moved
 
 _CALL = {"file_path": "filePath", "old_string": "oldString", "new_string": "newString", "content": "content"}
 

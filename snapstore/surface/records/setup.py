@@ -5,13 +5,11 @@ The records cover the version, help, shell scripts, the address of the page and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from snapstore.surface.records.base import Record, Text
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from snapstore.daemon.control import Running
 
 

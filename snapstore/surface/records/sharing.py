@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
 from snapstore.surface.records.base import Record, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
     from snapstore.share.bundles import Exported
     from snapstore.share.clone import CloneResult
     from snapstore.share.pull import Pulled, PulledRef

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
-from snapstore.store.state import timestamp
+from snapstore.api import Store
+from snapstore.errors import SnapstoreError
+from snapstore.store.state import OpenTurn, timestamp
 from snapstore.surface.records.base import Record, Text, path_texts, paths_b64
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.nodes import LeftOutRecord, NodeRecord
+from snapstore.surface.status import ConversationStatus, FirstUndoneTurn, Status
 
 if TYPE_CHECKING:
-    from typing import Self
-
-    from snapstore.api import Store
-    from snapstore.errors import SnapstoreError
-    from snapstore.store.state import OpenTurn
-    from snapstore.surface.status import ConversationStatus, FirstUndoneTurn, Status
     from snapstore.timeline.maintenance.check import Problem, Report
 
 

@@ -6,11 +6,13 @@ Requests are strict: with a misspelt field ignored, an undo would become a diffe
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from snapstore.agents.capabilities import capability
+from snapstore.api import Store
 from snapstore.git.diff.patch_lines import Kind as DiffKind
 from snapstore.git.diff.patch_lines import walk
 from snapstore.surface.describe import listed
@@ -19,18 +21,13 @@ from snapstore.surface.records.base import PathRecord, Record, Text, patch_field
 from snapstore.surface.records.branches import TreeRecord
 from snapstore.surface.records.keeping import UseRecord
 from snapstore.surface.records.nodes import FileRecord, NodeRecord, RenameRecord, agent_ids
-from snapstore.timeline.history.nodes import path_json
+from snapstore.timeline.history.branch import Branch
+from snapstore.timeline.history.graph import Graph, GraphNode
+from snapstore.timeline.history.nodes import FileChange, Node, path_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
-    from snapstore.api import Store
     from snapstore.surface.stats import Stats
     from snapstore.timeline.history.agent_sessions import SessionLine
-    from snapstore.timeline.history.branch import Branch
-    from snapstore.timeline.history.graph import Graph, GraphNode
-    from snapstore.timeline.history.nodes import FileChange, Node
     from snapstore.timeline.history.search import Hit
     from snapstore.timeline.moves.three_way import ThreeWay
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+from typing import Any
 
 from snapstore.base.paths import is_git
 from snapstore.base.platform import collector_paused
 from snapstore.git.objects.ids import FOLDER, Entry, Missing
 from snapstore.git.objects.pack_writer import HashOnlyWriter
 from snapstore.git.objects.store import store_again
+from snapstore.store.handle import StoreHandle
 from snapstore.timeline.capture.stored_objects import ReachableObjects
 from snapstore.worktree.ignore.never_capture import never_capture_of
 from snapstore.worktree.ignore.rules import RuleBook
@@ -19,18 +22,10 @@ from snapstore.worktree.scan.compare import row_of, through_link, watch_parents
 from snapstore.worktree.scan.found import Found
 from snapstore.worktree.scan.rule_reader import RuleReader
 from snapstore.worktree.scan.scan import Scan
-from snapstore.worktree.scan.stat_cache import YOUNG, scans_in
+from snapstore.worktree.scan.stat_cache import YOUNG, FileStat, scans_in
 from snapstore.worktree.scan.walk import FOLDER_ERRORS, GONE_ERRORS
 from snapstore.worktree.usergit.index import IndexUnreadable, index_mark, read_index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from snapstore.store.handle import StoreHandle
-    from snapstore.worktree.scan.stat_cache import FileStat
-    from snapstore.worktree.usergit.user_repo import UserRepo
+from snapstore.worktree.usergit.user_repo import UserRepo
 
 _NO_BLOB = bytes(20)  # an id that no file has
 

@@ -20,18 +20,14 @@ was held when asked about stays held until the new refs are in place.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from snapstore.errors import SnapstoreError
-from snapstore.git.objects.ids import EMPTY_TREE
+from snapstore.git.objects.ids import EMPTY_TREE, Entry
+from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.objects.store import store_again
 from snapstore.git.ref_names import CURSORS, DISK_REF, HEADS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.store.handle import StoreHandle
+from snapstore.store.handle import StoreHandle
 
 _NEAR = 64  # commits whose trees are searched for a small file; beyond them, storing it again costs less
 _FAR = 1024  # the same for a large file or a whole tree

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable
 
 from snapstore.base.text import quote
 from snapstore.errors import Corrupt, Usage
 from snapstore.git.maintenance.rewrite import Finder, put
 from snapstore.git.objects.commits import TRAILER
-from snapstore.git.objects.ids import FOLDER, GITLINK
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.git.repository import Shadow
+from snapstore.git.objects.ids import FOLDER, GITLINK, Entry
+from snapstore.git.objects.pack_writer import PackWriter
+from snapstore.git.repository import Shadow
 
 EMPTY_BLOB = bytes.fromhex("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
 _LETTERS = (b"A ", b"M ", b"D ", b"T ")

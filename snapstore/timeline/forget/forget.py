@@ -11,21 +11,25 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from typing import Any
 
 from snapstore.base import files as durable
 from snapstore.errors import Busy, Failed, Unknown, Unsafe
 from snapstore.git import branch_descriptions
 from snapstore.git.maintenance import pack_builder
 from snapstore.git.maintenance.purge import Purge, refuse_writers, sweep
-from snapstore.git.maintenance.repack import Repack
+from snapstore.git.maintenance.repack import Packing, Repack
 from snapstore.git.maintenance.rewrite import Rewrite, peel
 from snapstore.git.objects.ids import BLOB, COMMIT, TREE
-from snapstore.git.objects.pack_writer import HashOnlyWriter
+from snapstore.git.objects.pack_writer import HashOnlyWriter, PackWriter
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.ref_names import DISK_REF, MACHINES, NOTES, REMOTES, STORES
 from snapstore.git.reflog import files_below
 from snapstore.store import config
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove
 from snapstore.store.state import encode
 from snapstore.timeline.forget import rewritten_ids
 from snapstore.timeline.forget.drop import DropPaths, DropTurn
@@ -34,18 +38,7 @@ from snapstore.timeline.forget.redaction import scrub_of
 from snapstore.timeline.forget.remap import Remapping
 from snapstore.timeline.forget.report import Forgotten
 from snapstore.timeline.maintenance import manual_git
-from snapstore.worktree.scan.stat_cache import YOUNG
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
-    from snapstore.git.maintenance.repack import Packing
-    from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-    from snapstore.worktree.scan.stat_cache import FileStat, FolderStat
+from snapstore.worktree.scan.stat_cache import YOUNG, FileStat, FolderStat
 
 PURGE = "purge"
 WHAT = "forgetting"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from snapstore.base.text import quote
 from snapstore.errors import Usage
 from snapstore.worktree.ignore.never_capture import NeverCapture, pattern_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class PathSelection:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from snapstore.git.objects.ids import BLOB, GITLINK
 from snapstore.git.ref_names import CURSORS
+from snapstore.store.handle import StoreHandle
+from snapstore.timeline.forget.drop import DropPaths
+from snapstore.timeline.forget.path_selection import PathSelection
 from snapstore.timeline.record.fragments import LARGEST, FragmentCollector
 from snapstore.timeline.record.redact import Redactor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.forget.drop import DropPaths
-    from snapstore.timeline.forget.path_selection import PathSelection
 
 _MOST_STAYING = 1 << 25  # bytes of kept files that are searched for lines that are no secret
 

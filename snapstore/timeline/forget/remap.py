@@ -10,31 +10,25 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
+from typing import Any
 
 from snapstore.errors import Corrupt
 from snapstore.git.branch_descriptions import title_of
 from snapstore.git.maintenance.rewrite import Rewrite
 from snapstore.git.objects import notes as gitnotes
-from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, FILE
+from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, FILE, Entry
+from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.ref_names import CURSORS, NOTES, branch_ref
 from snapstore.store import branch_titles
 from snapstore.store.conversations import Conversations
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove
 from snapstore.store.state import encode
+from snapstore.timeline.forget.drop import DropTurn
 from snapstore.timeline.history import raw_lines
-from snapstore.timeline.history.operations import Operations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-    from snapstore.timeline.forget.drop import DropTurn
-    from snapstore.timeline.history.operations import Operation
-    from snapstore.timeline.record.redact import Redactor
+from snapstore.timeline.history.operations import Operation, Operations
+from snapstore.timeline.record.redact import Redactor
 
 _KEY = re.compile(rb"[0-9a-f]{40}").fullmatch
 _ID = re.compile(r"[0-9a-f]{40}").fullmatch

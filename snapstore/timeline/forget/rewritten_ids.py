@@ -6,13 +6,10 @@ old ids forever. Whatever arrives under an old id is content that was forgotten.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import encode
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from snapstore.store.handle import StoreHandle
 
 FILE = "former.json"
 

@@ -9,11 +9,8 @@ from snapstore.errors import SnapstoreError, Usage
 from snapstore.git.ref_names import cursor_ref
 from snapstore.timeline.history.addresses import resolve
 from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.record.session import RecordingSession
 from snapstore.worktree.ignore.never_capture import pattern_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.record.session import RecordingSession
 
 # Branch names are not accepted: `forget main` must not mean the last turn of a branch.
 _TURN = re.compile(r"\d+|#\d+|@|[^:]+:\d+|[0-9a-f]{7,40}").fullmatch

@@ -9,13 +9,11 @@ An address is only compared with names and ids that exist. No address becomes a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from snapstore.errors import Unknown, did_you_mean, similar
 from snapstore.git.ref_names import ARCHIVE, CURSORS, DELETED, HEADS, SAFETY, TAGS
 from snapstore.timeline.history.graph import Graph
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SHORTEST_HASH = 4
 _MOST_DIGITS = 9

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from threading import Lock
 
 from snapstore.base.text import first_line, safe
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import EMPTY_TREE
 from snapstore.git.objects.notes import REF as NOTES
-from snapstore.store.conversations import Conversations
+from snapstore.store.conversations import AgentSession, Conversations
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import timestamp
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.graph import Graph, GraphNode
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from snapstore.store.conversations import AgentSession
-    from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.history.graph import GraphNode
-
-    # The first turn held, the last turn in the agent session itself, and the number of messages.
-    ConversationSpan = tuple[GraphNode, GraphNode | None, int]
+# The first turn held, the last turn in the agent session itself, and the number of messages.
+ConversationSpan = tuple[GraphNode, GraphNode | None, int]
 
 
 class Conversation:

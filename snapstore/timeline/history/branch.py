@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.graph import Graph
 
 CURRENT, LISTED, ARCHIVED = "current", "listed", "archived"
 

@@ -6,13 +6,10 @@ change, so the cache is never stale.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from snapstore.base import cache_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from snapstore.git.objects.commits import Commit
+from snapstore.git.objects.commits import Commit
 
 # The fields of a GraphNode, in order. No parent is b"", and a number that the commit lacks is -1.
 Row = tuple[bytes, bytes, bytes, int, int, str, int, str, str]

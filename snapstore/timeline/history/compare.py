@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from snapstore.errors import Usage
 from snapstore.timeline.history.addresses import locate
-from snapstore.timeline.history.nodes import file_changes, read_node
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.history.graph import GraphNode
-    from snapstore.timeline.history.history import History
-    from snapstore.timeline.history.nodes import FileChange
+from snapstore.timeline.history.graph import GraphNode
+from snapstore.timeline.history.history import History
+from snapstore.timeline.history.nodes import FileChange, file_changes, read_node
 
 ONLY_A, ONLY_B, SAME, DIFFERENT = "only a", "only b", "same", "different"
 

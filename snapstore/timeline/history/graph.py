@@ -6,22 +6,17 @@ and the members built on `nodes` read the whole tree. Nothing recurses.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 from snapstore.errors import Corrupt, Unknown, did_you_mean, similar
 from snapstore.git.objects.ids import COMMIT
 from snapstore.git.ref_names import ARCHIVE, HEADS, MAIN, TAGS, archive_ref, branch_ref, cursor_ref
-from snapstore.timeline.history.commit_cache import MANY, CommitCache, row_of
+from snapstore.git.refs import RefValue
+from snapstore.store.handle import StoreHandle
+from snapstore.timeline.history.commit_cache import MANY, CommitCache, Row, row_of
 from snapstore.timeline.history.turn_cache import turns_file
 from snapstore.timeline.history.turn_facts import TurnFacts
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from snapstore.git.refs import RefValue
-    from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.history.commit_cache import Row
 
 
 class GraphNode:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
 from snapstore.git.diff import patch as linediff
 from snapstore.git.diff.renames import LARGEST, LEAST_SIMILAR, similarity
-from snapstore.git.objects.ids import BLOB, LINK, object_id
+from snapstore.git.objects.ids import BLOB, LINK, Entry, object_id
 from snapstore.git.objects.trees import letter
+from snapstore.store.handle import SessionHandle, StoreHandle
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history.addresses import resolve
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import FileChange, Node, file_changes, read_node, renamed, stored
 from snapstore.worktree.scan.stat_cache import first_seen_in
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.store.handle import SessionHandle, StoreHandle
 
 
 class History:

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 from snapstore.errors import Corrupt, Unknown
-from snapstore.git.refs import spell, unspell
+from snapstore.git.objects.ids import Entry
+from snapstore.git.refs import RefValue, spell, unspell
+from snapstore.store.handle import StoreHandle
 from snapstore.store.journal import spell_entry, unspell_entry
 from snapstore.worktree.scan.compare import is_file, with_parents
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.git.refs import RefValue
-    from snapstore.store.handle import StoreHandle
-
-    RefMove = tuple[str, RefValue, RefValue]
+RefMove = tuple[str, RefValue, RefValue]
 
 FOLDER = "ops"
 UNDO = "ops undo"  # kind of an operation that undoes others

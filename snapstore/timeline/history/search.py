@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Literal
 
 from snapstore.timeline.history.nodes import file_changes, read_node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Literal
-
     from snapstore.timeline.history.graph import Graph, GraphNode
 
-    Where = Literal["prompt", "path", "reply"]
+
+Where = Literal["prompt", "path", "reply"]
 
 MOST = 200
 _AROUND = 80  # characters shown on each side of a match

@@ -5,12 +5,9 @@ There is one snapshot from before the first turn, and one after each turn.
 
 from __future__ import annotations
 
+from snapstore.store.handle import SessionHandle
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import read_node
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.store.handle import SessionHandle
 
 
 class TurnSnapshot:

@@ -16,19 +16,15 @@ import json
 import marshal
 import os
 import sys
+from collections.abc import Mapping, Sequence
 
 from xxhash import xxh3_64_digest
 
 from snapstore.base import cache_file
+from snapstore.git.objects.trees import Change
+from snapstore.timeline.history.commit_cache import Row
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from snapstore.git.objects.trees import Change
-    from snapstore.timeline.history.commit_cache import Row
-
-    Parts = tuple[dict[bytes, Row], dict[bytes, Sequence[Change]], dict[bytes, int]]
+Parts = tuple[dict[bytes, Row], dict[bytes, Sequence[Change]], dict[bytes, int]]
 
 MOST_TOUCHED = 64  # a turn with more files is compared again: that takes no longer than handling its files
 LONGEST_RECORD = 1 << 16  # a longer record is not parsed a second time at the end of a turn

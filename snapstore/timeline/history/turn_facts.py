@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import chain, islice
 
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import BLOB, EMPTY_TREE
+from snapstore.git.objects.trees import Change
 from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.turn_cache import MOST_TOUCHED, TurnCache, replies_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from snapstore.git.objects.trees import Change
     from snapstore.timeline.history.graph import Graph
 
 

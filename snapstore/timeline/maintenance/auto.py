@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection, Container
 
 from snapstore.base import files
+from snapstore.base.text import size_text
 from snapstore.errors import Busy, SnapstoreError
 from snapstore.git.objects.pack_files import is_kept, is_linked
+from snapstore.store.background import start
+from snapstore.store.handle import StoreHandle
+from snapstore.timeline.history.operations import Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container
-
-    from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.history.operations import Operation
     from snapstore.timeline.maintenance.prune import Prunable
 
 # Bytes in small packs that make a gc worth it, besides half of the largest pack. So the bytes packed again over time
@@ -49,8 +50,6 @@ def look(store: StoreHandle, *, folded: bool) -> None:
     sizes = _pack_sizes(store)
     full = bool(store.header.max_store_size) and _tell_how_full(store, sum(sizes) + _beside_packs(store))
     if (full or (folded and store.header.gc_auto and is_due(store, sizes))) and _has_rested(store):
-        from snapstore.store.background import start
-
         start(store, "gc", "--auto")
 
 
@@ -83,8 +82,6 @@ def is_due(store: StoreHandle, sizes: list[int]) -> bool:
 
 
 def warning(store: StoreHandle, size: int) -> str:
-    from snapstore.base.text import size_text
-
     limit = store.header.max_store_size
     told = f"the store takes {size_text(size)}, {size * 100 // limit} % of max_store_size"
     return f"{told} (`snapstore du` shows what holds it, `gc` packs it, `prune` lets go of old branches)"

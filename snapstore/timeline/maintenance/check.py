@@ -6,6 +6,7 @@ With `read_data`, every byte of every object is verified too.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from snapstore.base.paths import has_unsafe_part
@@ -13,13 +14,8 @@ from snapstore.errors import Corrupt, SnapstoreError
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE, FOLDER, GITLINK, TREE, Missing
 from snapstore.git.program import refuse_planted
+from snapstore.store.handle import StoreHandle
 from snapstore.timeline.history.operations import Operations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from snapstore.store.handle import StoreHandle
 
 
 class Problem:

@@ -5,28 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from snapstore.errors import SnapstoreError
 from snapstore.git.maintenance import fold, pack_builder, purge
-from snapstore.git.maintenance.repack import Repack, Result
+from snapstore.git.maintenance.repack import Packing, Repack, Result
 from snapstore.git.objects.ids import Missing
 from snapstore.git.objects.pack import PackRemoved
 from snapstore.git.objects.reachability import whole
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.ref_names import PRUNED
 from snapstore.git.remote import incoming
-from snapstore.store.handle import failed
+from snapstore.store.handle import StoreHandle, failed
 from snapstore.timeline.maintenance import manual_git
 from snapstore.timeline.maintenance.prune import expire
 from snapstore.timeline.record import create_store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from typing import Any
-
-    from snapstore.git.maintenance.repack import Packing
-    from snapstore.store.handle import StoreHandle
 
 _LOGGED_FOR = 86400  # seconds to keep the reflog of records, which exists only for `git fsck`
 _TRIES = 3

@@ -8,14 +8,11 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+from collections.abc import Iterable
 
 from snapstore.errors import Busy
 from snapstore.git.reflog import files_below
 from snapstore.worktree.usergit.index import IndexUnreadable, read_index
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _LARGEST = 1 << 20
 

@@ -8,23 +8,20 @@ until the grace time of `gc` is over. Only then are its turns and their records 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Container, Iterable
+from typing import Any
+
 from snapstore.base.text import seconds_of
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage, did_you_mean, similar
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE
 from snapstore.git.objects.reachability import commit_links
 from snapstore.git.ref_names import ARCHIVE, CURSORS, DELETED, MAIN, PRUNED, SAFETY, TAGS, cursor_ref
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import SessionState, encode, timestamp
+from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import highest_seq
-from snapstore.timeline.history.operations import AUTO_PRUNE, PRUNE, Operation, Operations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable
-    from typing import Any
-
-    from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.history.operations import RefMove
+from snapstore.timeline.history.operations import AUTO_PRUNE, PRUNE, Operation, Operations, RefMove
 
 DAY = 86400
 PLACES = {ARCHIVE: "archived", DELETED: "deleted", SAFETY: "safety"}
@@ -256,8 +253,6 @@ def _with_floor(store: StoreHandle, session: str) -> SessionState:
     """Return the session's state, so that numbers of expired turns are never reused."""
     state = store.documents.session(session)
     if state is None:
-        from snapstore.timeline.history.graph import Graph
-
         try:
             branch = Graph(store, session).branch
         except Unknown:  # the session is another machine's, or somebody removed its cursor

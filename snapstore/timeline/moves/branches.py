@@ -6,6 +6,8 @@ node becomes unreachable: a deleted ref moves to `refs/snapstore/deleted/<sessio
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+
 from snapstore.errors import Conflict, Unknown, Unsafe, Usage, did_you_mean, similar
 from snapstore.git.ref_names import DELETED, MAIN
 from snapstore.git.refs import classify_moves
@@ -13,19 +15,12 @@ from snapstore.store.state import SessionState, check_name, encode, reads_as_add
 from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import highest_seq
-from snapstore.timeline.history.operations import Operation, Operations
-from snapstore.timeline.moves.ref_changes import RefChanges
+from snapstore.timeline.history.operations import Operation, Operations, RefMove
+from snapstore.timeline.moves.ref_changes import RefChanges, Travel
+from snapstore.timeline.record.session import RecordingSession
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from snapstore.timeline.history.operations import RefMove
-    from snapstore.timeline.moves.ref_changes import Travel
-    from snapstore.timeline.record.session import RecordingSession
-
-    Listing = list[Branch]
-    Moves = list[RefMove]
+Listing = list[Branch]
+Moves = list[RefMove]
 
 
 class Branches:

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import os
 
+from snapstore.timeline.history.nodes import Node
 from snapstore.worktree.scan.blob_reader import REMOVED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.history.nodes import Node
 
 _SHOWN = 3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from snapstore.git.objects.ids import BLOB, LINK, object_id
+from snapstore.timeline.history.graph import Graph, GraphNode
 from snapstore.timeline.moves.plan import (
     CONFLICT,
     FORCE,
@@ -17,17 +18,13 @@ from snapstore.timeline.moves.plan import (
     WRITE,
     PathMove,
     Plan,
+    State,
 )
 from snapstore.timeline.moves.safety import stale
+from snapstore.timeline.record.session import RecordingSession
 from snapstore.worktree.scan.case_folding import folded
 from snapstore.worktree.write.file_moves import folders_above, way_up
 from snapstore.worktree.write.safe_dirs import FILE_IN_THE_WAY, FOLDER_THERE, LINK_IN_THE_WAY, OTHER_CASE_THERE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.history.graph import Graph, GraphNode
-    from snapstore.timeline.moves.plan import State
-    from snapstore.timeline.record.session import RecordingSession
 
 
 class ConflictResolver:
@@ -212,8 +209,6 @@ class ConflictResolver:
         return "edits between the turns"
 
     def _other_session(self, move: PathMove) -> str:
-        from snapstore.timeline.history.graph import Graph
-
         trees = self._store.shadow.trees
         for name in self._store.sessions():
             if name == self._graph.session:

@@ -5,16 +5,13 @@ An exact move restores the whole tree of a node.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import paths_in, read_node
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from snapstore.timeline.history.graph import Graph
-    from snapstore.timeline.moves.plan import PathStep
-    from snapstore.timeline.record.session import RecordingSession
+from snapstore.timeline.moves.plan import PathStep
+from snapstore.timeline.record.session import RecordingSession
 
 
 def exact_steps(

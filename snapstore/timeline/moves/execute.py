@@ -10,10 +10,11 @@ import time
 
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.git.ref_names import archive_ref, branch_ref, cursor_ref
+from snapstore.git.refs import RefValue
 from snapstore.store.background import start_push
 from snapstore.store.conversations import Conversations
-from snapstore.store.journal import spell_entry
-from snapstore.store.state import SessionState, encode, timestamp
+from snapstore.store.journal import RefMove, spell_entry
+from snapstore.store.state import OpenTurn, SessionState, encode, timestamp
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.graph import Graph, last_turn
@@ -21,20 +22,13 @@ from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import Operation, Operations
 from snapstore.timeline.moves.folder_state import existing_empty_folders, folders_to_keep
 from snapstore.timeline.moves.moved import Moved
-from snapstore.timeline.moves.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
+from snapstore.timeline.moves.plan import CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, PathMove, Plan, State
 from snapstore.timeline.moves.safety import Saved, save, stale
 from snapstore.timeline.record.line_writer import LineWriter
+from snapstore.timeline.record.session import RecordingSession, is_held
 from snapstore.worktree.scan.compare import ORDINARY, is_file, row_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.git.refs import RefValue
-    from snapstore.store.journal import RefMove
-    from snapstore.store.state import OpenTurn
-    from snapstore.timeline.moves.plan import PathMove, State
-    from snapstore.timeline.record.session import RecordingSession
-    from snapstore.worktree.scan.stat_cache import FileStat
-    from snapstore.worktree.write.writer import Writer
+from snapstore.worktree.scan.stat_cache import FileStat
+from snapstore.worktree.write.writer import Writer
 
 
 class Mover:
@@ -345,8 +339,6 @@ def conflict(plan: Plan) -> Conflict:
 
 
 def _how_to_end(turn: OpenTurn) -> str:
-    from snapstore.timeline.record.session import is_held
-
     if is_held(turn) and turn.owner:
         return f"Process {turn.owner[0]} has it open: wait for it to end."
     if turn.origin:

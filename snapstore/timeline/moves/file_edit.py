@@ -10,14 +10,10 @@ import os
 from snapstore.errors import Conflict, Unsafe
 from snapstore.git.objects.ids import BLOB, FILE, LINK, object_id
 from snapstore.git.ref_names import cursor_ref
-from snapstore.timeline.moves.plan import WRITE, MoveOptions
+from snapstore.timeline.moves.plan import WRITE, MoveOptions, Plan, State
 from snapstore.timeline.moves.planner import Planner
+from snapstore.timeline.record.session import RecordingSession
 from snapstore.worktree.ignore.never_capture import NeverCapture
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.moves.plan import Plan, State
-    from snapstore.timeline.record.session import RecordingSession
 
 LARGEST = 64 << 20
 

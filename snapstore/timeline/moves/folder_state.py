@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from stat import S_IRUSR
 
 from snapstore.errors import Failed
 from snapstore.git.objects.ids import EMPTY_TREE
+from snapstore.git.repository import Shadow
+from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import is_path, paths_in, read_node
-from snapstore.timeline.moves.plan import REMOVE, WRITE
+from snapstore.timeline.history.operations import Operation
+from snapstore.timeline.moves.plan import REMOVE, WRITE, Plan
 from snapstore.worktree.write.file_moves import folders_above
 from snapstore.worktree.write.safe_dirs import FOLDER_THERE, UNREADABLE_THERE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from snapstore.git.repository import Shadow
-    from snapstore.timeline.history.graph import Graph
-    from snapstore.timeline.history.operations import Operation
-    from snapstore.timeline.moves.plan import Plan
-    from snapstore.worktree.write.writer import Writer
+from snapstore.worktree.write.writer import Writer
 
 
 def private_modes(shadow: Shadow, passed: Iterable[bytes]) -> dict[bytes, int]:

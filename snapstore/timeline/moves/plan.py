@@ -7,26 +7,21 @@ Where steps do not meet, somebody's edit lies between two turns.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from stat import S_IRWXU, S_IXUSR
 
 from snapstore.errors import Usage
-from snapstore.git.objects.ids import EXECUTABLE, FILE, LINK
+from snapstore.git.objects.ids import EXECUTABLE, FILE, LINK, Entry
+from snapstore.git.refs import RefValue
 from snapstore.worktree.write.file_moves import FileMove
+from snapstore.worktree.write.safe_dirs import Known
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.git.refs import RefValue
-    from snapstore.worktree.write.safe_dirs import Known
-
-    # The state that a file has or should have: an entry, or None for no file. Anything else found on disk is described
-    # by a text.
-    State = Entry | None
-    Found = Entry | str | None
-    Segment = tuple[State, State]
-    PathStep = tuple[bytes, State, State]
+# The state that a file has or should have: an entry, or None for no file. Anything else found on disk is described
+# by a text.
+State = Entry | None
+Found = Entry | str | None
+Segment = tuple[State, State]
+PathStep = tuple[bytes, State, State]
 
 # What happens to a path.
 WRITE, REMOVE, KEPT, SKIPPED, CONFLICT = "write", "remove", "kept", "skipped", "conflict"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 
 from snapstore.errors import Corrupt, Unknown, Usage
-from snapstore.git.objects.ids import LINK
+from snapstore.git.objects.ids import LINK, Entry
 from snapstore.timeline.history.addresses import locate, resolve
 from snapstore.timeline.history.commit_cache import MANY
-from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.graph import Graph, GraphNode
 from snapstore.timeline.history.nodes import git_parts, path_json, read_node
 from snapstore.timeline.history.operations import UNDO, Operations
 from snapstore.timeline.history.turn_cache import ODD
@@ -27,18 +28,12 @@ from snapstore.timeline.moves.plan import (
     MoveOptions,
     NewNode,
     PathMove,
+    PathStep,
     Plan,
+    Segment,
     fold,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.timeline.history.graph import GraphNode
-    from snapstore.timeline.moves.plan import PathStep, Segment
-    from snapstore.timeline.record.session import RecordingSession
+from snapstore.timeline.record.session import RecordingSession
 
 EDITS = "edits"
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from snapstore.git.ref_names import ARCHIVE, HEADS, cursor_ref
+from snapstore.git.refs import Refs, RefValue
+from snapstore.timeline.history.operations import RefMove
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from snapstore.git.refs import Refs, RefValue
-    from snapstore.timeline.history.operations import RefMove
-
-    Travel = tuple[str, str]  # source and target: the source's value moves to the target
+Travel = tuple[str, str]  # source and target: the source's value moves to the target
 
 
 class RefChanges:

@@ -7,20 +7,16 @@ import os
 from snapstore.errors import Conflict
 from snapstore.git.objects import commits
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, TREE
+from snapstore.git.objects.pack_writer import PackWriter
 from snapstore.git.objects.trees import letter
 from snapstore.git.ref_names import SAFETY
 from snapstore.git.repository import SNAPSTORE
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.capture.stored_objects import ReachableObjects
-from snapstore.timeline.moves.plan import SAFETY_KIND
+from snapstore.timeline.moves.plan import SAFETY_KIND, PathMove, Plan
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.git.objects.pack_writer import PackWriter
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-    from snapstore.timeline.moves.plan import PathMove, Plan
 
 
 class Saved:

@@ -5,19 +5,19 @@ The request is refused as stale if the session has moved since.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
 from snapstore.errors import Conflict
 from snapstore.timeline.history.graph import Graph
-from snapstore.timeline.moves.plan import state_text
+from snapstore.timeline.moves.plan import Plan, state_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TypeVar
-
-    from snapstore.timeline.moves.plan import Plan
     from snapstore.timeline.record.session import RecordingSession
 
-    T = TypeVar("T")
+
+T = TypeVar("T")
 
 
 def stale(cursor: str) -> Conflict:

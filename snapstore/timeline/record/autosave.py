@@ -15,14 +15,10 @@ from snapstore.git.objects.ids import COMMIT
 from snapstore.git.objects.trees import letter
 from snapstore.git.ref_names import PROGRESS
 from snapstore.git.repository import SNAPSTORE
-from snapstore.store.state import encode
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove
+from snapstore.store.state import OpenTurn, encode
 from snapstore.timeline.capture.disk_snapshot import Capture
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-    from snapstore.store.state import OpenTurn
 
 KIND = "progress"
 

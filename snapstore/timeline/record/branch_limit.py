@@ -7,14 +7,11 @@ it.
 from __future__ import annotations
 
 from snapstore.git.ref_names import HEADS, archive_ref, branch_ref
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import timestamp
 from snapstore.timeline.history.branch import pins
-from snapstore.timeline.history.operations import Operation, Operations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.history.operations import RefMove
+from snapstore.timeline.history.graph import Graph
+from snapstore.timeline.history.operations import Operation, Operations, RefMove
 
 _AT_ONCE = 5  # a turn stays quick after the limit was lowered: later turns archive the rest
 
@@ -62,8 +59,6 @@ def make_room(
 def _oldest(store: StoreHandle, session: str, keep: str, number: int) -> list[str]:
     if number <= 0:
         return []
-    from snapstore.timeline.history.graph import Graph
-
     graph = Graph(store, session)
     names = sorted(graph.branches, key=lambda name: graph.node(graph.branches[name]).seq)
     found: list[str] = []

@@ -9,23 +9,21 @@ import os
 import shlex
 import shutil
 import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from snapstore.base import files as durable
 from snapstore.base import platform
+from snapstore.base.text import size_text
 from snapstore.errors import Interrupted, NoStore, SnapstoreError, Unknown, Unsafe
 from snapstore.git import repository
 from snapstore.git.ref_names import HEADS
 from snapstore.store import locations, root_index
+from snapstore.store.handle import StoreHandle, failed
 from snapstore.store.state import FORMAT, Documents, Header, encode
+from snapstore.timeline.record.session import RecordingSession
 from snapstore.worktree.usergit import config as gitconfig
 from snapstore.worktree.usergit import repository as usergit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from snapstore.store.handle import StoreHandle
 
 _BUILDING = ".building-"
 MANY_FILES = 200_000
@@ -51,9 +49,6 @@ def create_store(
     `begin` replaces the baseline with other first content; a clone also passes an `id`. A root so large that it may be
     a mistake is reported to `warn`, or else to the log.
     """
-    from snapstore.store.handle import StoreHandle, failed
-    from snapstore.timeline.record.session import RecordingSession
-
     if not anyway:
         locations.refuse_root(home, root)
     folder = locations.store_folder(home, root)
@@ -136,7 +131,6 @@ def _large(store: StoreHandle) -> str | None:
 
     Every full scan of such a root is slow.
     """
-    from snapstore.base.text import size_text
     from snapstore.store.disk_usage import folder_size
 
     store.cache.load()

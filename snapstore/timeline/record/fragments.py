@@ -8,10 +8,7 @@ the path of the project are no fragments, though the file contains them.
 from __future__ import annotations
 
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable
 
 LARGEST = 1 << 20  # bytes; larger content gives no fragments
 MOST = 100_000  # fragments that identify the content by themselves

@@ -6,27 +6,22 @@ The whole session becomes visible at once, and nothing on disk is changed.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Sequence
 from stat import S_ISDIR
+from typing import Any
 
 from snapstore.errors import Conflict
 from snapstore.git.objects.commits import Identity
-from snapstore.git.objects.ids import BLOB, EXECUTABLE, FILE, LINK
+from snapstore.git.objects.ids import BLOB, EXECUTABLE, FILE, LINK, Entry
 from snapstore.git.objects.pack_writer import HashOnlyWriter
-from snapstore.store.conversations import Conversations, ConversationState
+from snapstore.git.objects.trees import Change
+from snapstore.store.conversations import AgentSession, Conversations, ConversationState
+from snapstore.store.handle import StoreHandle
 from snapstore.store.state import readable, timestamp
+from snapstore.timeline.record.line_writer import Record
 from snapstore.timeline.record.transaction import Transaction, private_mode
+from snapstore.worktree.ignore.never_capture import NeverCapture
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.git.objects.trees import Change
-    from snapstore.store.conversations import AgentSession
-    from snapstore.store.handle import StoreHandle
-    from snapstore.timeline.record.line_writer import Record
 
 REPLAYED = "replayed"
 IN_THE_WAY = "there is a link or a file in its way"
@@ -125,8 +120,6 @@ class _Import(Transaction):
         The conversation must not bring them in either.
         """
         if self._store.header.never_capture:
-            from snapstore.worktree.ignore.never_capture import NeverCapture
-
             never = NeverCapture(self._store.header.never_capture)
             for turn in turns:
                 turn.changes = {path: change for path, change in turn.changes.items() if not never.matches(path)}

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from snapstore.errors import SnapstoreError
 from snapstore.git.maintenance import fold
 from snapstore.git.objects import commits, notes
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, TREE, object_id
-from snapstore.git.objects.trees import letter
+from snapstore.git.objects.trees import Change, letter
 from snapstore.git.ref_names import DISK_REF, MAIN, branch_ref, cursor_ref
 from snapstore.git.repository import SNAPSTORE
+from snapstore.store import branch_titles
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove
 from snapstore.store.state import SessionState, encode
+from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history import raw_lines
 from snapstore.timeline.history.commit_cache import row_of
 from snapstore.timeline.history.nodes import _held, highest_seq
 from snapstore.timeline.history.turn_cache import LONGEST_RECORD, MOST_TOUCHED, TurnCache, replies_in, turns_file
+from snapstore.timeline.record.redact import Redactor
+from snapstore.worktree.ignore.never_capture import NeverCapture
+from snapstore.worktree.write.file_moves import FileMove
+from snapstore.worktree.write.writer import Writer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from snapstore.git.objects.trees import Change
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-    from snapstore.timeline.capture.disk_snapshot import Capture
-    from snapstore.timeline.record.redact import Redactor
-    from snapstore.worktree.write.file_moves import FileMove
-    from snapstore.worktree.write.writer import Writer
-
-    Record = dict[str, Any] | Callable[[], dict[str, Any]]
+Record = dict[str, Any] | Callable[[], dict[str, Any]]
 
 
 class LineWriter:
@@ -201,8 +198,6 @@ class LineWriter:
         self._afterwards(self._capture.remember)
         self._afterwards(self._turns.keep)
         if self._title and branch is not None:
-            from snapstore.store import branch_titles
-
             branch_titles.describe(store, branch, self._title)
         self._afterwards(self._tidy)
         return stats
@@ -235,9 +230,6 @@ class LineWriter:
         patterns = self._store.header.never_capture
         if not patterns:
             return None
-        from snapstore.timeline.record.redact import Redactor
-        from snapstore.worktree.ignore.never_capture import NeverCapture
-
         return Redactor(self._store.root, NeverCapture(patterns).matches, patterns)
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:

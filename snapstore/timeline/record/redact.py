@@ -11,13 +11,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from snapstore.timeline.record.fragments import FragmentSearch
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 FORGOTTEN = "[forgotten]"
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
 
 from snapstore.base import platform
 from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import Busy, Unknown, Unsafe
 from snapstore.store.background import start_push
+from snapstore.store.conversations import AgentSession
 from snapstore.store.handle import SessionHandle
+from snapstore.store.journal import RefMove
 from snapstore.store.state import OpenTurn, encode, readable
 from snapstore.timeline.record.transaction import DONE, INTERRUPTED, NAMED, SCANNED, Transaction
 from snapstore.worktree.scan.case_folding import spelling_on_disk
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import TracebackType
-    from typing import Any
-
-    from snapstore.store.conversations import AgentSession
-    from snapstore.store.journal import RefMove
-
 
 LONGEST_PATH = 4095  # bytes; the longest path that the operating system accepts
 

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from stat import S_IMODE, S_ISREG
+from typing import Any, Self
 
 from snapstore.git.objects.commits import Identity
-from snapstore.store.journal import unspell_entry
+from snapstore.git.objects.ids import Entry
+from snapstore.git.objects.trees import Change
+from snapstore.store.conversations import AgentSession, Conversations, ConversationState
+from snapstore.store.handle import StoreHandle
+from snapstore.store.journal import RefMove, unspell_entry
 from snapstore.store.state import OpenTurn, encode, timestamp
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.record.line_writer import LineWriter
 from snapstore.worktree.scan.case_folding import spelling_on_disk
 from snapstore.worktree.scan.compare import ORDINARY, is_file, with_parents
-from snapstore.worktree.scan.stat_cache import private_in, scans_in
+from snapstore.worktree.scan.stat_cache import FileStat, private_in, scans_in
 from snapstore.worktree.usergit import repository
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, Self
-
-    from snapstore.git.objects.ids import Entry
-    from snapstore.git.objects.trees import Change
-    from snapstore.store.conversations import AgentSession, ConversationState
-    from snapstore.store.handle import StoreHandle
-    from snapstore.store.journal import RefMove
-    from snapstore.worktree.scan.stat_cache import FileStat
-
-    States = dict[bytes, Entry | None]
+States = dict[bytes, Entry | None]
 
 DONE, INTERRUPTED = "done", "interrupted"
 NAMED, SCANNED = "named", "scanned"
@@ -208,8 +202,6 @@ class Transaction:
 
     def take_up(self, known: AgentSession) -> None:
         """Continue the conversation with a prompt in this agent session."""
-        from snapstore.store.conversations import ConversationState
-
         state = self._conversation() or ConversationState(session=known.session, agent=known.agent, id=known.id)
         state.take_up(known)
         state.prompted()
@@ -219,8 +211,6 @@ class Transaction:
     def _conversation(self) -> ConversationState | None:
         """Return the state of the session's conversation; `commit` writes it."""
         if self._state is None:
-            from snapstore.store.conversations import Conversations
-
             self._state = Conversations(self._store).state(self._session)
         return self._state
 
