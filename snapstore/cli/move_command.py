@@ -5,31 +5,26 @@ A command adds its operand and the function that makes its plan.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.api import Session
+from snapstore.cli.asked_move import AskedMove, FollowUp
 from snapstore.cli.confirm import confirm_move
 from snapstore.cli.context import Context
-from snapstore.cli.move_request import FollowUp, MoveRequest
 from snapstore.cli.output import UNWRITTEN, files_text
 from snapstore.cli.param_types import Step
 from snapstore.cli.paths import below
 from snapstore.cli.reports import move as moved
-from snapstore.errors import Failed, SnapstoreError, Usage
+from snapstore.errors import SnapstoreError, Usage
 from snapstore.store.handle import failed
+from snapstore.surface.move_request import MoveRequest, execute, get_ready, not_reported, plan_move
 from snapstore.surface.wording import turns_text as turns_text
-from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import BOTH, CONVERSATION, FILES, Plan, Policy
-
-if TYPE_CHECKING:
-    pass
-
 
 _REPEATED = ("exact", "files_only", "conversation_only")
 
 
-def carry_out(context: Context, move: MoveRequest, options: dict[str, Any]) -> int:
+def carry_out(context: Context, move: AskedMove, options: dict[str, Any]) -> int:
     """Carry out a move command and return its exit status.
 
     Every failure message names the command that failed (S2-20).
@@ -44,20 +39,18 @@ def carry_out(context: Context, move: MoveRequest, options: dict[str, Any]) -> i
         with session.store:
             move.root = session.store.root
             _repeat(session, move, options)
-            how = _how(session, options, default)
-            if not move.preview:
-                _close_open_turn(context, session, move)
-            plan = move.plan(session, how)
-            _all_known(plan, options, how["policy"])
-            return _go(context, session, move, plan)
+            request = _request(session, move, options, default)
+            if not move.preview and get_ready(session, request):
+                context.say(f"closed the interrupted turn of session {session.name}")
+            return _go(context, session, move, request)
     except (SnapstoreError, OSError) as error:
         if not move.over:
             return _failed(context, move, error)
         if isinstance(error, BrokenPipeError):
             raise
         why = error.strerror if isinstance(error, OSError) else str(error).removeprefix(UNWRITTEN)
-        hint = "Do not repeat it: `snapstore ops` shows that it happened, `snapstore status` where you are."
-        raise Failed(f"{move.verb} was done, but telling about it failed: {why}", hint) from error
+        look = "`snapstore ops` shows that it happened, `snapstore status` where you are"
+        raise not_reported(move.verb, why, look) from error
 
 
 def move_in_time(
@@ -70,7 +63,7 @@ def move_in_time(
         make = session.plan_earlier if verb == "earlier" else session.plan_later
         return make(**far, **how)
 
-    move = MoveRequest(
+    move = AskedMove(
         [verb, *([step.text] if step else [])],
         plan,
         ask=lambda plan: f"Go to turn {plan.turn} on {plan.branch}? {move_sentence(plan)}",
@@ -79,15 +72,8 @@ def move_in_time(
     return carry_out(context, move, options)
 
 
-def _close_open_turn(context: Context, session: Session, move: MoveRequest) -> None:
-    """Close the open turn if the user passed --cancel or the turn was interrupted."""
-    if move.cancel:
-        session.close_open_turn()
-    elif session.store.open_turn(session.name) is not None and close_interrupted(session):
-        context.say(f"closed the interrupted turn of session {session.name}")
-
-
-def _go(context: Context, session: Session, move: MoveRequest, plan: Plan) -> int:
+def _go(context: Context, session: Session, move: AskedMove, request: MoveRequest[FollowUp]) -> int:
+    plan = plan_move(session, request)
     if move.preview:
         foreseen = session.preview(plan)
         if context.json:
@@ -101,9 +87,8 @@ def _go(context: Context, session: Session, move: MoveRequest, plan: Plan) -> in
     if asking and not confirm_move(context, session, move, plan):
         context.err.line("Nothing was changed." if not move.cancel else "Nothing was moved.")
         return 1
-    done = session.move(plan)
-    move.over = move.then is None
-    then = _follow(session, move, done)
+    outcome = execute(session, request, plan)
+    done, then = outcome.moved, outcome.after
     move.over = True
     if context.json:
         from snapstore.surface.records.moves import MoveRecord
@@ -118,21 +103,7 @@ def _go(context: Context, session: Session, move: MoveRequest, plan: Plan) -> in
     return 0
 
 
-def _follow(session: Session, move: MoveRequest, done: Moved) -> FollowUp | None:
-    """Run the action that follows the move, if any.
-
-    If the action fails, the files have been moved nevertheless, and the hint says so.
-    """
-    try:
-        return move.then(session) if move.then is not None else None
-    except SnapstoreError as error:
-        if done.operation is not None:
-            back = f"The files were moved anyway: `snapstore ops undo {done.operation}` undoes that."
-            error.hint = back if error.hint.startswith("Nothing was") else f"{error.hint} {back}"
-        raise
-
-
-def _failed(context: Context, move: MoveRequest, error: SnapstoreError | OSError) -> int:
+def _failed(context: Context, move: AskedMove, error: SnapstoreError | OSError) -> int:
     if isinstance(error, OSError):
         if isinstance(error, BrokenPipeError):
             raise error
@@ -162,32 +133,19 @@ def _default(options: dict[str, Any]) -> str:
     return options["merge"] or (chosen[0] if chosen else "refuse")
 
 
-def _how(session: Session, options: dict[str, Any], default: str) -> dict[str, Any]:
+def _request(session: Session, move: AskedMove, options: dict[str, Any], default: str) -> MoveRequest[FollowUp]:
     ours, theirs = ([below(session.store.root, path) for path in options[side]] for side in ("ours", "theirs"))
     for path in set(ours) & set(theirs):
         raise Usage(f"both --ours and --theirs name {path.decode('utf-8', 'replace')!r}", "Choose one of them.")
-    how: dict[str, Any] = {"policy": Policy(default, ours, theirs)}
+    how: dict[str, Any] = {}
     if "files_only" in options:
         how["scope"] = FILES if options["files_only"] else CONVERSATION if options["conversation_only"] else BOTH
     if "exact" in options:
         how["exact"] = options["exact"]
-    return how
+    return MoveRequest(move.plan, Policy(default, ours, theirs), how, close_turn=move.cancel, then=move.then)
 
 
-def _all_known(plan: Plan, options: dict[str, Any], policy: Policy) -> None:
-    """Refuse a file named with --ours or --theirs that the move does not affect.
-
-    Such a file is most likely a typing error, so it is not silently ignored.
-    """
-    paths = {move.path for move in plan.paths}
-    for path in sorted(policy.ours | policy.theirs):
-        if path not in paths:
-            flag = "--ours" if path in policy.ours else "--theirs"
-            shown = path.decode("utf-8", "replace") or "the whole folder"
-            raise Usage(f"{flag}: {shown!r} has no part in this", "`--preview` lists the files that have.")
-
-
-def _repeat(session: Session, move: MoveRequest, options: dict[str, Any]) -> None:
+def _repeat(session: Session, move: AskedMove, options: dict[str, Any]) -> None:
     """Add the options that define this move to the command offered for retyping."""
     flags = [f"--{name.replace('_', '-')}" for name in _REPEATED if options.get(name)]
     flags += [word for side in ("ours", "theirs") for path in options[side] for word in (f"--{side}", path)]

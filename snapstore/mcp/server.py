@@ -22,9 +22,10 @@ from pydantic import Field, ValidationError
 from snapstore import __version__
 from snapstore.api import Store
 from snapstore.daemon.control import running_pid
-from snapstore.errors import Busy, Conflict, Failed, NoStore, SnapstoreError, Unsafe, Usage
+from snapstore.errors import Busy, Conflict, NoStore, SnapstoreError, Unsafe, Usage
 from snapstore.store.conversations import Conversations
 from snapstore.store.handle import failed
+from snapstore.surface.move_request import MakePlan, MoveRequest, carry_out, not_reported, preview_move
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.moves import MoveRecord
@@ -185,23 +186,20 @@ class Tools:
 
     def _move(
         self,
-        plan: Callable[[Session, dict[str, Any]], Plan],
+        plan: MakePlan,
         on_conflict: str,
-        carry_out: bool = False,
+        moves: bool = False,
         close_turn: bool = False,
     ) -> str:
+        request = MoveRequest[None](plan, Policy(on_conflict), close_turn=close_turn)
         with self._session() as session:
-            if close_turn:
-                session.close_open_turn()
-            planned = plan(session, {"policy": Policy(on_conflict)})
-            if not carry_out:
-                return _text(session, MoveRecord.of(session.preview(planned), preview=True))
-            moved = session.move(planned)
+            if not moves:
+                return _text(session, MoveRecord.of(preview_move(session, request), preview=True))
+            moved = carry_out(session, request).moved
             try:
                 return _text(session, MoveRecord.of(moved))
             except Exception as error:
-                hint = "Do not repeat it: `status` shows where you are."
-                raise Failed(f"{planned.kind} was done, but telling about it failed: {error}", hint) from error
+                raise not_reported(moved.plan.kind, str(error), "`status` shows where you are") from error
 
     def _restoring(self, session: Session, address: str, paths: list[str], how: dict[str, Any]) -> Plan:
         if not paths:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from textual import events, work
 from textual.app import App
@@ -20,6 +20,7 @@ from textual.screen import Screen
 
 from snapstore.api import Session, Store
 from snapstore.errors import Conflict, Usage
+from snapstore.surface.move_request import MakePlan
 from snapstore.timeline.history.operations import Operation
 from snapstore.timeline.moves.plan import Policy
 from snapstore.timeline.moves.stale import changed_since_seen, changing
@@ -28,9 +29,6 @@ from snapstore.tui.screens.ask import AskingScreen
 from snapstore.tui.screens.conflicts import ConflictScreen
 from snapstore.tui.screens.plan import PlanScreen
 from snapstore.tui.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from snapstore.tui.move_steps import MakePlan
 
 T = TypeVar("T")
 

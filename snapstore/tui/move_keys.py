@@ -148,10 +148,10 @@ class MoveKeys(MoveController):
         self._redo(self.count())
 
     def _undo(self, number: int) -> None:
-        self.run_move(lambda session, policy: session.plan_undo(number, policy=policy), "undo", "Nothing to undo.")
+        self.run_move(lambda session, how: session.plan_undo(number, **how), "undo", "Nothing to undo.")
 
     def _redo(self, number: int | None) -> None:
-        self.run_move(lambda session, policy: session.plan_redo(number, policy=policy), "redo", "Nothing to redo.")
+        self.run_move(lambda session, how: session.plan_redo(number, **how), "redo", "Nothing to redo.")
 
     def action_prefix(self) -> None:
         self._prefix = self._keys
@@ -165,12 +165,12 @@ class MoveKeys(MoveController):
         if self.after_g():
             self._in_time(verb, {"count": self.count()})
 
-    def _in_time(self, verb: str, how: dict[str, int]) -> None:
-        nothing = f"Nothing is {verb}." if "count" in how else f"Nothing is {verb} by so much."
+    def _in_time(self, verb: str, far: dict[str, int]) -> None:
+        nothing = f"Nothing is {verb}." if "count" in far else f"Nothing is {verb} by so much."
         if verb == "earlier":
-            self.run_move(lambda session, policy: session.plan_earlier(**how, policy=policy), verb, nothing)
+            self.run_move(lambda session, how: session.plan_earlier(**far, **how), verb, nothing)
         else:
-            self.run_move(lambda session, policy: session.plan_later(**how, policy=policy), verb, nothing)
+            self.run_move(lambda session, how: session.plan_later(**far, **how), verb, nothing)
 
     def action_go(self) -> None:
         oid = self.looked_at
@@ -181,7 +181,7 @@ class MoveKeys(MoveController):
 
     def _goto(self, address: str) -> None:
         nothing = "You are there already."
-        self.move_in_view(lambda session, policy: session.plan_goto(address, policy=policy), "goto", nothing)
+        self.move_in_view(lambda session, how: session.plan_goto(address, **how), "goto", nothing)
 
     def action_revert(self) -> None:
         oid = self.looked_at
@@ -192,11 +192,11 @@ class MoveKeys(MoveController):
 
     def _revert(self, address: str) -> None:
         nothing = "Nothing to revert: nothing of it is left."
-        self.move_in_view(lambda session, policy: session.plan_revert(address, policy=policy), "revert", nothing)
+        self.move_in_view(lambda session, how: session.plan_revert(address, **how), "revert", nothing)
 
     def action_take_back(self) -> None:
         nothing = "There is nothing to take back."
-        self.run_move(lambda session, policy: session.plan_ops_undo(policy=policy), "take back", nothing)
+        self.run_move(lambda session, how: session.plan_ops_undo(**how), "take back", nothing)
 
     # Keys that look.
 
@@ -231,7 +231,7 @@ class MoveKeys(MoveController):
 
     def _switch(self, address: str) -> None:
         nothing = "You are there already."
-        self.move_in_view(lambda session, policy: session.plan_switch(address, policy=policy), "switch", nothing)
+        self.move_in_view(lambda session, how: session.plan_switch(address, **how), "switch", nothing)
 
     # Commands.
 

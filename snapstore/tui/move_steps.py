@@ -9,12 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from snapstore.agents.fork import next_steps
-from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.base.text import files_text, first_line, safe, shorten
 from snapstore.errors import Busy, Conflict, SnapstoreError
+from snapstore.surface.move_request import MakePlan, MoveRequest, execute, get_ready, plan_move
 from snapstore.surface.wording import headline, intent, needs_confirmation, place, turns_text
 from snapstore.timeline.moves.plan import BOTH, FILES, REMOVE, WRITE, Plan, Policy, state_text
-from snapstore.timeline.moves.stale import stale
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from snapstore.timeline.moves.moved import Moved
 
     Opened = Callable[[], AbstractContextManager[Store]]
-    MakePlan = Callable[[Session, Policy], Plan]
 
 LONGEST_PROMPT = 60
 
@@ -41,11 +39,12 @@ class Asked:
 class Look:
     """A plan as it is shown before it is carried out."""
 
-    __slots__ = ("asked", "due", "first", "intent", "place", "plan", "unseen")
+    __slots__ = ("asked", "due", "first", "intent", "place", "plan", "request", "unseen")
 
-    def __init__(self, session: Session, asked: Asked, plan: Plan) -> None:
+    def __init__(self, session: Session, asked: Asked, plan: Plan, request: MoveRequest[None]) -> None:
         self.asked = asked
         self.plan = plan
+        self.request = request
         self.due = needs_confirmation(plan)
         # A person who settled the conflicts has seen the conflicting files only.
         removed = any(move.action == REMOVE and not move.settled for move in plan.paths)
@@ -71,13 +70,11 @@ def look(opened: Opened, name: str, seen: bytes, asked: Asked, policy: Policy | 
     """
     with opened() as store:
         session = store.session(name)
-        if close_interrupted(session):
+        request = MoveRequest[None](asked.make, policy or Policy(), expected=seen.hex())
+        if get_ready(session, request):
             hint = "Nothing else was done. Look again."
             raise Conflict("the turn that was cut off is closed now, and is the last one", hint, stale=True)
-        plan = asked.make(session, policy or Policy())
-        if plan.start != seen:
-            raise stale(plan.start.hex())
-        found = Look(session, asked, plan)
+        found = Look(session, asked, plan := plan_move(session, request), request)
         if not plan.nothing_to_do:
             session.preview(plan)  # refuse an impossible move before a person looks at the plan
         return found
@@ -87,8 +84,7 @@ def carry_out(opened: Opened, found: Look) -> Told:
     """Execute the plan completely or not at all."""
     with opened() as store:
         session = store.session(found.plan.session)
-        moved = session.move(found.plan)
-        return Told(session, found.asked, moved)
+        return Told(session, found.asked, execute(session, found.request, found.plan).moved)
 
 
 class Told:

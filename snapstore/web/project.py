@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from snapstore.agents.hooks.interrupted import close_interrupted
 from snapstore.api import Session, Store
 from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import NoStore, SnapstoreError, Unknown, Unsafe, Usage
 from snapstore.git.ref_names import cursor_ref
 from snapstore.store.conversations import Conversations
+from snapstore.surface.move_request import get_ready
 from snapstore.surface.records.base import Record, document
 from snapstore.timeline.history.agent_sessions import TurnRecords
 from snapstore.web.answers import Document
@@ -70,7 +70,7 @@ class Project:
         try:
             with self.store() as store:
                 session = named(store, name) if name is not None else store.session()
-                close_interrupted(session)
+                get_ready(session)
                 yield session
         except SnapstoreError:
             self.refused += counted

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from snapstore.cli.asked_move import AskedMove
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, changing
-from snapstore.cli.move_request import MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, move_options
 from snapstore.cli.param_types import TARGET
 
@@ -23,7 +23,7 @@ def apply(context: Context, *, turn: str, **options: Any) -> int:
     `branch:5`, `session/branch:5`, `#12` or a commit hash. Files that differ here are merged. It becomes a new turn,
     which can be undone.
     """
-    move = MoveRequest(
+    move = AskedMove(
         ["apply", turn],
         lambda session, how: session.plan_apply(turn, **how),
         ask=lambda plan: f"Apply {turn}? {changing(plan)}",

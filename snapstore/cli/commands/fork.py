@@ -9,9 +9,9 @@ import click
 
 from snapstore.agents.fork import ConversationFork, ForkResult
 from snapstore.api import Session
+from snapstore.cli.asked_move import AskedMove, FollowUp
 from snapstore.cli.context import Context
 from snapstore.cli.move_command import carry_out, move_sentence
-from snapstore.cli.move_request import FollowUp, MoveRequest
 from snapstore.cli.options import MoveCommand, common_options, travel_options
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
 from snapstore.cli.param_types import TARGET
@@ -59,7 +59,7 @@ def fork_conversation(
         return made[0]
 
     address = target if target is not None else "@"
-    move = MoveRequest(
+    move = AskedMove(
         ["fork", *([target] if target is not None else [])],
         lambda session, how: session.plan_goto(address, **how),
         ask=lambda plan: f"Fork the conversation after turn {plan.turn}? {move_sentence(plan)}",

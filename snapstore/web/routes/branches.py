@@ -12,8 +12,9 @@ from fastapi import APIRouter, Response
 from snapstore.agents.capabilities import NONE, capability
 from snapstore.agents.fork import ConversationFork
 from snapstore.api import Session
-from snapstore.errors import SnapstoreError, Unknown
+from snapstore.errors import Unknown
 from snapstore.store.conversations import Conversations
+from snapstore.surface.move_request import MoveRequest, carry_out
 from snapstore.surface.records.branches import ChangeRecord
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.moves import MoveRecord
@@ -22,7 +23,7 @@ from snapstore.timeline.history.addresses import resolve
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operation
 from snapstore.timeline.moves.branches import Branches
-from snapstore.timeline.moves.stale import changing, stale
+from snapstore.timeline.moves.stale import changing
 from snapstore.web.project import Project, answer
 
 Change = Callable[[Session], Operation | None]
@@ -105,18 +106,13 @@ def refuse_unforkable(session: Session) -> None:
 def move_and_fork(
     session: Session, address: str, expected: str | None, title: str | None = None, compacted: bool = False
 ) -> MoveRecord:
-    """Go to a node and fork the conversation there.
-
-    If the fork fails, the move is undone, so that nothing is left half done.
-    """
-    plan = session.plan_goto(address)
-    if expected is not None and plan.start.hex() != expected:
-        raise stale(plan.start.hex())
-    moved = session.move(plan)
-    try:
-        forked = ConversationFork(session, title=title, compacted=compacted).run()
-    except (SnapstoreError, OSError):
-        if moved.operation is not None:
-            session.move(session.plan_ops_undo(moved.operation))
-        raise
-    return MoveRecord.of(moved).with_fork(forked)
+    """Go to a node and fork the conversation there."""
+    outcome = carry_out(
+        session,
+        MoveRequest(
+            lambda session, how: session.plan_goto(address, **how),
+            expected=expected,
+            then=lambda session: ConversationFork(session, title=title, compacted=compacted).run(),
+        ),
+    )
+    return MoveRecord.of(outcome.moved).with_fork(outcome.after)

@@ -7,6 +7,7 @@ Requests that would change the file of a conversation are refused (C1).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Response
@@ -14,6 +15,7 @@ from fastapi import APIRouter, Response
 from snapstore.api import Session
 from snapstore.errors import Conflict, Unknown, Usage
 from snapstore.store.conversations import Conversations
+from snapstore.surface.move_request import MoveRequest, carry_out
 from snapstore.surface.records.base import document
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.moves import MoveRecord
@@ -36,8 +38,9 @@ from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import read_node
 from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.moves.file_edit import FileEdit
+from snapstore.timeline.moves.moved import Moved
 from snapstore.timeline.moves.plan import Plan
-from snapstore.timeline.moves.stale import expect, stale
+from snapstore.timeline.moves.stale import expect
 from snapstore.web.answers import refusal
 from snapstore.web.project import Project, answer
 from snapstore.web.routes.branches import move_and_fork
@@ -64,13 +67,10 @@ def routes(project: Project) -> APIRouter:
                 )
             return answer(found)
 
-    def change(request: FileRequest, plan: Any) -> Response:
+    def change(request: FileRequest, plan: Callable[[FileEdit], Plan]) -> Response:
         with project.moving(request.sessionId) as session:
-            expect(session, request.expected)
-            made: Plan = plan(_file(session, request.filePath))
-            if request.expected is not None and made.start.hex() != request.expected:
-                raise stale(made.start.hex())
-            return answer(MoveRecord.of(session.move(made)))
+            moved = _carried_out(session, lambda: plan(_file(session, request.filePath)), request.expected)
+            return answer(MoveRecord.of(moved))
 
     @api.post("/api/undo/apply-edit", response_model=MoveRecord)
     def apply_edit(request: EditRequest) -> Response:
@@ -121,7 +121,7 @@ def routes(project: Project) -> APIRouter:
             count = min(request.count, turns if request.allow_first else turns - 1)
             if count < 1:
                 return answer(UndoneRecord.nothing())
-            return _told(session, session.plan_undo(count), request.expected)
+            return _told(session, lambda: session.plan_undo(count), request.expected)
 
     @api.post("/session/{id}/revert", response_model=UndoneRecord)
     def revert(id: str, request: RevertRequest) -> Response:
@@ -144,7 +144,7 @@ def routes(project: Project) -> APIRouter:
                     )
             if not before:
                 return answer(UndoneRecord.nothing())
-            return _told(session, session.plan_undo(count), request.expected)
+            return _told(session, lambda: session.plan_undo(count), request.expected)
 
     @api.post("/session/{id}/unrevert", response_model=UndoneRecord)
     def unrevert(id: str, request: RevertRequest) -> Response:
@@ -152,8 +152,9 @@ def routes(project: Project) -> APIRouter:
         with project.moving(id) as session:
             expect(session, request.expected)
             before = _before_last(session)
-            plan = session.plan_goto(before) if before is not None else session.plan_redo(None)
-            return _told(session, plan, request.expected)
+            if before is None:
+                return _told(session, lambda: session.plan_redo(None), request.expected)
+            return _told(session, lambda: session.plan_goto(before), request.expected)
 
     @api.post("/api/events", response_model=MoveRecord)
     def message(request: RewindRequest) -> Response:
@@ -165,19 +166,20 @@ def routes(project: Project) -> APIRouter:
             except Unknown as error:
                 raise Usage(error.message, error.hint, turn=request.rewindToTurn) from None
             if Conversations(session.store).state(session.name) is None:  # a person at a shell: only files are restored
-                plan = session.plan_goto(address)
-                if request.expected is not None and plan.start.hex() != request.expected:
-                    raise stale(plan.start.hex())
-                return answer(MoveRecord.of(session.move(plan)).with_fork(None))
+                moved = _carried_out(session, lambda: session.plan_goto(address), request.expected)
+                return answer(MoveRecord.of(moved).with_fork(None))
             return answer(move_and_fork(session, address, request.expected))
 
     return api
 
 
-def _told(session: Session, plan: Plan, expected: str | None) -> Response:
-    if expected is not None and plan.start.hex() != expected:
-        raise stale(plan.start.hex())
-    return answer(UndoneRecord.of(session.move(plan)))
+def _carried_out(session: Session, plan: Callable[[], Plan], expected: str | None) -> Moved:
+    """Carry out a move without options: any conflict refuses it."""
+    return carry_out(session, MoveRequest[None](lambda _session, _how: plan(), expected=expected)).moved
+
+
+def _told(session: Session, plan: Callable[[], Plan], expected: str | None) -> Response:
+    return answer(UndoneRecord.of(_carried_out(session, plan, expected)))
 
 
 def _before_last(session: Session) -> str | None:

@@ -8,13 +8,14 @@ from fastapi import APIRouter, Response
 
 from snapstore.api import Session
 from snapstore.errors import Unknown, Usage
+from snapstore.surface.move_request import MoveRequest, carry_out, plan_move, preview_move
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.moves import MoveRecord
-from snapstore.surface.records.web import MergeRecord, MergeRequest, MoveRequest, PageDiffRecord
+from snapstore.surface.records.web import MergeRecord, MergeRequest, PageDiffRecord
+from snapstore.surface.records.web import MoveRequest as MoveBody
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import path_json
-from snapstore.timeline.moves.plan import FORCE, MARKERS, MERGE, REFUSE, SKIP, Plan, Policy
-from snapstore.timeline.moves.stale import changed_since_seen, stale
+from snapstore.timeline.moves.plan import FORCE, MARKERS, MERGE, SKIP, Plan, Policy
 from snapstore.timeline.moves.three_way import three_way
 from snapstore.web.project import Project, answer, below
 from snapstore.web.routes.diff import planned
@@ -27,65 +28,51 @@ def routes(project: Project) -> APIRouter:
     api = APIRouter(responses={409: {"model": ErrorRecord}, 404: {"model": ErrorRecord}, 423: {"model": ErrorRecord}})
 
     @api.post("/api/sessions/{name}/preview", response_model=MoveRecord)
-    def preview(name: str, request: MoveRequest) -> Response:
+    def preview(name: str, request: MoveBody) -> Response:
         with project.moving(name, counted=False) as session:
-            return answer(MoveRecord.of(session.preview(plan(session, request)), preview=True))
+            return answer(MoveRecord.of(preview_move(session, asked(request)), preview=True))
 
     @api.post("/api/sessions/{name}/preview/diff", response_model=PageDiffRecord)
     def preview_diff(name: str, request: MergeRequest) -> Response:
         """One file of a preview: from what is on disk to what the move would leave there."""
         path = below(request.path)
         with project.session(name) as session:
-            found = next((move for move in plan(session, request).paths if move.path == path), None)
+            found = next((move for move in plan_move(session, asked(request)).paths if move.path == path), None)
             if found is None:
                 raise Unknown("this file has no part in it", "A preview lists the files that have.", **path_json(path))
             return answer(planned(name, History(session), found))
 
     @api.post("/api/sessions/{name}/move", response_model=MoveRecord)
-    def move(name: str, request: MoveRequest) -> Response:
+    def move(name: str, request: MoveBody) -> Response:
         if request.expected is None:
             raise Usage("where the session was last seen is missing", "Send `expected`: the tree has it.")
         with project.moving(name) as session:
-            return answer(MoveRecord.of(session.move(plan(session, request))))
+            return answer(MoveRecord.of(carry_out(session, asked(request)).moved))
 
     @api.post("/api/sessions/{name}/merge", response_model=MergeRecord)
     def merge(name: str, request: MergeRequest) -> Response:
         path = below(request.path)
         with project.session(name) as session:
-            return answer(MergeRecord.of(path, three_way(session, plan(session, request), path)))
+            return answer(MergeRecord.of(path, three_way(session, plan_move(session, asked(request)), path)))
 
     return api
 
 
-def plan(session: Session, request: MoveRequest) -> Plan:
-    """Make the plan that a request describes.
-
-    A plan knows its cursor, and a move refuses a stale plan. The check is therefore to compare the plan's cursor with
-    the one that the page saw.
-    """
+def asked(request: MoveBody) -> MoveRequest[None]:
+    """Return what a page asks for as the request that all surfaces share."""
     _fits(request)
-    each = {below(path): way for way, paths in _ways(request) for path in paths}
-    seen = {below(path): found for path, found in request.seen.items()}
-    how: dict[str, Any] = {"policy": Policy(request.on_conflict, each=each)}
-    if request.move in _TRAVELS:
-        how |= {"scope": request.scope, "exact": request.exact}
-    made = _made(session, request, how)
-    other = changed_since_seen(made, seen)
-    if other:
-        how["policy"] = Policy(request.on_conflict, each={**each, **dict.fromkeys(other, REFUSE)})
-        made = _made(session, request, how)
-    if request.expected is not None and made.start.hex() != request.expected:
-        raise stale(made.start.hex())
-    # Another branch may have the same commit as its tip, and a branch name may stand for another line by now.
-    if request.to not in (None, made.target.hex()) or request.branch not in (None, made.branch):
-        raise stale(made.start.hex())
-    unknown = each.keys() - {path.path for path in made.paths}
-    for path in sorted(unknown):
-        raise Usage(f"{path.decode('utf-8', 'replace')!r} has no part in this", "A preview lists the files that have.")
-    return made
+    return MoveRequest(
+        lambda session, how: _made(session, request, how),
+        Policy(request.on_conflict, each={below(path): way for way, paths in _ways(request) for path in paths}),
+        {"scope": request.scope, "exact": request.exact} if request.move in _TRAVELS else {},
+        expected=request.expected,
+        to=request.to,
+        branch=request.branch,
+        seen={below(path): found for path, found in request.seen.items()},
+    )
 
 
-def _made(session: Session, request: MoveRequest, how: dict[str, Any]) -> Plan:
+def _made(session: Session, request: MoveBody, how: dict[str, Any]) -> Plan:
     address = request.address or ""
     if request.move == "undo":
         return session.plan_undo(request.count or 1, **how)
@@ -102,7 +89,7 @@ def _made(session: Session, request: MoveRequest, how: dict[str, Any]) -> Plan:
     return session.plan_restore(address, [below(path) for path in request.paths], **how)
 
 
-def _fits(request: MoveRequest) -> None:
+def _fits(request: MoveBody) -> None:
     """Raise if a field has no meaning for this move.
 
     If such a field were ignored, the move would be another one than the person meant.
@@ -134,5 +121,5 @@ def _fits(request: MoveRequest) -> None:
                 raise Usage(f"two ways are chosen for {path!r}", "Choose one of them.")
 
 
-def _ways(request: MoveRequest) -> list[tuple[str, list[str]]]:
+def _ways(request: MoveBody) -> list[tuple[str, list[str]]]:
     return [(SKIP, request.ours), (FORCE, request.theirs), (MERGE, request.merge), (MARKERS, request.markers)]

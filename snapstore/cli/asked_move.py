@@ -1,23 +1,22 @@
-"""A command's request for a move: its arguments, its plan and its messages."""
+"""A move as a command asks for it: its arguments, its plan and its messages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from snapstore.api import Session
 from snapstore.cli.output import Output
 from snapstore.cli.paths import shell_word
+from snapstore.surface.move_request import MakePlan
 from snapstore.timeline.moves.plan import Plan
 
 if TYPE_CHECKING:
     from snapstore.surface.records.moves import MoveRecord
 
-MakePlan = Callable[[Session, dict[str, Any]], Plan]
 
-
-class MoveRequest:
-    """One request for a move.
+class AskedMove:
+    """One move command.
 
     Holds the command's arguments, the function that makes the plan, and the messages about the move.
     """
