@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from snapstore.agents.hooks.turn_record import conversation_fields
 from snapstore.agents.known.registry import load, load_all
 from snapstore.base.paths import has_unsafe_part
+from snapstore.base.text import timestamp
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe, did_you_mean, similar
 from snapstore.git.objects.commits import LONGEST_ANSWER
 from snapstore.store.conversations import AgentSession, Conversations
-from snapstore.store.state import check_name, timestamp
+from snapstore.store.state import check_name
 from snapstore.timeline.record.import_turns import REPLAYED, ImportedTurn, import_session, read_files
 from snapstore.timeline.record.session import LONGEST_PATH
 from snapstore.transcripts.lines import Source, opened

@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import time
 
+_FIRST_SECOND = -62_135_596_800  # of the year 1; some file systems hold earlier times
+_LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
+
 
 def safe(text: str) -> str:
     """Return text for one terminal line, with control characters as visible marks."""
@@ -159,3 +162,14 @@ def one_line(text: str) -> str:
     """
     kept = "".join(c if c.isprintable() else " " for c in text)
     return kept.encode("utf-8", "replace").decode("utf-8").strip()
+
+
+# Times.
+
+
+def timestamp(seconds: float) -> str:
+    """Format a time in UTC, to the millisecond."""
+    seconds = min(max(seconds, _FIRST_SECOND), _LAST_SECOND)
+    whole = int(seconds // 1)
+    year, *rest = time.gmtime(whole)[:6]
+    return "{:04d}-{:02d}-{:02d}T{:02d}:{:02d}:{:02d}".format(year, *rest) + f".{int((seconds - whole) * 1000):03d}Z"

@@ -116,11 +116,11 @@ def _note(agent: str, error: BaseException) -> None:
 
     The log is shared by all stores, and can be written even where no store could be opened.
     """
-    from snapstore.store import log
-    from snapstore.store.locations import home_folder
-
     text = error.message if isinstance(error, SnapstoreError) else f"{type(error).__name__}: {error}"
     try:
+        from snapstore.store import log
+        from snapstore.store.locations import home_folder
+
         log.note(f"{home_folder()}/log", f"hook {agent}: {text}", time.time())
-    except SnapstoreError:
-        pass  # there is no home folder either
+    except (SnapstoreError, ImportError):
+        pass  # there is no home folder, or a library is missing that is needed to find it

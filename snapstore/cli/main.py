@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from json import dumps
 
 from snapstore.daemon.client import SAID_IN
 
@@ -25,9 +26,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         from snapstore.cli.hook import run_hook
 
         return run_hook(arguments[1:])
-    from snapstore.cli.app import run
-
+    try:
+        from snapstore.cli.app import run
+    except ImportError as error:
+        if "--debug" in arguments:
+            raise
+        return _incomplete(error, json="--json" in arguments)
     return run(arguments)
+
+
+def _incomplete(error: ImportError, *, json: bool) -> int:
+    """Report that a library is missing or has the wrong version, and return 1.
+
+    This module prints it by itself, since what prints other errors needs libraries too.
+    """
+    message = f"snapstore is not installed completely: {error}"
+    hint = (
+        "Install it again, with the program that installed it (pip, pipx or uv), and with the libraries that it needs."
+    )
+    if json:
+        sys.stdout.write(dumps({"error": "failed", "message": message, "hint": hint}) + "\n")
+    else:
+        sys.stderr.write(f"snapstore: {message}\n{hint}\n")
+    return 1
 
 
 def _speak_utf8() -> None:

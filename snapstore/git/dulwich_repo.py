@@ -10,13 +10,20 @@ import os
 import re
 from typing import BinaryIO
 
-import dulwich.worktree  # noqa: F401 - `Repo` would import it only when it is opened
+import dulwich
+import dulwich.worktree  # `Repo` would import it only when it is opened
 from dulwich.config import ConfigFile
 from dulwich.repo import Repo
 
 from snapstore.base.files import sync_folder, write_all
 from snapstore.git.objects.dulwich_store import ObjectStore
 from snapstore.git.ref_container import Container
+
+# pyproject.toml has the same bounds, but pip changes a library for another program's sake and only warns.
+OLDEST, TOO_NEW = (1, 2, 18), (1, 3)
+if not OLDEST <= dulwich.__version__[:3] < TOO_NEW:
+    have, oldest, too_new = (".".join(map(str, version)) for version in (dulwich.__version__, OLDEST, TOO_NEW))
+    raise ImportError(f"dulwich {have} is installed, but snapstore needs {oldest} or later, below {too_new}")
 
 _THRESHOLD = re.compile(rb"^(\s*bigfilethreshold\s*=\s*)(\d{1,9})([kmg])(?=\s*$)", re.IGNORECASE | re.MULTILINE)
 

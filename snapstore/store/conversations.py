@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from snapstore.base import platform
+from snapstore.base.text import timestamp
 from snapstore.store.handle import StoreHandle
-from snapstore.store.state import check_name, encode, timestamp
+from snapstore.store.state import check_name, encode
 
 
 class ConversationState:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from snapstore.store.state import timestamp
+from snapstore.base.text import timestamp
 
 _LARGEST = 1 << 20  # bytes; then the older half is dropped
 _LONGEST = 2000

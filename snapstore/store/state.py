@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from typing import Any, TypeVar
 
 from xxhash import xxh3_64_hexdigest
@@ -16,8 +15,6 @@ from snapstore.store.settings import BY_NAME, SETTINGS
 T = TypeVar("T")
 
 FORMAT = 1
-_FIRST_SECOND = -62_135_596_800  # of the year 1; some file systems hold earlier times
-_LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
 LONGEST_NAME = 200
 _UNITS = ("s", "m", "h", "d")
 _CHECK = ', "check": "'  # the last field: a checksum of the text before it
@@ -266,14 +263,6 @@ def reads_as_address(name: str) -> bool:
     number = name[:-1] if name[-1:] in _UNITS else name
     hash_like = 7 <= len(name) <= 40 and not set(name.lower()) - set("0123456789abcdef")
     return number.isdecimal() or name.startswith("#") or hash_like
-
-
-def timestamp(seconds: float) -> str:
-    """Format a time in UTC, to the millisecond."""
-    seconds = min(max(seconds, _FIRST_SECOND), _LAST_SECOND)
-    whole = int(seconds // 1)
-    year, *rest = time.gmtime(whole)[:6]
-    return "{:04d}-{:02d}-{:02d}T{:02d}:{:02d}:{:02d}".format(year, *rest) + f".{int((seconds - whole) * 1000):03d}Z"
 
 
 def readable(text: str) -> str:

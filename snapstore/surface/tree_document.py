@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterator
 
-from snapstore.store.state import timestamp
+from snapstore.base.text import timestamp
 from snapstore.surface.records.base import document, json_text
 from snapstore.surface.records.branches import TreeNodeRecord, TreeRecord
 from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch

@@ -14,10 +14,9 @@ from file_systems import KINDS, mounted
 from helpers import assert_equal, in_commit, on_disk
 
 from snapstore import Store
-from snapstore.base.text import ago, date_text, seconds_of
+from snapstore.base.text import ago, date_text, seconds_of, timestamp
 from snapstore.cli.main import main
 from snapstore.git.objects import commits
-from snapstore.store.state import timestamp
 from snapstore.timeline.history.history import History
 from snapstore.worktree.scan import stat_cache
 from snapstore.worktree.scan.stat_cache import StatCache

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import click
 
-from snapstore.base.text import cells, clip
+from snapstore.base.text import cells, clip, timestamp
 from snapstore.cli.commands.sessions import whose
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, YELLOW, Output, ago, first_line, safe
-from snapstore.store.state import timestamp
 from snapstore.timeline.history.branch import ARCHIVED, Branch
 from snapstore.timeline.moves.branches import Branches
 from snapstore.timeline.record.branch_limit import is_crowded, warning

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from snapstore.base.text import cells, clip
+from snapstore.base.text import cells, clip, timestamp
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, CYAN, DIM, ago, first_line, safe
-from snapstore.store.state import timestamp
 from snapstore.timeline.history.branch import Leaf
 from snapstore.timeline.history.graph import Graph
 

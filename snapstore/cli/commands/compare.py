@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from snapstore.base.text import cells, clip
+from snapstore.base.text import cells, clip, timestamp
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import (
@@ -24,7 +24,6 @@ from snapstore.cli.output import (
 from snapstore.cli.param_types import TARGET
 from snapstore.cli.reports.patch import print_patch
 from snapstore.errors import Usage
-from snapstore.store.state import timestamp
 from snapstore.timeline.history.compare import Comparison, Side
 from snapstore.timeline.history.history import History
 from snapstore.timeline.history.nodes import FileChange

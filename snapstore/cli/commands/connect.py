@@ -13,6 +13,7 @@ from snapstore.agents.install.connect import SCOPES, Connected, Connection, Envi
 from snapstore.agents.install.locations import installation, running_program
 from snapstore.agents.install.patch import unified
 from snapstore.agents.known.registry import AGENTS
+from snapstore.base.text import timestamp
 from snapstore.cli.context import Context
 from snapstore.cli.options import Callback, common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, YELLOW, ago, path_text, safe
@@ -21,7 +22,6 @@ from snapstore.cli.paths import shell_word
 from snapstore.cli.reports.patch import print_patch
 from snapstore.errors import Usage
 from snapstore.store import locations
-from snapstore.store.state import timestamp
 
 WHICH = f"{', '.join(AGENTS[:-1])} or {AGENTS[-1]}"
 dry_run_option = click.option(

@@ -7,6 +7,7 @@ import os
 import click
 
 from snapstore.agents.capabilities import NONE, capability
+from snapstore.base.text import timestamp
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import (
@@ -28,7 +29,6 @@ from snapstore.daemon.control import running_pid
 from snapstore.errors import NoStore
 from snapstore.store import log
 from snapstore.store.locations import home_folder
-from snapstore.store.state import timestamp
 from snapstore.surface.status import ConversationStatus, Status, read_status
 
 

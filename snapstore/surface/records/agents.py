@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from pydantic import Field
 
 from snapstore.agents.capabilities import Capability, capability
+from snapstore.base.text import timestamp
 from snapstore.store.owners import told
-from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Change, PathRecord, Record, Text, patch_fields, path_texts
 from snapstore.timeline.history.nodes import path_json
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from pydantic import Field
 
 from snapstore.api import Session
+from snapstore.base.text import timestamp
 from snapstore.store.owners import told
-from snapstore.store.state import timestamp
 from snapstore.surface.records.base import Change, PathRecord, Record, Text, patch_fields
 from snapstore.surface.records.moves import ref_rows
 from snapstore.timeline.history.branch import Branch, Leaf

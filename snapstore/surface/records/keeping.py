@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field
 
+from snapstore.base.text import timestamp
 from snapstore.store.settings import DAY
-from snapstore.store.state import timestamp
 from snapstore.surface.records.base import PathRecord, Record, Text
 from snapstore.timeline.history.nodes import path_json
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from snapstore.api import Session
-from snapstore.store.state import timestamp
+from snapstore.base.text import timestamp
 from snapstore.surface.records.base import Record, Text
 from snapstore.surface.records.moves import MoveRecord
 from snapstore.surface.records.web import Commit, Count, Request

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field
 
 from snapstore.api import Store
+from snapstore.base.text import timestamp
 from snapstore.errors import SnapstoreError
-from snapstore.store.state import OpenTurn, timestamp
+from snapstore.store.state import OpenTurn
 from snapstore.surface.records.base import Record, Text, path_texts, paths_b64
 from snapstore.surface.records.errors import ErrorRecord
 from snapstore.surface.records.nodes import LeftOutRecord, NodeRecord

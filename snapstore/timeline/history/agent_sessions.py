@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterable, Iterator
 from threading import Lock
 
-from snapstore.base.text import first_line, safe
+from snapstore.base.text import first_line, safe, timestamp
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import EMPTY_TREE
 from snapstore.git.objects.notes import REF as NOTES
 from snapstore.store.conversations import AgentSession, Conversations
 from snapstore.store.handle import StoreHandle
-from snapstore.store.state import timestamp
 from snapstore.timeline.history.graph import Graph, GraphNode
 
 # The first turn held, the last turn in the agent session itself, and the number of messages.

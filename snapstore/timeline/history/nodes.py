@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NotRequired, TypedDict
 
+from snapstore.base.text import timestamp
 from snapstore.errors import Corrupt
 from snapstore.git.diff import patch
 from snapstore.git.diff import renames as git_renames
@@ -14,7 +15,6 @@ from snapstore.git.objects.ids import EMPTY_TREE, Entry
 from snapstore.git.objects.trees import letter
 from snapstore.git.repository import Shadow
 from snapstore.store.handle import StoreHandle
-from snapstore.store.state import timestamp
 from snapstore.timeline.history.raw_lines import with_lines
 
 RENAMED = "R"

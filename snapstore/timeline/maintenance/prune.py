@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable
 from typing import Any
 
-from snapstore.base.text import seconds_of
+from snapstore.base.text import seconds_of, timestamp
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage, did_you_mean, similar
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE
 from snapstore.git.objects.reachability import commit_links
 from snapstore.git.ref_names import ARCHIVE, CURSORS, DELETED, MAIN, PRUNED, SAFETY, TAGS, cursor_ref
 from snapstore.store.handle import StoreHandle
-from snapstore.store.state import SessionState, encode, timestamp
+from snapstore.store.state import SessionState, encode
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import highest_seq
 from snapstore.timeline.history.operations import AUTO_PRUNE, PRUNE, Operation, Operations, RefMove

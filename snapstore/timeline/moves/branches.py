@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from snapstore.base.text import timestamp
 from snapstore.errors import Conflict, Unknown, Unsafe, Usage, did_you_mean, similar
 from snapstore.git.ref_names import DELETED, MAIN
 from snapstore.git.refs import classify_moves
-from snapstore.store.state import SessionState, check_name, encode, reads_as_address, timestamp
+from snapstore.store.state import SessionState, check_name, encode, reads_as_address
 from snapstore.timeline.history.branch import ARCHIVED, CURRENT, LISTED, Branch
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.nodes import highest_seq

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import time
 
+from snapstore.base.text import timestamp
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.git.ref_names import archive_ref, branch_ref, cursor_ref
 from snapstore.git.refs import RefValue
 from snapstore.store.background import start_push
 from snapstore.store.conversations import Conversations
 from snapstore.store.journal import RefMove, spell_entry
-from snapstore.store.state import OpenTurn, SessionState, encode, timestamp
+from snapstore.store.state import OpenTurn, SessionState, encode
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.graph import Graph, last_turn

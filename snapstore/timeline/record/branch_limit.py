@@ -6,9 +6,9 @@ it.
 
 from __future__ import annotations
 
+from snapstore.base.text import timestamp
 from snapstore.git.ref_names import HEADS, archive_ref, branch_ref
 from snapstore.store.handle import StoreHandle
-from snapstore.store.state import timestamp
 from snapstore.timeline.history.branch import pins
 from snapstore.timeline.history.graph import Graph
 from snapstore.timeline.history.operations import Operation, Operations, RefMove

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from stat import S_ISDIR
 from typing import Any
 
+from snapstore.base.text import timestamp
 from snapstore.errors import Conflict
 from snapstore.git.objects.commits import Identity
 from snapstore.git.objects.ids import BLOB, EXECUTABLE, FILE, LINK, Entry
@@ -17,7 +18,7 @@ from snapstore.git.objects.pack_writer import HashOnlyWriter
 from snapstore.git.objects.trees import Change
 from snapstore.store.conversations import AgentSession, Conversations, ConversationState
 from snapstore.store.handle import StoreHandle
-from snapstore.store.state import readable, timestamp
+from snapstore.store.state import readable
 from snapstore.timeline.record.line_writer import Record
 from snapstore.timeline.record.transaction import Transaction, private_mode
 from snapstore.worktree.ignore.never_capture import NeverCapture

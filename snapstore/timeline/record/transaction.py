@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from stat import S_IMODE, S_ISREG
 from typing import Any, Self
 
+from snapstore.base.text import timestamp
 from snapstore.git.objects.commits import Identity
 from snapstore.git.objects.ids import Entry
 from snapstore.git.objects.trees import Change
 from snapstore.store.conversations import AgentSession, Conversations, ConversationState
 from snapstore.store.handle import StoreHandle
 from snapstore.store.journal import RefMove, unspell_entry
-from snapstore.store.state import OpenTurn, encode, timestamp
+from snapstore.store.state import OpenTurn, encode
 from snapstore.timeline.capture.disk_snapshot import Capture
 from snapstore.timeline.record.line_writer import LineWriter
 from snapstore.worktree.scan.case_folding import spelling_on_disk
