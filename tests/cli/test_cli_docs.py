@@ -246,7 +246,8 @@ sys.exit(status)
 """
 
 
-ENGINE = {"dulwich", "subprocess", "typing", "logging"}  # and what it loads: needed as soon as the store is opened
+# The engine and what it loads: needed as soon as the store is opened.
+ENGINE = {"dulwich", "subprocess", "typing", "logging", "dataclasses", "inspect"}
 HEAVY = {"click", "pydantic", "rich", "asyncio"}
 
 

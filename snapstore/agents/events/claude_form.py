@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from snapstore.agents.events.event import END, PROMPT, START, STOP, Event
-from snapstore.agents.events.payload import AFTER, BEFORE, Payload, text, tool_events
+from snapstore.agents.events.payload import AFTER, BEFORE, text, tool_events
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.agents.events.payload import Payload
 
 
 def claude_events(payload: Payload, agent: str, project: str) -> list[Event]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from snapstore.agents.events.event import AFTER, BEFORE, SHELL, Event
 from snapstore.agents.events.tool_effects import effect
 
-Payload = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Payload = dict[str, Any]
 
 
 def text(payload: Any, *names: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 # Tools that change no project file. Any other unknown tool may change any file, so the turn scans.
 _HARMLESS = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from snapstore.agents.events.claude_form import claude_events
 from snapstore.agents.events.event import Event
-from snapstore.agents.events.payload import Payload, text
+from snapstore.agents.events.payload import text
 from snapstore.agents.known.agent import (
     AT_TURN,
     LONG,
@@ -19,6 +18,12 @@ from snapstore.agents.known.agent import (
     SharedFile,
     group,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.agents.events.payload import Payload
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:

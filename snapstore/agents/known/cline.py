@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from snapstore.agents.events.event import PROMPT, START, STOP, Event
-from snapstore.agents.events.payload import AFTER, BEFORE, Payload, first, text, tool_events
+from snapstore.agents.events.payload import AFTER, BEFORE, first, text, tool_events
 from snapstore.agents.known.agent import NONE, Agent, Forking, HookFiles, Script
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.agents.events.payload import Payload
 
 _ENDS = {"TaskComplete": "done", "TaskError": "interrupted", "TaskCancel": "interrupted"}
 

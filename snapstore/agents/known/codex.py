@@ -6,8 +6,11 @@ from collections.abc import Mapping
 
 from snapstore.agents.events.claude_form import claude_events
 from snapstore.agents.events.event import Event
-from snapstore.agents.events.payload import Payload
 from snapstore.agents.known.agent import WHOLE, Agent, Conversations, Forking, HookFiles, SharedFile, group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from snapstore.agents.events.payload import Payload
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:

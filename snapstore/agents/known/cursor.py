@@ -7,11 +7,16 @@ before the turn is known from the snapshot before the turn.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from snapstore.agents.events.event import END, PROMPT, SHELL, START, STOP, Event
-from snapstore.agents.events.payload import AFTER, Payload, first, text, tool_events
+from snapstore.agents.events.payload import AFTER, first, text, tool_events
 from snapstore.agents.known.agent import NONE, Agent, Conversations, Forking, HookFiles, SharedFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.agents.events.payload import Payload
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:

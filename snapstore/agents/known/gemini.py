@@ -6,22 +6,27 @@ Gemini CLI accepts only JSON or nothing on standard output; an empty object is a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from snapstore.agents.events.event import END, PROMPT, START, STOP, Event
-from snapstore.agents.events.payload import AFTER, BEFORE, Payload, text, tool_events
+from snapstore.agents.events.payload import AFTER, BEFORE, text, tool_events
 from snapstore.agents.known.agent import (
     LONG,
     RESUME,
     SHORT,
     Agent,
     Conversations,
-    Entry,
     Forking,
     HookFiles,
     SharedFile,
     group,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.agents.events.payload import Payload
+    from snapstore.agents.known.agent import Entry
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from snapstore.agents.events.event import END, PROMPT, START, STOP, Event
-from snapstore.agents.events.payload import AFTER, BEFORE, Payload, text, tool_events
+from snapstore.agents.events.payload import AFTER, BEFORE, text, tool_events
 from snapstore.agents.known.agent import WHOLE, Agent, Conversations, Forking, HookFiles, Script
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from snapstore.agents.events.payload import Payload
 
 
 def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from snapstore.agents.events.event import PROMPT, STOP, Event
 from snapstore.agents.known.registry import PERSON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def events(words: list[str]) -> list[Event]:
