@@ -60,7 +60,7 @@ def serve(connection: socket.socket, facts: ServerInfo, run: Run) -> NoReturn:
         connection.settimeout(_PATIENCE)
         pid, _ = client.peer(connection)
         connection.sendall(client.HELLO + os.getpid().to_bytes(4, "little"))
-        replaced = _is_replaced(facts.files)  # while the client prepares its request
+        replaced = is_replaced(facts.files)  # while the client prepares its request
         parts, descriptors = _receive(connection)
         if parts[0] == client.RUN:
             if replaced:
@@ -88,7 +88,7 @@ def stamp(path: str) -> tuple[int, int, int]:
     return st.st_ino, st.st_mtime_ns, st.st_size
 
 
-def _is_replaced(files: dict[str, tuple[int, int, int]]) -> bool:
+def is_replaced(files: dict[str, tuple[int, int, int]]) -> bool:
     """Return whether the program was upgraded or removed since it was loaded.
 
     A command run by this process would then mix old and new code.

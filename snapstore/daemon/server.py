@@ -2,8 +2,8 @@
 
 The server is single-threaded and reads nothing that its clients send. A child reads the request (child.py), so a slow,
 truncated or hostile client harms nobody else. The server holds its socket, its lock, and a pipe that wakes it when a
-child has ended. The server exits after 15 minutes without work, when the program's files are replaced, or when it is
-told to.
+child has ended. The server exits after 15 minutes without work, when the program's files are replaced or removed, or
+when it is told to.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ from collections.abc import Callable, Iterator
 
 from snapstore.daemon import client
 from snapstore.daemon.address import AddressUnavailable, ServerAddress
-from snapstore.daemon.child import Run, ServerInfo, serve, stamp
+from snapstore.daemon.child import Run, ServerInfo, is_replaced, serve, stamp
 
 IDLE = 15 * 60.0  # seconds without a request
 _MOST = 32  # children at once; further clients wait until their timeout, then run their command themselves
 _REMEMBERED = 64  # killed children whose signal the server still remembers
 _BACKLOG = 64
-_LOOK = 30.0  # seconds between two checks of an idle server that its address still exists
+_LOOK = 30.0  # seconds between two checks of an idle server that its address and its program still exist
 _BREATH = 0.05  # seconds until the next try when no descriptor or process is free
 
 
 class Server:
     """One warm process.
 
-    `run` runs a command line in a child and returns its exit status.
+    `run` runs a command line in a child and returns its exit status. `clock` counts the time that the computer sleeps.
     """
 
-    def __init__(self, place: ServerAddress, run: Run, *, idle: float = IDLE) -> None:
+    def __init__(
+        self, place: ServerAddress, run: Run, *, idle: float = IDLE, clock: Callable[[], float] = time.time
+    ) -> None:
         self._place = place
         self._run = run
         self._idle = idle
+        self._clock = clock
         self._children: set[int] = set()
         self._leaving = False
         files = {**dict(_program_files()), **dict(_library_files())}
@@ -56,15 +59,19 @@ class Server:
             signal.signal(number, self._leave)
         gc.collect()
         gc.freeze()  # keeps the memory pages of loaded modules shared with the children
-        last = time.time()
+        last = self._clock()
         while not self._leaving:
-            waiting = last + self._idle - time.time()
+            now = self._clock()
+            last = min(last, now)  # a clock that was set back must not keep the server for longer
+            waiting = last + self._idle - now
             if waiting <= 0 and not self._children:
                 break
             if self._poll(min(max(waiting, 1.0), _LOOK)):
-                last = time.time()
+                last = self._clock()
             elif not self._place.is_kept():
                 break  # no client can connect any more, and the held lock would keep another server from starting
+            elif is_replaced(self._facts.files):
+                break  # after a removal no client will come to notice it
         self._close()
         while self._children:
             self._poll(60.0)
