@@ -228,7 +228,7 @@ class MoveLab:
             shutil.rmtree(place)
             shutil.copytree(template, place, symlinks=True)
 
-    def strike(self, call: str, number: int, how: str, *, forever: bool = False) -> faults.Struck:
+    def strike(self, call: str, number: int, how: str, *, forever: bool = False) -> faults.Work:
         self.reset()
         done = faults.strike(self.work, call, number, how, forever=forever)
         age_locks(self.home)

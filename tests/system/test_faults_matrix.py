@@ -1,7 +1,7 @@
 """Killed, or failed, at the Nth call of each kind: the store is exactly old or exactly new, and work goes on.
 
-strace injects the faults into a small driver that does one step of a turn's life. The clock stands still in it, so
-that the commits of a step have the same ids in every run: the new state is known beforehand, ref by ref.
+The faults meet one step of a turn's life, done in a fork (faults.py). The clock stands still in it, so that the commits
+of a step have the same ids in every run: the new state is known beforehand, ref by ref.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import re
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import faults
 import pytest
 from faults import NOW
 from helpers import (
@@ -38,35 +36,22 @@ from helpers import (
 
 from snapstore import Store
 from snapstore.git.maintenance.fold import FOLD_AT
+from snapstore.store.handle import failed
 from snapstore.store.state import Documents
 from snapstore.timeline.maintenance.check import Check
 
 pytestmark = needs_strace
 
 
-# The modules are loaded before the marker call, so that only the step itself is counted and struck.
-DRIVER = """
-import json, os, sys, traceback
-import snapstore.timeline.record.session, snapstore.timeline.record.create_store, snapstore.timeline.history.history
-import snapstore.git.maintenance.fold, snapstore.worktree.ignore.rules, pwd, encodings.ascii
-try:
-    from isal import isal_zlib
-except ImportError:
-    pass
-from snapstore import SnapstoreError, Store
-from snapstore.errors import Failed
-root, step = sys.argv[1:]
-pwd.getpwuid(os.geteuid())
-os.access("/the-step-begins", 0)
-try:
-    store = Store.open(root, clock=lambda: 1_700_000_000.0)
+def take(store: Store, root: Path, step: str) -> None:
+    """The step that is struck."""
     session = store.session("s")
     if step == "begin":
         session.begin("the next turn")
     elif step == "begin another":
         store.session("t").begin("a new session")
     elif step == "touch":
-        session.touch([root + "/named", root + "/also/named"])
+        session.touch([root / "named", root / "also/named"])
     elif step in ("end", "end folding"):
         session.end(replies=["done"])
     elif step == "end named":
@@ -75,18 +60,6 @@ try:
         session.cancel()
     elif step == "configure":
         store.configure(max_file_size=12345)
-except SnapstoreError as error:
-    said = {"error": error.name, "message": error.message, "hint": error.hint, **error.details}
-    os.writev(1, [json.dumps(said).encode()])  # not by write: that may be what fails
-    os._exit(3)
-except KeyboardInterrupt:
-    os._exit(5)
-except BaseException:
-    os.writev(2, [traceback.format_exc().encode()])
-    os._exit(4)
-os.writev(1, [b"success"])
-os._exit(0)
-"""
 
 
 class State:
@@ -120,11 +93,10 @@ class Lab:
         self._prepare()
         self.old = State(self.template, self.root)
         home = self.copy()
-        done = self.run(home, [])
-        assert done.stdout == b"success", done.stderr.decode()
+        self.work(home)()  # and all that it needs is loaded
         self.new = State(home, self.root)
         assert self.old.key() != self.new.key(), "the step changes nothing: there is nothing to test"
-        self.calls = self._count(self.copy())
+        self.calls = faults.count(self.work(self.copy()), [*WRITES, *READS], folder / "calls")
 
     def _prepare(self) -> None:
         write(self.root / "file", "0")
@@ -161,46 +133,21 @@ class Lab:
         shutil.copytree(self.template, home, symlinks=True)
         return home
 
-    def run(self, home: Path, under: list[str]) -> subprocess.CompletedProcess[bytes]:
-        environment = {**os.environ, "SNAPSTORE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
-        return subprocess.run(
-            [*under, sys.executable, "-X", "faulthandler", "-c", DRIVER, str(self.root), self.step],
-            capture_output=True,
-            check=False,
-            env=environment,
-            timeout=60,
-        )
+    def work(self, home: Path) -> Callable[[], None]:
+        def act() -> None:
+            with Store.open(self.root, home=str(home), clock=lambda: NOW) as store:
+                try:
+                    take(store, self.root, self.step)
+                except OSError as error:
+                    raise failed(error) from error  # as the command line does it
 
-    def _count(self, home: Path) -> dict[str, tuple[int, int]]:
-        """For each call: how many came before the step, and how many belong to it."""
-        log = self.folder / "calls"
-        self.run(home, ["strace", "-f", "-o", str(log)])
-        before: dict[str, int] = {}
-        within: dict[str, int] = {}
-        begun = False
-        for row in log.read_text(errors="replace").splitlines():
-            found = re.match(r"\d+\s+(\w+)\(", row)
-            if not found:
-                continue
-            if "/the-step-begins" in row:
-                begun = True
-            elif "writev(1, " in row:
-                break
-            else:
-                counts = within if begun else before
-                counts[found[1]] = counts.get(found[1], 0) + 1
-        assert begun
-        return {name: (before.get(name, 0), count) for name, count in within.items()}
+        return act
 
-    def strike(self, syscall: str, number: int, how: str, *, forever: bool = False) -> tuple[Path, Any]:
-        """Runs the step with a fault at its Nth call."""
-        first, _ = self.calls[syscall]
+    def strike(self, syscall: str, number: int, how: str, *, forever: bool = False) -> tuple[Path, faults.Work]:
+        """Run the step with a fault at its Nth call."""
         home = self.copy()
-        when = f"{first + number}{'+' if forever else ''}"
-        rule = f"inject={syscall}:{how}:when={when}"
-        done = self.run(home, ["strace", "-f", "-o", "/dev/null", "-e", f"trace={syscall}", "-e", rule])
-        for lock in home.rglob("*.lock"):
-            os.utime(lock, (NOW, NOW))  # some seconds later; test_faults_locks.py waits them out
+        done = faults.strike(self.work(home), syscall, number, how, forever=forever)
+        faults.age_locks(home)
         return home, done
 
     def assert_old_or_new(self, home: Path) -> str:
@@ -268,15 +215,15 @@ def kill_everywhere(step: str, syscalls: list[str], every: int = 1) -> None:
     with laboratory(step) as lab:
         failures = []
         for syscall in syscalls:
-            for number in range(1, lab.calls.get(syscall, (0, 0))[1] + 1, every):
+            for number in range(1, lab.calls.get(syscall, 0) + 1, every):
                 try:
                     home, done = lab.strike(syscall, number, "signal=SIGKILL")
-                    assert done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), done
+                    assert done.status == -signal.SIGKILL, done
                     lab.assert_old_or_new(home)
                     lab.assert_goes_on(home)
                     shutil.rmtree(home)
                 except Exception as error:
-                    failures.append(f"killed at {syscall} {number} of {lab.calls[syscall][1]} in {step}: {error!r}")
+                    failures.append(f"killed at {syscall} {number} of {lab.calls[syscall]} in {step}: {error!r}")
         assert not failures, "\n".join(failures)
 
 
@@ -289,7 +236,7 @@ def test_killed_at_any_call_it_is_old_or_new_and_goes_on_S0_47(step: str, syscal
 def test_killed_while_packs_are_put_together_nothing_is_lost_S0_47() -> None:
     """The folded pack is in place before the first of its parts goes."""
     with laboratory("end folding") as lab:
-        assert lab.calls["unlink"][1] > 2 * (FOLD_AT - 1)
+        assert lab.calls["unlink"] > 2 * (FOLD_AT - 1)
     kill_everywhere("end folding", ["rename", "fsync"], every=2)
     kill_everywhere("end folding", ["unlink"], every=11)
 
@@ -310,15 +257,15 @@ def interrupt_everywhere(step: str, syscalls: list[str]) -> None:
     with laboratory(step) as lab:
         failures = []
         for syscall in syscalls:
-            for number in range(1, lab.calls.get(syscall, (0, 0))[1] + 1):
+            for number in range(1, lab.calls.get(syscall, 0) + 1):
                 try:
                     home, done = lab.strike(syscall, number, "signal=SIGINT")
-                    assert done.returncode in (0, 3, 5), done
+                    assert done.status in (faults.DONE, faults.REFUSED, faults.INTERRUPTED), done
                     lab.assert_old_or_new(home)
                     lab.assert_goes_on(home)
                     shutil.rmtree(home)
                 except Exception as error:
-                    failures.append(f"Ctrl-C at {syscall} {number} of {lab.calls[syscall][1]} in {step}: {error!r}")
+                    failures.append(f"Ctrl-C at {syscall} {number} of {lab.calls[syscall]} in {step}: {error!r}")
         assert not failures, "\n".join(failures)
 
 
@@ -338,7 +285,7 @@ def fail_everywhere(step: str, syscalls: list[str], errors: list[str], forever: 
     with laboratory(step) as lab:
         failures = []
         for syscall in syscalls:
-            for number in range(1, lab.calls.get(syscall, (0, 0))[1] + 1, every):
+            for number in range(1, lab.calls.get(syscall, 0) + 1, every):
                 for error, always in itertools.product(errors, forever):
                     try:
                         _fail_once(lab, syscall, number, error, always)
@@ -349,19 +296,17 @@ def fail_everywhere(step: str, syscalls: list[str], errors: list[str], forever: 
 
 def _fail_once(lab: Lab, syscall: str, number: int, error: str, always: bool) -> None:
     home, done = lab.strike(syscall, number, f"error={error}", forever=always)
-    assert done.returncode in (0, 3), f"status {done.returncode}\n{done.stdout.decode()}\n{done.stderr.decode()}"
-    if done.returncode == 3:
-        said = json.loads(done.stdout.splitlines()[-1])
-        assert said["message"]
-        assert said["hint"]
+    assert done.status in (faults.DONE, faults.REFUSED), done
+    said = done.error if done.status == faults.REFUSED else {}
+    assert not said or (said["message"] and said["hint"]), said
     before = _journal_is_pending(home)
-    if done.returncode == 0 and syscall in READS and State(home, lab.root).key() != lab.new.key():
+    if done.status == faults.DONE and syscall in READS and State(home, lab.root).key() != lab.new.key():
         lab.assert_honest(home)
         lab.assert_goes_on(home)
         shutil.rmtree(home)
         return
     outcome = lab.assert_old_or_new(home)
-    if done.returncode == 0:
+    if done.status == faults.DONE:
         assert outcome == "new", "it said success"
     elif outcome == "new":
         # Refused, and yet it happened: only where the journal was in place and the next command finished the job,

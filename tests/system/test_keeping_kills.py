@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from faults import DONE, Struck, count, strike
+from faults import DONE, Work, count, strike
 from helpers import all_refs, assert_equal, assert_whole, git, needs_strace, on_disk, quick_folder, tip, turn, write
 
 from snapstore import Store
@@ -82,7 +82,7 @@ class Lab:
 
         return do
 
-    def check(self, what: str, home: Path, old: dict[str, str], new: dict[str, str], struck: Struck) -> None:
+    def check(self, what: str, home: Path, old: dict[str, str], new: dict[str, str], struck: Work) -> None:
         """Nothing is lost, what happened is all or nothing, and the next one brings it to its end."""
         with self.open(home) as store:
             refs = all_refs(store)
@@ -133,7 +133,7 @@ def ends(lab: Lab) -> dict[str, tuple[dict[str, str], dict[str, str], dict[str, 
 Ends = dict[str, tuple[dict[str, str], dict[str, str], dict[str, int]]]
 
 
-def run(lab: Lab, ends: Ends, what: str, call: str, number: int, how: str) -> Struck:
+def run(lab: Lab, ends: Ends, what: str, call: str, number: int, how: str) -> Work:
     home = lab.copy()
     struck = strike(lab.doing(what, home), call, number, how)
     lab.check(what, home, ends[what][0], ends[what][1], struck)
