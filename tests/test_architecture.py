@@ -91,6 +91,73 @@ def test_a_package_alone_loads_nothing_of_ours(package: Path) -> None:
     assert list(imports_of_ours(ast.parse((package / "__init__.py").read_text()))) == []
 
 
+# The command line
+
+PARSERS = {"argparse", "optparse", "getopt"}
+# What a function of a surface may import: the records need pydantic, which the everyday commands do without when there
+# is no warm process (test_a_move_loads_nothing_it_does_not_need); the screens need libraries that may be missing.
+FOR_LATER = (
+    "snapstore.surface.records",
+    "snapstore.surface.tree_document",
+    "snapstore.web",
+    "snapstore.tui",
+    "snapstore.mcp",
+    "rich",
+)
+# Hooks start here, and must neither load what they do not need nor fail over it.
+FIRST_STEPS = {"cli/main.py", "cli/hook.py", "cli/warm/preload.py"}
+
+
+def test_click_is_the_only_parser_of_command_lines() -> None:
+    """The client of the warm process looks for the command word only, which decides nothing but where it runs."""
+    reads_arguments = set()
+    for path in SOURCE.rglob("*.py"):
+        place = str(path.relative_to(SOURCE))
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert not PARSERS & {alias.name for alias in node.names}, place
+            elif isinstance(node, ast.ImportFrom):
+                assert node.module not in PARSERS, place
+            elif isinstance(node, ast.Attribute) and node.attr in ("argv", "orig_argv"):
+                reads_arguments.add(place)
+    assert reads_arguments == {
+        "__main__.py",  # hands them on
+        "cli/main.py",  # hands them on, and restarts in UTF-8 with them
+        "daemon/client.py",  # sends the program's name
+        "daemon/child.py",  # takes it over
+        "daemon/server.py",  # asks whether the interpreter was started by `-c`
+        "agents/install/locations.py",  # the script to write into hooks
+        "store/lock.py",  # tells others which command holds the lock
+    }
+
+
+def test_a_document_is_described_once() -> None:
+    """By a pydantic record in surface/records: no object of the program makes JSON of itself."""
+    makers = {
+        f"{path.relative_to(SOURCE)}: {node.name}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name in ("as_json", "to_json", "as_dict", "to_dict")
+    }
+    assert makers == set()
+
+
+@pytest.mark.parametrize("room", ["cli", "daemon"])
+def test_imports_stand_at_the_top(room: str) -> None:
+    hidden = set()
+    for path in (SOURCE / room).rglob("*.py"):
+        place = str(path.relative_to(SOURCE))
+        if place in FIRST_STEPS:
+            continue
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        for node in (node for function in functions for node in ast.walk(function)):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            hidden |= {(place, name) for name in names if not name.startswith(FOR_LATER)}
+    assert hidden == set()
+
+
 # Agents
 
 KNOWS_AGENTS = ("agents/known/", "transcripts/readers/")

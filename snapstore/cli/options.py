@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from snapstore.cli.context import CommonOptions
-from snapstore.cli.param_types import FILE, FOLDER, ROWS, SESSION
+from snapstore.cli.param_types import FILE, FOLDER, ROWS, SESSION, SuggestingChoice
 
 Callback = Callable[..., Any]
 
@@ -128,7 +128,7 @@ _MOVE = (
         metavar="[=markers]",
         is_flag=False,
         flag_value="merge",
-        type=click.Choice(("merge", "markers")),
+        type=SuggestingChoice(("merge", "markers")),
         help="Merge files that changed since with what is wanted; refused where both changed the same lines, unless "
         "those shall stand between markers.",
     ),

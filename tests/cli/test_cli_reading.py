@@ -165,6 +165,7 @@ def test_a_path_without_two_dashes_is_told_so(run: Run) -> None:
         (["unod"], 2, "undo"),
         (["branch", "renmae"], 2, "rename"),
         (["undo", "--forec"], 2, "--force"),
+        (["undo", "--merge=marker"], 2, "markers"),
         (["connect", "claud"], 2, "claude"),
         (["completion", "bsh"], 2, "bash"),
         (["goto", "before-logn"], 16, "before-login"),
