@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench_agent import agent
+from bench_before import compare
 from bench_diff import diff
 from bench_hook import hooks, transcripts
 from bench_keep import keep
@@ -311,12 +312,14 @@ def print_row(row: Row) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ["turns", "moves", "diff", "hook", "keep", "share", "page", "tui", "agent"]
+    parts = ["turns", "moves", "before", "diff", "hook", "keep", "share", "page", "tui", "agent"]
     parser.add_argument("parts", nargs="*", default=parts, help=f"{', '.join(parts)}; all unless given")
     parser.add_argument("--json", metavar="FILE", help="write the rows there")
     parser.add_argument("--sizes", default="500,7000,60000", help="made trees to measure, by number of files")
     parser.add_argument("--tree", help="measure a copy of this folder as well")
-    parser.add_argument("--before", metavar="PATH", help="another checkout, set up, that `agent` compares with")
+    parser.add_argument(
+        "--before", metavar="PATH", help="another checkout, set up, that `before` and `agent` compare with"
+    )
     parser.add_argument("--no-large", action="store_true", help="leave out the 2 GiB file")
     parser.add_argument("--large", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -350,6 +353,8 @@ def main() -> None:
             if "keep" in options.parts and size == 7000:
                 keep(bench, tree, size)
             shutil.rmtree(tree)
+        for size in sizes if options.before and "before" in options.parts else ():
+            compare(bench, make_tree, size, options.before)
         if options.tree:
             tree = work / "given"
             shutil.copytree(options.tree, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
