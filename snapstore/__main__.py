@@ -24,7 +24,10 @@ def main() -> int:
 
     status = run()
     if client.may_leave_one(arguments):
-        from snapstore.cli.warm import preload
+        try:
+            from snapstore.cli.warm import preload
+        except ImportError:  # a library is missing, as the command has said
+            return status
         from snapstore.daemon.server import fork_server
 
         if preload.is_wanted():

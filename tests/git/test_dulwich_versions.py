@@ -31,9 +31,16 @@ def said(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "libraries/dulwich").mkdir(parents=True)
     other = OTHER.format(real=os.path.dirname(dulwich.__file__), version=tuple(map(int, re.findall(r"\d+", version))))
     (tmp_path / "libraries/dulwich/__init__.py").write_text(MISSING if version == "missing" else other)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "libraries"))
-    monkeypatch.setenv("SNAPSTORE_DAEMON", "0")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "libraries"), prepend=os.pathsep)
     return SAID[version]
+
+
+@pytest.fixture(autouse=True, params=["warm", "alone"])
+def way(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each process try to leave a warm one behind, or not."""
+    (tmp_path / "run").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("SNAPSTORE_DAEMON", "0" if request.param == "alone" else "1")
 
 
 def run(root: Path, *words: str, feed: str = "") -> subprocess.CompletedProcess[str]:
@@ -51,6 +58,8 @@ def test_a_command_says_so_in_one_sentence(root: Path, said: str) -> None:
     assert (done.returncode, done.stderr) == (1, "")
     assert said in json.loads(done.stdout)["message"]
     assert "Traceback" in run(root, "log", "--debug").stderr
+    done = run(root, "turn", "begin", "-m", "A prompt")  # which would leave a warm process
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 2)
 
 
 def test_a_hook_ends_with_0_and_logs_it(root: Path, said: str) -> None:
