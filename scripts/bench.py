@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench_agent import agent
-from bench_before import compare
+from bench_before import AGE, compare
 from bench_diff import diff
 from bench_hook import hooks, transcripts
 from bench_keep import keep
@@ -177,10 +177,12 @@ class Bench:
             for path in turn.session.store.documents.open_turn("bench").named:
                 with (tree / path).open("a") as file:
                     file.write(f"# {chance.random()}\n")
+            time.sleep(AGE)
 
         def scanned() -> None:
             session.begin("scanned")
             edit()
+            time.sleep(AGE)
 
         git_turn = median(shadow.snapshot, edit, 15)
         ours_named = median(session.end, named, 25)
