@@ -17,6 +17,11 @@ class AddressUnavailable(Exception):
     """Another server holds the address, or the address cannot be created."""
 
 
+def lock_path(path: str) -> str:
+    """Return the lock of a socket's path."""
+    return path.removesuffix(".sock") + ".lock"
+
+
 class ServerAddress:
     """The server's socket, and the lock that is held while the server is alive."""
 
@@ -33,7 +38,7 @@ class ServerAddress:
         self.path = f"{folder}/{client.socket_name()}"
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self.lock = os.open(self.path.removesuffix(".sock") + ".lock", flags, 0o600)
+            self.lock = os.open(lock_path(self.path), flags, 0o600)
         except OSError as error:
             raise AddressUnavailable(str(error)) from error
         try:

@@ -30,6 +30,8 @@ except ImportError:  # not on every platform
 
 Run = Callable[[list[str]], int]
 
+_LIMITS = {getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
+
 _PATIENCE = 2.0  # seconds for a request to arrive: by then the caller has long run the command itself
 _LARGEST = 64 << 20  # bytes of a request; the arguments and environment of a process are far smaller
 _DESCRIPTORS = 4  # three streams and the directory
@@ -172,8 +174,7 @@ def _take_limits(pid: int) -> None:
     """
     try:
         if resource is not None and hasattr(resource, "prlimit"):
-            for name in filter(lambda name: name.startswith("RLIMIT_"), dir(resource)):
-                number = getattr(resource, name)
+            for number in _LIMITS:
                 theirs = resource.prlimit(pid, number)
                 if theirs != resource.getrlimit(number):
                     resource.setrlimit(number, theirs)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from snapstore.base import platform
 from snapstore.daemon import client
+from snapstore.daemon.address import lock_path
+from snapstore.errors import Failed
 
 _LEAVING = 5.0  # seconds to wait for a server that was told to stop
 _PAUSE = 0.005  # seconds between two checks whether the server is gone
@@ -63,12 +65,15 @@ def stop() -> bool:
     path = client.socket_path()
     if path is None:
         return False
-    if _asked(path, client.STOP) is None:
+    deadline = time.monotonic() + _LEAVING
+    while _asked(path, client.STOP) is None:
         silent = _silent(path)
-        if silent is None:
+        if silent is not None:
+            os.kill(silent, signal.SIGKILL)
+            return True
+        if not _is_starting(path) or time.monotonic() > deadline:
             return False
-        os.kill(silent, signal.SIGKILL)
-        return True
+        time.sleep(_PAUSE)
     deadline = time.monotonic() + _LEAVING
     while os.path.exists(path) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
@@ -89,6 +94,20 @@ def _silent(path: str) -> int | None:
             return client.peer(connection)[0] or None
     except OSError:
         return None
+
+
+def _is_starting(path: str) -> bool:
+    """Return whether a server holds the address but does not listen yet, because it is still loading the program."""
+    try:
+        lock = os.open(lock_path(path), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not platform.try_lock(lock)
+    except (OSError, Failed):
+        return False
+    finally:
+        os.close(lock)
 
 
 def _memory(pid: int) -> int | None:

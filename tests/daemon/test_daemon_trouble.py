@@ -6,8 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from test_daemon import NOBODY, ROOT, run, served, until
 from warm import PROGRAM, Warm, runtime_folder, serving
 
 from snapstore import Store
+from snapstore.daemon import control
 
 needs_root = pytest.mark.skipif(not ROOT or sys.platform != "linux", reason="needs root on Linux")
 
@@ -203,3 +206,45 @@ def set_clock(clock: Path, now: float) -> None:
     new = clock.with_suffix(".new")
     new.write_text(str(now))
     new.replace(clock)
+
+
+# A server that has its address and does not listen yet, until it is told to.
+LOADING = """
+import sys
+from snapstore.daemon.address import ServerAddress
+from snapstore.daemon.server import Server
+place = ServerAddress()
+print("bound", flush=True)
+sys.stdin.readline()
+Server(place, lambda arguments: 0).work()
+"""
+
+
+def test_one_that_still_loads_the_program_is_stopped_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`daemon stop` right after a hook said that none runs, and a moment later one did."""
+    refused = threading.Event()
+    is_starting = control._is_starting
+
+    def look(path: str) -> bool:
+        refused.set()
+        return is_starting(path)
+
+    monkeypatch.setattr(control, "_is_starting", look)
+    with runtime_folder() as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        command = [sys.executable, "-c", LOADING]
+        loading = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            assert loading.stdin is not None and loading.stdout is not None
+            assert loading.stdout.readline() == b"bound\n"
+            with ThreadPoolExecutor(1) as pool:
+                stopped = pool.submit(control.stop)
+                assert refused.wait(20)
+                loading.stdin.write(b"\n")
+                loading.stdin.flush()
+                assert stopped.result(20)
+            assert loading.wait(20) == 0
+        finally:
+            loading.kill()
+            loading.communicate()
+        assert not control.stop()
