@@ -165,6 +165,8 @@ class Journal:
                 return Recovery(str(plan["what"]), self._forward(plan), finished=True)
             except (Corrupt, OSError) as error:
                 if not plan.get("tree"):
+                    if isinstance(error, OSError):  # its refs may have moved: "nothing was recorded" would be false
+                        raise _unfinished(plan["what"], error) from error
                     raise
                 try:
                     return Recovery(str(plan["what"]), self._back(plan), finished=False)

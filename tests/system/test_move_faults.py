@@ -295,6 +295,68 @@ print(json.dumps({"messages": messages, "left": left}))
     assert said["left"] == []
 
 
+def test_a_disk_without_room_for_names_tells_what_is_written_down_each_time_G_23_G_27(tmp_path: Path) -> None:
+    """A change of refs alone, and its recovery, with few inodes left: what is written down is never denied."""
+    code = """
+root, home = Path(sys.argv[1]), sys.argv[2]
+mount(home, "size=8m,nr_inodes=300")
+root.mkdir()
+write(root / "a", "a")
+store = Store.open(root, create=True, home=home, session="s")
+session = store.session("s")
+session.take_baseline()
+tip = session.begin("first").end()
+refs = all_refs(store)
+store.close()
+folder = Path(home) / "filler"
+told, done, spare = [], False, 0
+
+
+def recovered():
+    try:
+        Store.open(root, home=home).close()
+        return ""
+    except SnapstoreError as error:
+        return error.name
+
+
+while not done:
+    folder.mkdir()
+    taken = []
+    try:
+        while True:
+            taken.append(folder / str(len(taken)))
+            taken[-1].touch()
+    except OSError:
+        taken.pop()
+    for path in taken[len(taken) - spare :]:
+        path.unlink()
+    try:
+        with Store.open(root, home=home) as again:
+            Branches(again.session("s")).checkpoint("pinned", tip)
+        done = True
+    except SnapstoreError as error:
+        told.append([error.name, recovered()])
+        shutil.rmtree(folder)
+        done = error.name == "interrupted"
+        with Store.open(root, home=home) as again:
+            assert ("refs/tags/s/pinned" in all_refs(again)) == done, told
+            assert done or all_refs(again) == refs
+    spare += 1
+    assert spare < 100
+print(json.dumps({"told": told}))
+"""
+    told = in_private_mounts(_NAMES + code, tmp_path / "root", tmp_path / "stores")["told"]
+    assert told[-1] == ["interrupted", "interrupted"], told
+    assert {tuple(pair) for pair in told[:-1]} == {("failed", "")}, told
+
+
+_NAMES = """
+import shutil
+from snapstore.timeline.moves.branches import Branches
+"""
+
+
 @pytest.mark.parametrize("where", ["root", "store"])
 def test_a_disk_gone_read_only_stops_an_undo_and_nothing_has_changed_G_27(tmp_path: Path, where: str) -> None:
     """TESTING fault 3."""
