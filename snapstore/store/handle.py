@@ -345,6 +345,7 @@ class SessionHandle:
     """
 
     def __init__(self, store: StoreHandle, name: str) -> None:
+        store.documents.refuse_other_spelling(name)
         self.store = store
         self.name = name
 

@@ -11,6 +11,7 @@ from xxhash import xxh3_64_hexdigest
 from snapstore.errors import Corrupt, Unsafe
 from snapstore.git.refs import bad_part
 from snapstore.store.settings import BY_NAME, SETTINGS
+from snapstore.worktree.scan.case_folding import spelling_on_disk
 
 T = TypeVar("T")
 
@@ -173,6 +174,21 @@ class Documents:
 
     def session(self, name: str) -> SessionState | None:
         return self.read(SessionState, f"sessions/{name}.json")
+
+    def refuse_other_spelling(self, session: str) -> None:
+        """Refuse a session that the file system takes for another, as Work and work.
+
+        Both would share the same refs, and each would close the open turns of the other.
+        """
+        name = os.fsencode(f"{session}.json")
+        there = spelling_on_disk(os.fsencode(f"{self._state}/sessions/"), name)
+        if there != name:
+            other = os.fsdecode(there)[: -len(".json")]
+            raise Unsafe(
+                f"there is a session {other} already, and the store's file system does not tell {session} from it",
+                f"Use --session {other}, or another name.",
+                session=other,
+            )
 
     def open_turn(self, name: str) -> OpenTurn | None:
         return self.read(OpenTurn, f"open/{name}.json")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import assert_cache_adds_up, assert_whole, on_disk, remove, touched, turn, write
+from helpers import all_refs, assert_cache_adds_up, assert_whole, on_disk, remove, touched, turn, write
 
-from snapstore import Conflict, Session, Store
+from snapstore import Conflict, Session, Store, Unsafe
 from snapstore.surface.status import read_status
 from snapstore.timeline.moves.plan import FORCE, Policy
 
@@ -180,3 +180,19 @@ def turn_of(session: Session, work: Callable[[], object]) -> bytes:
         work()
     assert open_turn.commit is not None
     return open_turn.commit
+
+
+def test_sessions_that_differ_in_case_alone_are_not_mixed_on_a_store_that_folds_cases(root: Path) -> None:
+    """One would write the refs of the other, and close its open turns."""
+    write(root / "a", "a")
+    home = str(root / "../other/project/stores")  # where these tests fold names
+    with Store.open(root, create=True, home=home, session="Work") as store:
+        work = store.session("Work")
+        work.begin("stays open")
+        before = all_refs(store)
+        with pytest.raises(Unsafe, match="there is a session Work already") as caught:
+            store.session("work")
+        assert "--session Work" in caught.value.hint
+        assert all_refs(store) == before
+        store.session("other").begin("goes on").end()
+        assert store.session("Work").open_turn() is not None
