@@ -207,6 +207,24 @@ def test_a_store_that_others_can_write_is_refused(root: Path, store: Store, mode
     assert stat.S_IMODE(os.stat(store.folder).st_mode) == mode
 
 
+def test_no_store_is_made_where_permissions_are_not_kept(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on exfat, mounted for everybody. Nobody is told to mend a folder that is gone again."""
+    mkdir = os.mkdir
+
+    def open_to_all(path: str, *more: int, **named: int) -> None:
+        mkdir(path, *more, **named)
+        os.chmod(path, 0o777, **named)
+
+    monkeypatch.setattr(os, "mkdir", open_to_all)
+    home = tmp_path / "elsewhere"
+    with pytest.raises(Unsafe, match="other users") as caught:
+        create_store(str(home), os.fsencode(root))
+    assert "SNAPSTORE_HOME" in caught.value.hint and creation._BUILDING not in str(caught.value) + caught.value.hint
+    assert list(home.iterdir()) == []
+
+
 def test_a_store_that_others_can_merely_read_is_closed_to_them(root: Path, store: Store) -> None:
     os.chmod(store.folder, 0o755)
     with Store.open(root):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -57,6 +58,12 @@ def create_store(
         sweep(home)
         building = f"{home}/{_BUILDING}{os.urandom(8).hex()}"
         os.mkdir(building, 0o700)
+        if os.stat(building).st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            os.rmdir(building)
+            raise Unsafe(
+                f"the file system of {home} lets other users write to what is made there",
+                "Set SNAPSTORE_HOME to a folder on another file system. Or mount this one with umask=077.",
+            )
         # Locked before the rename: another creation takes an unlocked `building` file for the rest of a killed process.
         lock = os.open(f"{building}/starting", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
