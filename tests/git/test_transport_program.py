@@ -242,6 +242,27 @@ def test_an_interrupt_ends_git_and_leaves_nothing(tmp_path: Path) -> None:
     assert leftovers(other) == []
 
 
+def test_an_interrupt_while_git_starts_ends_it_too(tmp_path: Path) -> None:
+    program = tmp_path / "impatient-git"
+    program.write_text("#!/bin/sh\nkill -INT $PPID\nexec sleep 4711\n")
+    program.chmod(0o700)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for _ in range(10):
+            with pytest.raises(KeyboardInterrupt):
+                process.run(process.Job(["fetch"], 30.0), str(program), dict(os.environ), who="a server")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not [pid for pid in all_processes() if b"sleep\x004711" in command_of(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def gits_with(word: str) -> list[int]:
     """The gits that were called with a word."""
     found = []

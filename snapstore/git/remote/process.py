@@ -12,8 +12,10 @@ import selectors
 import signal
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO
@@ -83,26 +85,53 @@ def _input(feed: bytes | IO[bytes]) -> IO[bytes]:
     return file
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[list[int]]:
+    """Hold Ctrl-C back, and yield the list of what came.
+
+    An interrupt while git starts would leave a git that nobody knows, and so nobody ends.
+    """
+    came: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield came  # no handler of Python's runs in this thread
+        return
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 class _Run:
     def __init__(self, job: Job, program: str, environment: Mapping[str, str], file: IO[bytes], who: str) -> None:
         self._who = who
         self._output = bytearray()
         self._waiting = b""
         self._said: list[str] = []
-        try:
-            self._process = subprocess.Popen(
-                job.command(program),
-                stdin=file,
-                stdout=subprocess.PIPE if job.output is None else job.output,
-                stderr=subprocess.PIPE,
-                env=environment,
-                cwd="/",
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise Remote(f"git cannot be run: {error.strerror}", "Check the git program that PATH leads to.") from None
+        with _interrupts_held() as came:
+            try:
+                self._process = subprocess.Popen(
+                    job.command(program),
+                    stdin=file,
+                    stdout=subprocess.PIPE if job.output is None else job.output,
+                    stderr=subprocess.PIPE,
+                    env=environment,
+                    cwd="/",
+                    start_new_session=True,
+                )
+            except OSError as error:
+                why = f"git cannot be run: {error.strerror}"
+                raise Remote(why, "Check the git program that PATH leads to.") from None
+        self._came = came
 
     def __enter__(self) -> _Run:
+        if self._came:
+            try:
+                signal.raise_signal(signal.SIGINT)  # now to its own handler
+            except BaseException:
+                self.__exit__(None, None, None)
+                raise
         return self
 
     def __exit__(
