@@ -162,9 +162,9 @@ def test_imports_stand_at_the_top(room: str) -> None:
 
 KNOWS_AGENTS = ("agents/known/", "transcripts/readers/")
 STILL_NAMES_AGENTS = {
+    "base/agent_folders.py",  # where conversations are, for packages below the agents
     "transcripts/locate.py",  # where the readers' files are
     "transcripts/replay/operations.py",  # what the result of each agent's tools contains
-    "worktree/ignore/other_programs.py",  # a folder that is called like its agent
 }
 
 

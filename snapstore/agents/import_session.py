@@ -11,19 +11,20 @@ from contextlib import contextmanager
 
 from snapstore.agents.hooks.turn_record import conversation_fields
 from snapstore.agents.known.registry import load, load_all
-from snapstore.base.paths import has_unsafe_part
+from snapstore.base.agent_folders import CONVERSATION_FOLDERS
 from snapstore.base.text import timestamp
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Unsafe, did_you_mean, similar
 from snapstore.git.objects.commits import LONGEST_ANSWER
 from snapstore.store.conversations import AgentSession, Conversations
+from snapstore.store.locations import stores_below
 from snapstore.store.state import check_name
 from snapstore.timeline.record.import_turns import REPLAYED, ImportedTurn, import_session, read_files
-from snapstore.timeline.record.session import LONGEST_PATH
 from snapstore.transcripts.lines import Source, opened
 from snapstore.transcripts.locate import find_transcript
 from snapstore.transcripts.readers.detect import detect_agent
 from snapstore.transcripts.readers.read import AGENTS, described, filled, first_prompt, outlined
 from snapstore.transcripts.replay.replay import OUTSIDE, Replay
+from snapstore.worktree.ignore.policy import CapturePolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -261,8 +262,10 @@ def detect(path: str) -> str:
     """Detect which agent wrote a transcript, from its path or its content."""
     full = os.path.abspath(path)
     for agent in load_all():
-        if agent.conversations is not None and any(part in full for part in agent.conversations.parts):
-            return agent.name
+        if agent.conversations is not None:
+            usual = [f"/{folder.usual}/" for folder in CONVERSATION_FOLDERS[agent.name]]
+            if any(part in full for part in (*agent.conversations.parts, *usual)):
+                return agent.name
     found = detect_agent(path)
     if found is not None:
         return found
@@ -293,7 +296,7 @@ class _Places:
 
     def __init__(self, root: bytes, home: str, cwd: str | None) -> None:
         self._root = os.fsdecode(root).rstrip("/")
-        self._own = os.path.relpath(home, self._root).encode("utf-8", "surrogateescape")
+        self._policy = CapturePolicy(root, store=stores_below(home, root))
         self._cwd = (cwd or self._root).rstrip("/")
         real = os.path.realpath(self._cwd) if "\0" not in self._cwd else ""
         self.holds_cwd = real == self._root or real.startswith(self._root + "/")
@@ -311,10 +314,7 @@ class _Places:
             path = os.fsencode(full[len(top) :])
         except UnicodeEncodeError:
             return None
-        mine = path == self._own or path.startswith(self._own + b"/")
-        if has_unsafe_part(path) or mine or len(path) + len(self._root) >= LONGEST_PATH:
-            return None
-        return path
+        return None if self._policy.is_unsafe(path) else path
 
 
 # Values for a record.

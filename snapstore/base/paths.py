@@ -6,6 +6,8 @@ from __future__ import annotations
 _HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF], None)
 
 
+LONGEST_PATH = 4095  # bytes; the longest path that the operating system accepts
+
 # Possible first bytes of such a name: one lookup rules out most names.
 GIT_BEGINNINGS = frozenset(b".gG\xe2\xef")
 

@@ -21,7 +21,8 @@ from snapstore.store.lock import StoreLock
 from snapstore.store.owners import Owners, read_foreign
 from snapstore.store.settings import BY_NAME
 from snapstore.store.state import Documents, Header, OpenTurn, encode
-from snapstore.worktree.ignore.never_capture import NeverCapture
+from snapstore.worktree.ignore.other_programs import patterns_below
+from snapstore.worktree.ignore.policy import CapturePolicy
 from snapstore.worktree.scan.stat_cache import StatCache
 from snapstore.worktree.usergit import repository
 from snapstore.worktree.usergit.user_repo import UserRepo
@@ -65,7 +66,8 @@ class StoreHandle:
         self.documents = Documents(self.state)
         self.header: Header = self.documents.header()
         self._header_is_written = True
-        self._kept: list[str] | None = None  # patterns of files that other programs keep below the root, once read
+        self._policy: CapturePolicy | None = None
+        self._others: list[str] | None = None  # patterns of files that other programs keep below the root, once read
         self._unsaid: list[Problem] = []  # problems in `config.toml` that are not logged yet
         self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
@@ -165,44 +167,24 @@ class StoreHandle:
 
     def restorer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Writer:
         """Return a writer of the user's files; `known` holds states already read."""
-        return Writer(self.root, self.shadow.objects, tag, keep, known, own=self.own_place, stage=self.journal)
+        return Writer(self.root, self.shadow.objects, tag, keep, known, policy=self.policy, stage=self.journal)
 
-    def never(self) -> NeverCapture:
-        """Return the patterns of files that are never captured or written by a move.
-
-        The patterns are those of the setting `never_capture`, and of files that other programs keep below the root.
-        """
-        return NeverCapture([*self._kept_patterns(), *self.header.never_capture])
-
-    def kept(self) -> NeverCapture:
-        """Return the patterns of agents' conversations and git's own files.
-
-        Nobody needs to be told that these files are left out.
-        """
-        return NeverCapture(self._kept_patterns())
-
-    def _kept_patterns(self) -> list[str]:
-        if self._kept is None:
-            from snapstore.worktree.ignore.other_programs import patterns_below
-
-            self._kept = patterns_below(self.root)
-        return self._kept
+    @property
+    def policy(self) -> CapturePolicy:
+        """Return what decides which paths may be captured or written, as the settings are now."""
+        if self._policy is None or self._policy.never_capture != self.header.never_capture:
+            if self._others is None:
+                self._others = patterns_below(self.root)
+            stores = locations.stores_below(self.home, self.root)
+            self._policy = CapturePolicy(
+                self.root, store=stores, others=self._others, never_capture=self.header.never_capture
+            )
+        return self._policy
 
     def left_out(self) -> dict[bytes, str]:
         """Return what the last scan left out and should report, with the reasons."""
         found: Any = (self.cache.coverage or {}).get("left_out", {})
-        kept = self.kept()
-        return {path: why for path, (why, _) in sorted(found.items()) if not kept.matches(path)}
-
-    @property
-    def own_place(self) -> bytes | None:
-        """Return the stores' folder relative to the root, if it lies below the root.
-
-        Somebody may have put the stores there, or may watch over a home folder. The folder is never captured and never
-        written by a move (G-09).
-        """
-        top, home = self.root.rstrip(b"/") + b"/", os.fsencode(self.home)
-        return home[len(top) :] if home.startswith(top) else None
+        return {path: why for path, (why, _) in sorted(found.items()) if not self.policy.is_others(path)}
 
     def recover(self, *, back: bool = False) -> Recovery | None:
         """Finish a change that a killed process left half done; with `back`, undo it.

@@ -47,6 +47,12 @@ def store_folder(home: str, root: bytes) -> str:
     return f"{home}/{plain}-{root_hash(root)}"
 
 
+def stores_below(home: str, root: bytes) -> bytes | None:
+    """Return the stores' folder relative to a root, if it lies below the root."""
+    top, folder = root.rstrip(b"/") + b"/", os.fsencode(home)
+    return folder[len(top) :] if folder.startswith(top) else None
+
+
 def find(home: str, start: str) -> bytes | None:
     """Return the root of the store that covers a folder: the nearest, walking up."""
     folder = os.fsencode(os.path.realpath(start))

@@ -9,6 +9,7 @@ import os
 import re
 import unicodedata
 
+from snapstore.base.agent_folders import conversation_folders
 from snapstore.errors import SnapstoreError, Unknown, Unsafe
 from snapstore.transcripts.lines import document, open_file, parse
 
@@ -122,7 +123,7 @@ def _index(folder: str) -> dict[str, dict[str, Any]]:
 
 
 def _claude_base(user: str, environ: Mapping[str, str]) -> str:
-    return os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.join(user, ".claude"), "projects")
+    return conversation_folders("claude", user, environ)[0]
 
 
 def _claude_folders(base: str, environ: Mapping[str, str], cwd: str) -> Iterator[str]:
@@ -149,13 +150,13 @@ def _claude(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> 
 
 
 def _codex(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> tuple[str, Iterator[str]]:
-    base = environ.get("CODEX_HOME") or os.path.join(user, ".codex")
+    sessions, archive = conversation_folders("codex", user, environ)
 
     def candidates() -> Iterator[str]:
-        days = [os.path.join(base, "sessions")]
+        days = [sessions]
         for _ in range(3):  # year, month, day; newest first
             days = [os.path.join(day, name) for day in days for name in reversed(_names(day))]
-        for folder in [*days, os.path.join(base, "archived_sessions")]:
+        for folder in [*days, archive]:
             for name in _names(folder):
                 if name.startswith("rollout-") and name.endswith(f"-{id}.jsonl"):
                     yield os.path.join(folder, name)
@@ -164,11 +165,11 @@ def _codex(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> t
                         f"the rollout of session {id} is compressed", f"Unpack it first: zstd -d -k {name}", session=id
                     )
 
-    return base, candidates()
+    return os.path.dirname(sessions), candidates()
 
 
 def _gemini(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> tuple[str, Iterator[str]]:
-    base = os.path.join(user, ".gemini", "tmp")
+    (base,) = conversation_folders("gemini", user, environ)
 
     def candidates() -> Iterator[str]:
         for project in _names(base):
@@ -199,12 +200,12 @@ def _gemini_session(path: str) -> str | None:
 
 
 def _copilot(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> tuple[str, Iterator[str]]:
-    base = os.path.join(environ.get("COPILOT_HOME") or os.path.join(user, ".copilot"), "session-state")
+    (base,) = conversation_folders("copilot", user, environ)
     return base, iter([os.path.join(base, id, "events.jsonl")])
 
 
 def _cursor(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> tuple[str, Iterator[str]]:
-    base = os.path.join(user, ".cursor", "projects")
+    (base,) = conversation_folders("cursor", user, environ)
 
     def candidates() -> Iterator[str]:
         slug = re.sub(r"[^A-Za-z0-9]+", "-", os.path.realpath(cwd)).strip("-") if cwd is not None else None
@@ -217,8 +218,7 @@ def _cursor(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> 
 
 
 def _opencode(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> tuple[str, Iterator[str]]:
-    data = environ.get("XDG_DATA_HOME") or os.path.join(user, ".local", "share")
-    base = os.path.join(data, "opencode")
+    (base,) = conversation_folders("opencode", user, environ)
     return base, iter([os.path.join(base, "opencode.db")])
 
 

@@ -16,6 +16,7 @@ from snapstore.timeline.record.create_store import create_store
 from snapstore.transcripts.locate import _LAYOUTS
 from snapstore.worktree.ignore.never_capture import NeverCapture
 from snapstore.worktree.ignore.other_programs import patterns_below
+from snapstore.worktree.ignore.policy import CapturePolicy
 
 
 def two_turns(agent: Talking) -> None:
@@ -67,7 +68,7 @@ def test_one_that_is_named_is_said_to_be_the_agents_own(nobodys_home: Path) -> N
     snap(root, "turn", "touch", "projects/-x/a.jsonl")
     write(root / "projects/-x/a.jsonl", "cut\n")
     said = snap(root, "turn", "end").stdout
-    assert "projects/-x/a.jsonl (another program's own, which only that writes)" in said
+    assert "projects/-x/a.jsonl (a file that only another program writes)" in said
     snap(root, "undo")
     assert (root / "projects/-x/a.jsonl").read_text() == "cut\n"
 
@@ -78,7 +79,7 @@ def test_one_that_was_recorded_before_stays_as_it_is(nobodys_home: Path, monkeyp
     root.mkdir()
     agent = Talking(root, nobodys_home)
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "never", lambda store: NeverCapture())
+        patched.setattr(Store, "policy", CapturePolicy(b""))
         with Store.open(root, create=True) as store:
             session = store.session("s")
             with session.turn("One"):

@@ -12,7 +12,7 @@ from commands import snap, snap_json
 from helpers import assert_whole, bit_by_bit, git_in, in_commit, line, write
 
 from snapstore import Store
-from snapstore.worktree.ignore.never_capture import NeverCapture
+from snapstore.worktree.ignore.policy import CapturePolicy
 
 
 def separate(root: Path) -> Path:
@@ -64,8 +64,7 @@ def test_what_was_recorded_of_it_before_stays_as_it_is(root: Path, monkeypatch: 
     """By a store from before it was left alone: said, and on a screen not file by file."""
     folder = separate(root)
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "never", lambda store: NeverCapture())
-        patched.setattr(Store, "kept", lambda store: NeverCapture())
+        patched.setattr(Store, "policy", CapturePolicy(b""))
         with Store.open(root, create=True) as store, store.session("s").turn("Objects"):
             write(root / "a", "1\n")
             for number in range(30):

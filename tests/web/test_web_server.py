@@ -650,6 +650,26 @@ def test_file_operations_meet_the_same_conflicts(page: Client, root: Path, told:
     assert_whole(told)
 
 
+def test_a_file_that_an_agent_keeps_for_itself_is_refused(
+    told: Store, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C1, S1-09: such a write once succeeded and wrote nothing."""
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(root / "agent"))
+    path = "agent/projects/-x/a.jsonl"
+    write(root / path, "{}\n")
+    with serving(root) as found:
+        page = found.client()
+        for words in (
+            ("write-file", {"content": "x"}),
+            ("delete-file", {"content": "{}\n"}),
+            ("apply-edit", {"oldString": "{}", "newString": "x"}),
+        ):
+            refusal = page.post(f"/api/undo/{words[0]}", {"filePath": path, **words[1]}, 403)
+            assert refusal["error"] == "unsafe" and "only another program writes" in refusal["message"]
+    assert (root / path).read_text() == "{}\n"
+    assert_whole(told)
+
+
 def test_the_second_seeds_undo(page: Client, root: Path, told: Store) -> None:
     """S2-08, S2-11, S2-12, S2-13, S2-14, S2-15, C3: one turn remains unless the caller says otherwise; nothing to undo
     is no error."""

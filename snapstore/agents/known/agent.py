@@ -127,11 +127,11 @@ class HookFiles:
 
 
 class Conversations:
-    """Where an agent keeps its conversations, which `transcripts.readers` can read.
+    """An agent's conversations, which `transcripts.readers` can read.
 
-    `parts` are parts of the paths. `in_one_file` tells whether all conversations share a file, which exists for any
-    session id. `stored` lists the conversations of a project folder, if the agent makes that possible: one mapping
-    with `sessionId` and `fullPath` per conversation.
+    `base.agent_folders` says where they are; `parts` are other parts of paths that identify them. `in_one_file` tells
+    whether all conversations share a file, which exists for any session id. `stored` lists the conversations of a
+    project folder, if the agent makes that possible: one mapping with `sessionId` and `fullPath` per conversation.
     """
 
     __slots__ = ("in_one_file", "parts", "stored")
@@ -139,7 +139,7 @@ class Conversations:
     def __init__(
         self,
         *,
-        parts: Sequence[str],
+        parts: Sequence[str] = (),
         in_one_file: bool = False,
         stored: Callable[[str], list[dict[str, Any]]] | None = None,
     ) -> None:

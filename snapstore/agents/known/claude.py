@@ -80,5 +80,5 @@ AGENT = Agent(
         plugin="claude --plugin-dir {}",
     ),
     forking=Forking(way=AT_TURN, resume="claude --resume {}", fresh="claude --session-id {}"),
-    conversations=Conversations(parts=(".claude/projects/",), stored=_stored),
+    conversations=Conversations(stored=_stored),
 )

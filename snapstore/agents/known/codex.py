@@ -42,5 +42,5 @@ AGENT = Agent(
         fresh="codex",
         notice="Codex forks the whole conversation: press Esc twice in it to go back to the turn.",
     ),
-    conversations=Conversations(parts=(".codex/sessions/", ".codex/archived_sessions/")),
+    conversations=Conversations(),
 )

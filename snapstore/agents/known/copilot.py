@@ -99,5 +99,5 @@ AGENT = Agent(
         fresh="copilot",
         notice="Copilot CLI neither forks nor goes back: it still remembers what was undone. Tell it, or start afresh.",
     ),
-    conversations=Conversations(parts=(".copilot/session-state/",)),
+    conversations=Conversations(),
 )

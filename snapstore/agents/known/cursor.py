@@ -68,5 +68,5 @@ AGENT = Agent(
     forking=Forking(
         way=NONE, notice="Cursor's chats cannot be undone from outside: go back in the chat, or start a new one."
     ),
-    conversations=Conversations(parts=(".cursor/projects/", "/agent-transcripts/")),
+    conversations=Conversations(parts=("/agent-transcripts/",)),
 )

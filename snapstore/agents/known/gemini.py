@@ -82,5 +82,5 @@ AGENT = Agent(
         fresh="gemini",
         notice="Gemini CLI does not fork: it resumes the conversation, and `/rewind` in it goes back to the turn.",
     ),
-    conversations=Conversations(parts=(".gemini/tmp/",)),
+    conversations=Conversations(),
 )

@@ -16,7 +16,7 @@ from snapstore.store.handle import StoreHandle
 from snapstore.timeline.capture.stored_objects import ReachableObjects
 from snapstore.worktree.ignore.never_capture import never_capture_of
 from snapstore.worktree.ignore.rules import RuleBook
-from snapstore.worktree.scan.blob_reader import NEVER, OTHERS, SPECIAL, UNREADABLE, Blobs, LeftOut
+from snapstore.worktree.scan.blob_reader import SPECIAL, UNREADABLE, Blobs, LeftOut
 from snapstore.worktree.scan.borrow import Borrow, NotBorrowable
 from snapstore.worktree.scan.compare import row_of, through_link, watch_parents
 from snapstore.worktree.scan.found import Found
@@ -42,7 +42,7 @@ class Capture:
         self.held = ReachableObjects(store)
         self._only_looks = forget
         self._blobs = Blobs(store.root, self.writer, None if forget else self.held)
-        self._never, self._kept = store.never(), store.kept()
+        self._policy = store.policy
         self.disk: bytes | None = None  # the tree of the whole disk, as far as it is known
         self.found = Found()
 
@@ -118,15 +118,14 @@ class Capture:
             own=unseen,
             index_mark=mark,
             progress=store.progress,
-            skip=store.own_place,
-            never=self._never,
+            policy=self._policy,
         )
         with collector_paused():  # every row is a new tuple; searching them for cycles takes a fifth of the time
             self.found = scan.run()
-        if self._kept:  # files of other programs: they change in every turn, and nobody asked for them
-            for told in (self.found.newly_left_out, self.found.lost):
-                for path in [path for path in told if self._kept.matches(path)]:
-                    del told[path]
+        for told in (self.found.newly_left_out, self.found.lost):
+            # Files of other programs: they change in every turn, and nobody asked for them.
+            for path in [path for path in told if self._policy.is_others(path)]:
+                del told[path]
         base, changes = cache.tree, self.found.changes
         if borrow is not None:
             found = borrow.base(changes, self.found.hinted)
@@ -235,12 +234,12 @@ class Capture:
     def _is_never(self, folder: bytes, name: bytes) -> bool:
         """Return whether a folder must never be entered."""
         path = os.path.join(folder, name)[len(self._store.root.rstrip(b"/")) + 1 :]
-        if path == self._store.own_place:
+        if self._policy.is_store(path):
             return True
-        if not self._never.matches(path, True):
-            return False
-        self.found.newly_left_out[path] = NEVER
-        return True
+        why = self._policy.excluded(path, True)
+        if why is not None:
+            self.found.newly_left_out[path] = why
+        return why is not None
 
     def _is_hidden(self, path: bytes) -> bool:
         """Return whether a file cannot exist because a folder above is missing or a link.
@@ -257,8 +256,9 @@ class Capture:
             raise
 
     def _look_at_file(self, path: bytes, before: bytes, states: dict[bytes, Entry | None], now: int) -> None:
-        if self._never.matches(path):
-            self.found.newly_left_out[path] = OTHERS if self._kept.matches(path) else NEVER
+        why_not = self._policy.excluded(path)
+        if why_not is not None:
+            self.found.newly_left_out[path] = why_not
             states.pop(path, None)
             return
         known = self._trees.file(before, path)

@@ -13,7 +13,7 @@ from snapstore.git.ref_names import cursor_ref
 from snapstore.timeline.moves.plan import WRITE, MoveOptions, Plan, State
 from snapstore.timeline.moves.planner import Planner
 from snapstore.timeline.record.session import RecordingSession
-from snapstore.worktree.ignore.never_capture import NeverCapture
+from snapstore.worktree.ignore.policy import NEVER
 
 LARGEST = 64 << 20
 
@@ -83,11 +83,10 @@ class FileEdit:
         return shadow.trees.file(shadow.commit(cursor).tree, self._path) if cursor is not None else None
 
     def _plan(self, subject: str, expected: State, wanted: State, data: bytes | None) -> Plan:
-        if NeverCapture(self._session.store.header.never_capture).matches(self._path):
-            raise Unsafe(
-                f"{self._name!r} is never captured: what is written into it could not be undone",
-                "Write it with a program of your own, or change never_capture.",
-            )
+        why = self._session.store.policy.why_not(self._path)
+        if why is not None:
+            hint = "Write it with a program of your own" + (", or change never_capture." if why == NEVER else ".")
+            raise Unsafe(f"{self._name!r} is {why}", hint, path=self._name)
         if expected == wanted and self._observed() != wanted:  # a plan without steps would check no file
             raise self._differs("it is not as the session knows it")
         return _Planner(self._session, MoveOptions()).put(subject, self._path, expected, wanted, data)

@@ -281,10 +281,10 @@ class Planner:
 
     def _without_never(self, plan: Plan, segments: dict[bytes, list[Segment]]) -> dict[bytes, list[Segment]]:
         """Drop paths that are never captured: their content could not be restored."""
-        never = self._store.never()
-        if not never:
+        policy = self._store.policy
+        if not policy.excludes:
             return segments
-        left = {path: None for path in sorted(segments) if never.matches(path)}
+        left = {path: None for path in sorted(segments) if policy.excluded(path)}
         plan.notes += [f"{os.fsdecode(path)} stays as it is: it is never captured." for path in left]
         return {path: parts for path, parts in segments.items() if path not in left}
 

@@ -21,7 +21,6 @@ from snapstore.store.handle import StoreHandle
 from snapstore.store.state import readable
 from snapstore.timeline.record.line_writer import Record
 from snapstore.timeline.record.transaction import Transaction, private_mode
-from snapstore.worktree.ignore.never_capture import NeverCapture
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
 
 REPLAYED = "replayed"
@@ -120,10 +119,9 @@ class _Import(Transaction):
 
         The conversation must not bring them in either.
         """
-        if self._store.header.never_capture:
-            never = NeverCapture(self._store.header.never_capture)
-            for turn in turns:
-                turn.changes = {path: change for path, change in turn.changes.items() if not never.matches(path)}
+        why_not = self._store.policy.why_not
+        for turn in turns:
+            turn.changes = {path: change for path, change in turn.changes.items() if why_not(path) is None}
 
     def _look(self, disk: bytes, paths: list[bytes]) -> None:
         """Look at the files that the turns changed, also where ignore rules hide them."""

@@ -24,7 +24,6 @@ from snapstore.timeline.history.commit_cache import row_of
 from snapstore.timeline.history.nodes import _held, highest_seq
 from snapstore.timeline.history.turn_cache import LONGEST_RECORD, MOST_TOUCHED, TurnCache, replies_in, turns_file
 from snapstore.timeline.record.redact import Redactor
-from snapstore.worktree.ignore.never_capture import NeverCapture
 from snapstore.worktree.write.file_moves import FileMove
 from snapstore.worktree.write.writer import Writer
 
@@ -227,10 +226,10 @@ class LineWriter:
 
         The content of a file that is never captured must not be stored through the conversation either.
         """
-        patterns = self._store.header.never_capture
-        if not patterns:
+        policy = self._store.policy
+        if not policy.never_capture:
             return None
-        return Redactor(self._store.root, NeverCapture(patterns).matches, patterns)
+        return Redactor(self._store.root, policy.is_never_captured, policy.never_capture)
 
     def _discard(self, pack: str | None, moves: list[RefMove]) -> None:
         """Give up the pack of a failed transaction unless a ref or journal needs it."""

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any
 
 from snapstore.base import platform
-from snapstore.base.paths import has_unsafe_part
 from snapstore.errors import Busy, Unknown, Unsafe
 from snapstore.store.background import start_push
 from snapstore.store.conversations import AgentSession
@@ -17,8 +16,6 @@ from snapstore.store.journal import RefMove
 from snapstore.store.state import OpenTurn, encode, readable
 from snapstore.timeline.record.transaction import DONE, INTERRUPTED, NAMED, SCANNED, Transaction
 from snapstore.worktree.scan.case_folding import spelling_on_disk
-
-LONGEST_PATH = 4095  # bytes; the longest path that the operating system accepts
 
 
 class RecordingSession(SessionHandle):
@@ -217,9 +214,7 @@ class RecordingSession(SessionHandle):
         folder, name = os.path.split(full)
         real = os.path.join(os.path.realpath(folder), name)
         top = self.store.root.rstrip(b"/") + b"/"
-        own = self.store.own_place
-        ours = own is not None and (real[len(top) :] + b"/").startswith(own + b"/")
-        if not real.startswith(top) or ours or has_unsafe_part(real[len(top) :]) or len(real) > LONGEST_PATH:
+        if not real.startswith(top) or self.store.policy.is_unsafe(real[len(top) :]):
             raise Unsafe(
                 f"{os.fsdecode(full)!r} is not a file of {os.fsdecode(self.store.root)}",
                 "Only files below the root, outside .git folders and stores, can be named.",

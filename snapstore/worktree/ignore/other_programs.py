@@ -9,7 +9,9 @@ captured, as if `never_capture` listed them.
 from __future__ import annotations
 
 import os
+from itertools import chain
 
+from snapstore.base.agent_folders import CONVERSATION_FOLDERS
 from snapstore.base.paths import has_unsafe_part
 from snapstore.worktree.ignore.never_capture import pattern_of
 from snapstore.worktree.usergit.repository import external_git_dirs
@@ -17,18 +19,6 @@ from snapstore.worktree.usergit.repository import external_git_dirs
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-# Per agent: the variable that moves its folder, the default folder, the subfolder, and the names of conversations in
-# it.
-_CONVERSATIONS = (
-    ("CLAUDE_CONFIG_DIR", ".claude", "projects", ("*.jsonl", "sessions-index.json")),
-    ("CODEX_HOME", ".codex", "sessions", ("*",)),
-    ("CODEX_HOME", ".codex", "archived_sessions", ("*",)),
-    ("COPILOT_HOME", ".copilot", "session-state", ("*",)),
-    ("", ".cursor", "projects", ("agent-transcripts/",)),
-    ("", ".gemini", "tmp", ("chats/",)),
-    ("XDG_DATA_HOME", ".local/share", "opencode", ("opencode.db*", "storage/")),
-)
 
 
 def patterns_below(root: bytes) -> list[str]:
@@ -39,13 +29,12 @@ def patterns_below(root: bytes) -> list[str]:
 
 def _conversations(top: bytes) -> Iterator[str]:
     user = os.path.expanduser("~")
-    for variable, usual, folder, names in _CONVERSATIONS:
-        base = os.environ.get(variable) or os.path.join(user, usual)
-        place = os.fsencode(os.path.realpath(os.path.join(base, folder))) + b"/"
+    for folder in chain.from_iterable(CONVERSATION_FOLDERS.values()):
+        place = os.fsencode(os.path.realpath(folder.path(user, os.environ))) + b"/"
         if place.startswith(top):
-            yield from (f"{pattern_of(place[len(top) : -1])}/**/{name}" for name in names)
+            yield from (f"{pattern_of(place[len(top) : -1])}/**/{name}" for name in folder.names)
         elif top.startswith(place):  # the root itself lies inside the agent's folder
-            yield from names
+            yield from folder.names
 
 
 def _repository(top: bytes) -> Iterator[str]:

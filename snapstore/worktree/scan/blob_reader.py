@@ -40,8 +40,6 @@ UNREADABLE = "cannot be read"
 CHANGING = "kept changing while it was read"
 TOO_LARGE = "larger than max_file_size"
 BAD_NAME = "a name that git cannot hold safely"
-NEVER = "never captured, as never_capture says"
-OTHERS = "another program's own, which only that writes"
 REMOVED = "removed; "  # prefix for a file that had been left out; the reason follows
 
 

@@ -25,13 +25,13 @@ from collections.abc import Callable, Iterable, Mapping
 from struct import Struct
 from threading import Thread
 
-from snapstore.base.files import sync_folder
+from snapstore.base.files import remove_quietly, sync_folder
 from snapstore.base.platform import COARSE_NS, READ_FLAGS, TICK_NS, file_system_sync, is_young
 from snapstore.errors import SnapstoreError
 from snapstore.git.objects.ids import BLOB, EXECUTABLE, FILE, Entry, object_id
 from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_files import BORROWED, read_small_file
-from snapstore.git.objects.pack_writer import new_name, remove_quietly, write_keep
+from snapstore.git.objects.pack_writer import new_name, write_keep
 from snapstore.git.objects.store import Objects
 from snapstore.worktree.scan.stat_cache import YOUNG, FileStat
 from snapstore.worktree.usergit import config as gitconfig

@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from snapstore.base.paths import has_unsafe_part, is_git
 from snapstore.git.objects.ids import Entry
-from snapstore.worktree.ignore.never_capture import NeverCapture, never_capture_of
+from snapstore.worktree.ignore.never_capture import never_capture_of
+from snapstore.worktree.ignore.policy import EXCLUDED, CapturePolicy
 from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan import blob_reader as reasons
 from snapstore.worktree.scan.blob_reader import Blobs, LeftOut
@@ -87,8 +88,7 @@ class Scan:
         own: Mapping[bytes, Entry] | None = None,
         index_mark: tuple[int, ...] | None = None,
         progress: Progress | None = None,
-        skip: bytes | None = None,
-        never: NeverCapture | None = None,
+        policy: CapturePolicy,
     ) -> None:
         self._prefix = root.rstrip(b"/") + b"/"
         self._cache = cache
@@ -104,11 +104,11 @@ class Scan:
         coverage = cache.coverage
         self._blind = coverage is None
         self._was_left: dict[bytes, tuple[str, tuple[int, ...]]] = coverage["left_out"] if coverage else {}  # type: ignore[assignment]
-        self._never = never or NeverCapture()
+        self._policy = policy
         self._was_never = never_capture_of(coverage)
         self._taken = 0
         self._process = os.getpid()
-        self._ways = Walk(self._prefix, cache, self._found.files, self._found.folders, rules, skip, self._never)
+        self._ways = Walk(self._prefix, cache, self._found.files, self._found.folders, rules, policy)
         self._old_book: RuleBook | None = None
 
     def run(self) -> Found:
@@ -135,7 +135,7 @@ class Scan:
             "scan": scans_in(self._cache.coverage) + 1,
             "index": self._index_mark,
             "first_seen": self._unknown_since(),
-            "never": self._never.text,
+            "never": self._policy.text,
             "private": private_folders(self._prefix, private_in(self._cache.coverage), found.folders),
             **self._rules.remember(self._ways.book),
         }
@@ -168,25 +168,26 @@ class Scan:
             for path in moved:
                 self._take(path, self._cache.files[path])
 
-    def _frozen(self) -> list[bytes]:
-        """Leave out known files that `never_capture` matches: they keep their last state."""
-        if not self._never:
-            return []
+    def _frozen(self) -> Collection[bytes]:
+        """Leave out known files that are never captured: they keep their last state."""
+        if not self._policy.excludes:
+            return ()
         files = self._cache.files
-        if self._never.text == self._was_never.text:
-            frozen = [path for path, (why, _) in self._was_left.items() if why == reasons.NEVER and path in files]
+        if self._policy.text == self._was_never.text:
+            frozen = {path: why for path, (why, _) in self._was_left.items() if why in EXCLUDED and path in files}
         else:
-            frozen = [path for path in files if self._never.matches(path)]
-        for path in frozen:
-            self._pass_over(path)
-        return frozen
+            reasons_found = ((path, self._policy.excluded(path)) for path in files)
+            frozen = {path: why for path, why in reasons_found if why is not None}
+        for path, why in frozen.items():
+            self._pass_over(path, why)
+        return frozen.keys()
 
-    def _pass_over(self, path: bytes) -> None:
+    def _pass_over(self, path: bytes, why: str) -> None:
         try:
             mark = state_mark(os.lstat(self._prefix + path))
         except OSError:
             mark = ()
-        self._leave_out(path, reasons.NEVER, mark)
+        self._leave_out(path, why, mark)
 
     def _gone(self, path: bytes) -> None:
         self._found.changes[path] = None
@@ -263,7 +264,7 @@ class Scan:
         former = not_listed((path.rstrip(b"/") for path in known), listing.folding)
         for path in known if former else ():
             if former.intersection(with_parents(path.rstrip(b"/"))):
-                if path in self._cache.files and self._found.left_out.get(path, ("",))[0] != reasons.NEVER:
+                if path in self._cache.files and self._found.left_out.get(path, ("",))[0] not in EXCLUDED:
                     self._gone(path)
                 if path in self._cache.folders:
                     self._found.folders[path] = None
@@ -307,8 +308,9 @@ class Scan:
                 continue
             if self._ways.book.ignored(path, stat.S_ISDIR(st.st_mode)):
                 continue
-            if self._never.matches(path, stat.S_ISDIR(st.st_mode)):
-                self._leave_out(path, reasons.NEVER, () if stat.S_ISDIR(st.st_mode) else state_mark(st))
+            why = self._policy.excluded(path, stat.S_ISDIR(st.st_mode))
+            if why is not None:
+                self._leave_out(path, why, () if stat.S_ISDIR(st.st_mode) else state_mark(st))
             elif stat.S_ISDIR(st.st_mode):
                 self._walk([path], whole=False)
             elif is_git(path.rpartition(b"/")[2]):
@@ -333,8 +335,9 @@ class Scan:
                 or spelling_on_disk(self._prefix, path) != path
             ):
                 continue
-            if self._never.matches(path):
-                self._pass_over(path)
+            why = self._policy.excluded(path)
+            if why is not None:
+                self._pass_over(path, why)
             else:
                 self._take_new(path)
                 self._found.folders.update(watch_parents(path))
@@ -351,8 +354,9 @@ class Scan:
             except OSError:
                 continue
             row = (YOUNG, 0, 0, 0, 0, *entry)
-            if self._never.matches(path):
-                self._pass_over(path)
+            why = self._policy.excluded(path)
+            if why is not None:
+                self._pass_over(path, why)
             else:
                 self._take(path, row)
             if path in found.changes and found.changes[path] is None:

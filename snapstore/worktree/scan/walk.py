@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from snapstore.base.paths import GIT_BEGINNINGS, is_git
 from snapstore.base.platform import is_young
-from snapstore.worktree.ignore.never_capture import NeverCapture
+from snapstore.worktree.ignore.policy import CapturePolicy
 from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan import blob_reader as reasons
 from snapstore.worktree.scan.case_folding import has_twin
@@ -62,8 +62,7 @@ class Walk:
         files: Mapping[bytes, FileStat | None],
         folders: Mapping[bytes, FolderStat | None],
         rules: RuleReader,
-        skip: bytes | None,
-        never: NeverCapture,
+        policy: CapturePolicy,
     ) -> None:
         self._prefix = prefix
         self._known_files = cache.files
@@ -71,20 +70,20 @@ class Walk:
         self._files = files  # rows of this scan; None: gone
         self._folders = folders
         self._rules = rules
-        self._skip = skip
-        self._never = never
+        self._policy = policy
         self.book: RuleBook = rules.book
 
     def list(self, folders: list[bytes], listing: Listing, *, whole: bool, deep: bool) -> list[bytes]:
         """List folders, and with `deep` those below; return folders found but not listed."""
         known_files, known_folders, prefix = self._known_files, self._known_folders, self._prefix
         gone_files, gone_folders = self._files, self._folders
-        never = self._never.matches if self._never else None
+        excluded = self._policy.excluded if self._policy.excludes else None
+        store = self._policy.store
         waiting = folders
         below_waiting: list[bytes] = waiting if deep else []
         while waiting:
             folder = waiting.pop()
-            if never is not None and folder and never(folder, True):
+            if excluded is not None and folder and excluded(folder, True):
                 continue
             below = folder + b"/" if folder else b""
             now = time.time_ns()
@@ -122,14 +121,14 @@ class Walk:
                     is_folder = entry.is_dir(follow_symlinks=False)
                     if is_folder and not whole and path in known_folders and gone_folders.get(path, ()) is not None:
                         continue
-                    if ignored(name, is_folder) or path == self._skip:
+                    if ignored(name, is_folder) or path == store:
                         continue
                     if name[0] in GIT_BEGINNINGS and is_git(name):
                         if name != b".git":
                             listing.left_out[path] = (reasons.BAD_NAME, ())
-                    elif never is not None and never(path, is_folder):
+                    elif excluded is not None and (why := excluded(path, is_folder)) is not None:
                         mark = () if is_folder else state_mark(entry.stat(follow_symlinks=False))
-                        listing.left_out[path] = (reasons.NEVER, mark)
+                        listing.left_out[path] = (why, mark)
                     elif is_folder:
                         below_waiting.append(path)
                     else:

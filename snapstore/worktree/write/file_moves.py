@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha1
 from typing import Protocol
 
+from snapstore.base.paths import LONGEST_PATH
 from snapstore.errors import Conflict, Corrupt, Unsafe
 from snapstore.git.objects.ids import BLOB, EXECUTABLE, FILE, LINK, Entry, Missing, object_id
 from snapstore.git.objects.store import LARGE, Objects
@@ -14,7 +15,6 @@ from snapstore.worktree.write.safe_dirs import (
     FILE_IN_THE_WAY,
     FOLDER_THERE,
     LINK_IN_THE_WAY,
-    LONGEST_PATH,
     SPECIAL_THERE,
     SafeDirs,
     State,

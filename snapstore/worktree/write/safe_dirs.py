@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from hashlib import sha1
 
-from snapstore.base.paths import has_unsafe_part
+from snapstore.base.paths import LONGEST_PATH, has_unsafe_part
 from snapstore.base.platform import READ_FLAGS, is_mtime_young, is_young
 from snapstore.errors import Unsafe
 from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, file_mode, object_id
@@ -38,7 +38,6 @@ State = Entry | str | None
 # Files that were read: the stat they were read under, and their entry.
 Known = dict[bytes, tuple[tuple[int, ...], Entry]]
 
-LONGEST_PATH = 4095
 _TRIES = 3
 _MOST_OPEN = 16  # a legal path may have two thousand folders
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from snapstore.errors import Interrupted
 from snapstore.git.objects.ids import Entry
 from snapstore.git.objects.store import Objects
+from snapstore.worktree.ignore.policy import CapturePolicy
 from snapstore.worktree.scan.case_folding import clashing, folded
 from snapstore.worktree.scan.compare import ORDINARY
 from snapstore.worktree.write import atomic_swap
@@ -64,13 +65,13 @@ class Writer:
         keep_folders: Collection[bytes] = (),
         known: Known | None = None,
         *,
-        own: bytes | None = None,
+        policy: CapturePolicy | None = None,
         stage: Stage | None = None,
     ) -> None:
         self.tag = tag
         self._stage = stage
         self._staged: bool | None = False  # None: an older version began the move and did not record this
-        self._own = own  # the store's folder, if it lies below the root
+        self._policy = policy or CapturePolicy(root)
         self.keep_folders = frozenset(keep_folders)
         self._contents = Contents(objects)
         self.modes: dict[bytes, int] = {}  # permission bits of the files observed
@@ -135,7 +136,7 @@ class Writer:
         self._modes = {move.path: move.mode for move in moves if move.mode is not None}
         for path in self._paths:
             self._targets.check(path)
-            if self._beside.prefix in path or (self._own and (path + b"/").startswith(self._own + b"/")):
+            if self._beside.prefix in path or self._policy.is_store(path):
                 raise unsafe_path(path)
 
     def check(self, moves: Sequence[FileMove], unsaved: Collection[bytes] = ()) -> None:
