@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_transcripts_builders import ALL, LINES, SESSION, Claude, Codex, Copilot, Cursor, Gemini, story
 
@@ -144,6 +144,7 @@ STORIES = {kind.__name__: story(kind()).data() for kind in (Claude, Codex, Gemin
 
 @settings(max_examples=250, deadline=None)
 @given(name=st.sampled_from(sorted(STORIES)), cut=st.floats(0, 1))
+@example(name="Gemini", cut=1.5 / len(STORIES["Gemini"]))
 def test_any_beginning_of_a_file_is_a_beginning_of_its_turns(
     name: str, cut: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

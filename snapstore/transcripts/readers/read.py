@@ -241,8 +241,8 @@ def _has_lines(file: BinaryIO, agent: str) -> bool:
         return True
     file.seek(0)
     first = file.readline(_FIRST_TAIL)
-    if first.strip(b"\xef\xbb\xbf \t\r\n") == b"{":
-        return False
+    if first.endswith(b"\n") and first.strip(b"\xef\xbb\xbf \t\r\n") == b"{":
+        return False  # without the line break it may be a line of which one byte is written so far
     record = parse(first)
     return record is None or not isinstance(record.get("messages"), list)
 
