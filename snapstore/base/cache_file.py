@@ -13,6 +13,8 @@ from _thread import get_ident
 
 from xxhash import xxh3_64_digest
 
+from snapstore.base.files import remove_quietly
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -50,10 +52,7 @@ def replace(path: str, data: bytes) -> bool:
             file.write(data)
         os.rename(temporary, path)
     except OSError:
-        try:
-            os.unlink(temporary)
-        except OSError:
-            pass
+        remove_quietly(temporary)
         return False
     return True
 

@@ -44,6 +44,23 @@ def remove(path: str) -> None:
     sync_folder(os.path.dirname(path))
 
 
+def remove_if_there(path: str) -> bool:
+    """Remove a file that does no harm if it comes back after a power cut; return whether it existed."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove_quietly(path: str) -> None:
+    """Remove a file, if possible."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
 def close_quietly(fd: int) -> None:
     """Close a descriptor and ignore errors.
 

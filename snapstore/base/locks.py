@@ -34,6 +34,35 @@ def try_lock(fd: int) -> bool:
     return True
 
 
+def lock_work_folder(fd: int) -> None:
+    """Take an exclusive lock on the open folder of work under way, which keeps a sweep away.
+
+    Wait for a process that is just looking. A program that is started inherits the lock.
+    """
+    fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def is_abandoned(fd: int) -> bool:
+    """Return whether nobody works in an open folder; if so, take its lock.
+
+    If the file system cannot tell, somebody may be at work.
+    """
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def is_at_work(fd: int) -> bool:
+    """Return whether somebody may work in an open folder, without taking its lock."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
 def process_started(pid: int) -> str | None:
     """Return the start time of a process, or None if there is no such process.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 
 _FIRST_SECOND = -62_135_596_800  # of the year 1; some file systems hold earlier times
 _LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
@@ -72,8 +73,28 @@ def shorten(text: str, width: int) -> str:
 # Numbers.
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, such as "1 branch" or "1,200 branches"."""
+    return f"1 {one}" if number == 1 else f"{number:,} {many or one + 's'}"
+
+
 def files_text(number: int) -> str:
-    return "1 file" if number == 1 else f"{number:,} files"
+    return counted(number, "file")
+
+
+def turns_text(number: int) -> str:
+    return counted(number, "turn")
+
+
+def and_more(total: int, shown: int) -> str:
+    """Return what follows the first few of many: "… and 12 more", empty if all are shown."""
+    return f"… and {total - shown:,} more" if total > shown else ""
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return names in one line, such as "a, b and 12 more"."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def size_text(size: int) -> str:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from snapstore.base.text import ago as ago
+from snapstore.base.text import and_more
 from snapstore.base.text import date_text as date_text
 from snapstore.base.text import duration_text as duration_text
 from snapstore.base.text import files_text as files_text
@@ -66,6 +67,11 @@ class Output:
         painted = self.paint(text, *styles) + "\n"
         with telling():
             self._stream.write(painted.translate(_PLAIN) if self._plain else painted)
+
+    def rest(self, total: int, shown: int = LISTED, *, indent: str = "  ", after: str = "") -> None:
+        """Print how many more there are, if not all were shown; `after` says where to see them."""
+        if total > shown:
+            self.line(indent + and_more(total, shown) + after, DIM)
 
     def ask(self, text: str) -> None:
         """Print a question and leave the terminal's cursor on its line."""
@@ -140,4 +146,4 @@ def file_rows(out: Output, changes: Sequence[FileChange], indent: str, limit: in
         letter = out.paint(change.change, colours.get(change.change, YELLOW))
         yield f"{indent}{letter}  {name.ljust(width) + '  ' + counts if counts else name}"
     if len(shown) < len(changes):
-        yield out.paint(f"{indent}… and {len(changes) - len(shown):,} more", DIM)
+        yield out.paint(indent + and_more(len(changes), len(shown)), DIM)

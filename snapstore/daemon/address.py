@@ -9,6 +9,7 @@ import os
 import socket
 
 from snapstore.base import platform
+from snapstore.base.files import remove_if_there
 from snapstore.daemon import client
 from snapstore.errors import Failed
 
@@ -61,10 +62,7 @@ class ServerAddress:
 
         The socket does not listen yet.
         """
-        try:
-            os.unlink(self.path)
-        except FileNotFoundError:
-            pass
+        remove_if_there(self.path)
         self.socket.bind(self.path)
         self.socket.setblocking(False)
         self._bound = os.lstat(self.path)

@@ -20,9 +20,8 @@ from dulwich.objects import ZERO_SHA, ObjectID
 from dulwich.reflog import format_reflog_line
 from dulwich.refs import SYMREF, DiskRefsContainer, Ref, write_packed_refs
 
-from snapstore.base.files import sync_folder
+from snapstore.base.files import remove_if_there, sync_folder
 from snapstore.errors import Corrupt
-from snapstore.git.objects.pack_writer import remove
 from snapstore.git.ref_names import CURSORS
 
 COMMITTER = b"snapstore <snapstore@localhost>"
@@ -160,7 +159,7 @@ class Container(DiskRefsContainer):
                 return False
             with _locked(f"{self.git_dir}/{PACKED}"):
                 self._remove_packed_ref(name)
-                remove(path)
+                remove_if_there(path)
             if message is not None:
                 self._append(name, old_ref or ZERO_SHA, ZERO_SHA, committer, timestamp, timezone, message)
         return True

@@ -17,10 +17,9 @@ from dulwich.file import FileLocked
 from dulwich.objects import ObjectID
 from dulwich.refs import SYMREF, Ref
 
-from snapstore.base.files import sync_folder
+from snapstore.base.files import remove_if_there, sync_folder
 from snapstore.errors import Conflict, Corrupt, Unsafe
 from snapstore.git import reflog
-from snapstore.git.objects.pack_writer import remove
 from snapstore.git.ref_container import COMMITTER, PACKED, Container, make_folder
 from snapstore.git.ref_names import DISK_REF, NOTES, TURN_NOTES
 from snapstore.git.reflog import files_below
@@ -247,7 +246,7 @@ class _Wait:
         if self._held != (st.st_ino, st.st_mtime_ns):  # another process holds the lock now
             self._held, self._since = (st.st_ino, st.st_mtime_ns), time.monotonic()
         if time.time() - st.st_mtime > self._stale_after or time.monotonic() - self._since > self._stale_after:
-            remove(self._lock)
+            remove_if_there(self._lock)
         else:
             time.sleep(0.005)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from snapstore.base import platform
+from snapstore.base.files import remove_if_there
 from snapstore.errors import SnapstoreError
 from snapstore.share.push import push
 from snapstore.share.remotes import Remotes
@@ -28,7 +29,7 @@ def run(store: StoreHandle) -> None:
         try:
             if not platform.try_lock(fd):
                 return
-            while _taken(mark):
+            while remove_if_there(mark):
                 _push(store)
         finally:
             os.close(fd)
@@ -54,11 +55,3 @@ def _push(store: StoreHandle) -> None:
 def _touch(path: str) -> None:
     """Create a file; not synced, since the next turn's push sends everything anyway."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-
-
-def _taken(path: str) -> bool:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return False
-    return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from snapstore.base.files import remove_quietly
 from snapstore.base.text import timestamp
 
 _LARGEST = 1 << 20  # bytes; then the older half is dropped
@@ -57,10 +58,7 @@ def stand(folder: str, about: str, text: str, seconds: float) -> None:
 
 def settle(folder: str, about: str) -> None:
     """Remove a standing message."""
-    try:
-        os.unlink(f"{folder}/{_STANDING}{about}")
-    except OSError:
-        pass
+    remove_quietly(f"{folder}/{_STANDING}{about}")
 
 
 def _standing(path: str) -> str:

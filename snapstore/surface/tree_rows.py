@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from snapstore.base.text import age, cells, clip, first_line, safe
+from snapstore.base.text import age, cells, clip, counted, first_line, safe
 from snapstore.surface.tree_layout import Glyphs, Row
 from snapstore.timeline.history.graph import Graph, GraphNode
 
@@ -142,7 +142,7 @@ class Painter:
         edits = len(folded) - len(numbers)
         parts = [f"{len(numbers):,} turns ({numbers[-1]}{glyphs.to}{numbers[0]})"] if numbers else []
         if edits:
-            parts.append("1 edit" if edits == 1 else f"{edits:,} edits")
+            parts.append(counted(edits, "edit"))
         return f"{glyphs.more} {' and '.join(parts)}"
 
 

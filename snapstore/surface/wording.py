@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from snapstore.api import Session
 from snapstore.base.text import safe
+from snapstore.base.text import turns_text as turns_text
 from snapstore.errors import Usage
 from snapstore.timeline.history.operations import Operations
 from snapstore.timeline.moves.plan import (
@@ -147,10 +148,6 @@ def short_state(text: str) -> str:
     """Shorten a state to `file 5f3a1b2c`, which is enough to tell two states apart."""
     kind, _, oid = safe(text).partition(" ")
     return f"{kind} {oid[:8]}" if len(oid) == 40 else safe(text)  # an unusual state is a sentence and is kept
-
-
-def turns_text(number: int) -> str:
-    return "1 turn" if number == 1 else f"{number:,} turns"
 
 
 def count(text: str | None, what: str = "turns") -> int:

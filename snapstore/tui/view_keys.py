@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.worker import WorkType
 
+from snapstore.base.text import counted
 from snapstore.errors import SnapstoreError
 from snapstore.tui.move_keys import MoveKeys
 from snapstore.tui.screens.help import HelpScreen
@@ -146,7 +147,7 @@ class ViewKeys(MoveKeys):
             return
         await self.show_archived(not self.snapshot.archived)
         number = len(self.snapshot.graph.archived)
-        what = "1 archived branch" if number == 1 else f"{number:,} archived branches"
+        what = counted(number, "archived branch", "archived branches")
         self.say(f"{what} {'shown' if self.snapshot.archived else 'left out'}.")
 
     # Search.

@@ -77,7 +77,7 @@ def configure(home: Path, text: str) -> None:
 def test_there_and_back_again_with_a_password(
     site: Site, tmp_path: Path, nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S1-64 over https: the certificate by git's variable, the password by the user's helper."""
+    """Over https: the certificate by git's variable, the password by the user's helper."""
     monkeypatch.setenv("GIT_SSL_CAINFO", site.certificate)
     diary = helper(nobodys_home, PASSWORD)
     history = History(tmp_path / "ours.git", turns=3)

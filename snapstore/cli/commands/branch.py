@@ -10,6 +10,7 @@ import sys
 import click
 
 from snapstore.api import Session
+from snapstore.base.text import counted, turns_text
 from snapstore.cli.commands.branches import kept, rows
 from snapstore.cli.context import Context
 from snapstore.cli.options import CommandGroup, common_options, level_options
@@ -124,9 +125,9 @@ def _agreed(context: Context, going: list[Branch], now: float) -> bool:
 
 
 def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:
-    number = "no branch" if not going else "1 branch" if len(going) == 1 else f"{len(going):,} branches"
+    number = counted(len(going), "branch", "branches") if going else "no branch"
     turns = sum(branch.own for branch in going)
-    own = f", with {turns} turn{'' if turns == 1 else 's'} on no other branch" if turns else ""
+    own = f", with {turns_text(turns)} on no other branch" if turns else ""
     out.line(f"{verb} {number}{own}{':' if going else '.'}", BOLD)
     for row in rows(out, going, now):
         out.line(row)

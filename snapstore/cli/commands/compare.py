@@ -140,8 +140,7 @@ def _files(out: Output, found: Comparison, limit: int | None) -> None:
         text = out.paint(words.get(outcome, outcome), YELLOW if outcome == "different" else DIM)
         narrow = width < NARROW and outcome.startswith("only")
         out.line(f"  {name}{' ' * (names_width - cells(name))}  {cell}{'' if narrow else text}".rstrip())
-    if len(shown) < len(rows):
-        out.line(f"  … and {len(rows) - len(shown):,} more: `--stat` lists all", DIM)
+    out.rest(len(rows), len(shown), after=": `--stat` lists all")
     if any(outcome != "same" for *_, outcome in rows):
         out.line("`--patch` shows how the files differ.", DIM)
 

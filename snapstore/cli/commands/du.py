@@ -61,8 +61,7 @@ def _print(context: Context, found: DiskUse, limit: int) -> None:
     for holder in holders[:_ROWS]:
         state = "" if holder.state == "listed" else f"  {holder.state}"
         row(holder.exclusive, f"{safe(holder.session)}/{safe(holder.name)}", state)
-    if len(holders) > _ROWS:
-        out.line(f"            … and {len(holders) - _ROWS:,} more (`--json`)", DIM)
+    out.rest(len(holders), _ROWS, indent=" " * 12, after=" (`--json`)")
     out.line("By folder, all versions", BOLD)
     for path, size in found.folders()[:_ROWS]:
         row(size, path_text(path) if path else "(the top)")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import click
 
 from snapstore.api import Session
+from snapstore.base.text import files_text
 from snapstore.cli.context import Context
 from snapstore.cli.options import common_options
 from snapstore.cli.output import BOLD, DIM, GREEN, LISTED, YELLOW, Output, path_text, safe
@@ -137,13 +138,12 @@ def _tell(out: Output, forgotten: Forgotten, reached: list[RemoteResult]) -> Non
 
 def _tell_here(out: Output, forgotten: Forgotten) -> None:
     number = len(forgotten.paths)
-    files = "1 file" if number == 1 else f"{number:,} files"
+    files = files_text(number)
     what = f"the turn, with what it did to {files}" if forgotten.turn else f"{files} in {_versions(forgotten)}"
     out.line(f"{'Would forget' if forgotten.dry_run else out.paint('✓', GREEN) + ' Forgot'} {what}", BOLD)
     for path in forgotten.paths[:LISTED]:
         out.line(f"  {path_text(path)}")
-    if number > LISTED:
-        out.line(f"  … and {number - LISTED:,} more", DIM)
+    out.rest(number)
     one, more = ("will have", "will have") if forgotten.dry_run else ("has", "have")
     commits = (
         f"1 commit {one} another id" if forgotten.commits == 1 else f"{forgotten.commits:,} commits {more} other ids"

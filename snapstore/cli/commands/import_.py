@@ -141,8 +141,7 @@ def _row(out: Output, number: int, turn: TurnToImport) -> None:
     out.line(f"{out.paint(f'{number:>4}', BOLD)}  {prompt}  {out.paint(known, DIM)}{unknown}")
     for path, why in turn.unknown[:_NAMED]:
         out.line(f"      {path_text(path)}: {safe(why)}" if path else f"      {safe(why)}", DIM)
-    if len(turn.unknown) > _NAMED:
-        out.line(f"      … and {len(turn.unknown) - _NAMED:,} more", DIM)
+    out.rest(len(turn.unknown), _NAMED, indent="      ")
 
 
 def _summary(

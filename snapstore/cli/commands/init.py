@@ -136,7 +136,6 @@ def _report(context: Context, store: Store, *, created: bool, adopted: str | Non
         out.line(f"{out.paint('left out  ', DIM)}{out.paint(files_text(len(left_out)), YELLOW)}")
         for path, why in list(left_out.items())[:LISTED]:
             out.line(f"  {path_text(path)}  {out.paint(safe(why), DIM)}")
-        if len(left_out) > LISTED:
-            out.line(f"  … and {len(left_out) - LISTED:,} more (snapstore status --json)", DIM)
+        out.rest(len(left_out), after=" (snapstore status --json)")
     out.line(f"{out.paint('store     ', DIM)}{path_text(store.folder)}")
     out.line("Next: `snapstore run -- CMD…` records what a command changes.", DIM)

@@ -76,8 +76,7 @@ def _show(context: Context, pending: dict[str, Any], obstacles: list[str]) -> No
     tree = pending.get("tree", ())
     for path, _, new, *_ in tree[:LISTED]:
         out.line(f"  {'remove' if new is None else 'write ':<6}  {path_text(path)}")
-    if len(tree) > LISTED:
-        out.line(f"  … and {len(tree) - LISTED:,} more", DIM)
+    out.rest(len(tree))
     for name, old, new in pending["refs"]:
         out.line(f"  move    {safe(name)}  {out.paint(f'{_short(old)} → {_short(new)}', DIM)}")
     for text in obstacles:

@@ -63,8 +63,7 @@ def _conversation(out: Output, node: Node) -> None:
         out.line()
     for text in done[:LISTED]:
         out.line(f"  · {text}", DIM)
-    if len(done) > LISTED:
-        out.line(f"  · … and {len(done) - LISTED:,} more", DIM)
+    out.rest(len(done), indent="  · ")
     for reply in listed(node, "replies"):
         out.line()
         for line in safe_lines(str(reply)):

@@ -107,8 +107,7 @@ def _print(context: Context, found: Status, now: float) -> None:
         row("left out", out.paint(files_text(len(found.left_out)), YELLOW))
         for path, why in list(found.left_out.items())[:LISTED]:
             out.line(f"  {path_text(path)}  {out.paint(safe(why), DIM)}")
-        if len(found.left_out) > LISTED:
-            out.line(f"  … and {len(found.left_out) - LISTED:,} more", DIM)
+        out.rest(len(found.left_out))
     for text in found.hook_errors:
         row("hook", out.paint(safe(text), YELLOW))
     out.line()

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from snapstore.base.text import counted
 from snapstore.cli.commands.tui import show_tree
 from snapstore.cli.context import Context
 from snapstore.cli.options import ascii_option, common_options
@@ -74,7 +75,7 @@ def _footer(out: Output, graph: Graph, drawn: list[Row], more: int) -> None:
     """Print what the drawing leaves out, and how to see it."""
     hidden = []
     if more:
-        hidden.append("1 more row" if more == 1 else f"{more:,} more rows")
+        hidden.append(counted(more, "more row"))
     if any(row.folded for row in drawn):
         hidden.append("every turn")
     if graph.archived and sum(row.node is not None for row in drawn) < len(graph.nodes):

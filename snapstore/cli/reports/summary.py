@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from snapstore.base.text import and_more
 from snapstore.cli.output import DIM, YELLOW, Output, files_text, path_text, safe
 from snapstore.surface.describe import change_text
 from snapstore.timeline.history.nodes import Node
@@ -40,4 +41,4 @@ def _list(out: Output, lead: str, what: str, names: list[str]) -> None:
     for name in names[:LISTED]:
         out.line(f"{lead}{what}: {name}", YELLOW)
     if len(names) > LISTED:
-        out.line(f"{lead}{what}: … and {len(names) - LISTED:,} more", YELLOW)
+        out.line(f"{lead}{what}: {and_more(len(names), LISTED)}", YELLOW)

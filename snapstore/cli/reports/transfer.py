@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
+from snapstore.base.text import turns_text
 from snapstore.cli.context import Context
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
 from snapstore.share.pull import Pulled
@@ -91,10 +92,6 @@ def named(ref: str) -> str:
     return safe(f"{kind}{parts[1]}/{parts[2]}")
 
 
-def turns_text(number: int) -> str:
-    return "1 turn" if number == 1 else f"{number:,} turns"
-
-
 def tell_remarks(out: Output, remarks: Sequence[str]) -> None:
     """Print which checks for secrets could not be done.
 
@@ -116,8 +113,7 @@ def tell_push(out: Output, pushed: Pushed) -> None:
         here = named(update.ref) if update.ref else safe(update.there)
         there = named(update.there)
         out.line(f"  {mark} {here}" + (out.paint(f"  as {there}", YELLOW) if there != here else ""))
-    if len(pushed.updates) > LISTED:
-        out.line(f"  … and {len(pushed.updates) - LISTED:,} more", DIM)
+    out.rest(len(pushed.updates))
 
 
 def tell_pull(out: Output, pulled: Pulled, more: str = " No file was changed.") -> None:
@@ -135,8 +131,7 @@ def tell_pull(out: Output, pulled: Pulled, more: str = " No file was changed.") 
         mark = "+" if update.old is None else " "
         about = f"{turns_text(update.turns)}  {who}".rstrip()
         out.line(f"  {mark} {named(update.ref)}  {out.paint(about, DIM)}")
-    if len(pulled.updates) > LISTED:
-        out.line(f"  … and {len(pulled.updates) - LISTED:,} more", DIM)
+    out.rest(len(pulled.updates))
     for ref in pulled.dropped[:LISTED]:
         out.line(f"  - {named(ref)}  has another name there by now", DIM)
     for ref in pulled.gone[:LISTED]:

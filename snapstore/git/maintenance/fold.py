@@ -6,15 +6,15 @@ milliseconds every 32 turns, and the same again for each size step. Runs under t
 
 from __future__ import annotations
 
-import fcntl
 import os
 
+from snapstore.base import locks
+from snapstore.base.files import remove_if_there
 from snapstore.base.locks import is_alive
 from snapstore.errors import Failed, Unsafe
 from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_files import is_linked, read_small_file, remove_packs
 from snapstore.git.objects.pack_writer import KEPT_BY, TEMPORARY
-from snapstore.git.objects.pack_writer import remove as _remove
 from snapstore.git.objects.store import Objects
 
 FOLD_AT = 32
@@ -55,12 +55,9 @@ def is_at_work(objects: Objects, folder: str = WORK) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        return locks.is_at_work(fd)
     finally:
         os.close(fd)
-    return False
 
 
 def refuse_links(objects: Objects) -> None:
@@ -103,7 +100,7 @@ def _fold(objects: Objects, packs: list[Pack]) -> None:
     try:
         remove_packs(objects.pack_folder, packs)
     finally:
-        _remove(f"{written}.keep")
+        remove_if_there(f"{written}.keep")
 
 
 def _size(pack: Pack) -> int:
@@ -136,7 +133,7 @@ def _sweep(objects: Objects) -> int:
         else:
             left = name.endswith(".keep") and _is_left(path)
         if left:
-            _remove(path)
+            remove_if_there(path)
             count += 1
     return count
 

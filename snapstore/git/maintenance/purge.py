@@ -14,7 +14,6 @@ visible until the end, so no git that starts meanwhile removes them.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -23,7 +22,7 @@ from errno import ENOTEMPTY
 from hashlib import sha1
 
 from snapstore.base.files import sync_folder
-from snapstore.base.locks import is_alive
+from snapstore.base.locks import is_alive, lock_work_folder
 from snapstore.errors import Busy, Interrupted
 from snapstore.git.maintenance.fold import ABANDONED, is_at_work, must_have_room, refuse_links
 from snapstore.git.maintenance.repack import SUFFIXES, Packing, all_exist, settle, show
@@ -73,7 +72,7 @@ class Purge:
             # locked.
             self.lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_work_folder(self.lock)
                 made = self._packing(self, wanted, True)  # type: ignore[arg-type]
             finally:
                 os.close(self.lock)

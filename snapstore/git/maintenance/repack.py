@@ -28,14 +28,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from snapstore.base.files import sync_folder
+from snapstore.base.files import remove_if_there, sync_folder
 from snapstore.base.locks import try_lock
 from snapstore.errors import Busy, Failed, Unsafe
 from snapstore.git.maintenance.fold import WORK, must_have_room
 from snapstore.git.objects.pack import Pack
 from snapstore.git.objects.pack_files import is_kept, is_linked
 from snapstore.git.objects.pack_writer import new_name, write_keep
-from snapstore.git.objects.pack_writer import remove as _remove
 from snapstore.git.objects.reachability import new_objects
 from snapstore.git.objects.store import Objects
 
@@ -256,7 +255,7 @@ class Repack:
             self._remove_old(new, staying)
         finally:
             for base in new:
-                _remove(f"{base}.keep")  # now an ordinary pack, which the next packing may replace
+                remove_if_there(f"{base}.keep")  # now an ordinary pack, which the next packing may replace
         self._remove_empty_folders()
         objects.reload()
         return self.result
@@ -270,18 +269,18 @@ class Repack:
         """
         objects = self.objects
         for name in _STALE:  # these files describe packs and commits that may be gone
-            _remove(f"{objects.folder}/{name}")
+            remove_if_there(f"{objects.folder}/{name}")
         for base, (pack, st) in self._old.items():
             # A git that writes an existing object only touches the file that holds the object, and relies on that file.
             untouched = _mtime(f"{base}.pack") == st.st_mtime
             if base not in staying and untouched and os.path.exists(f"{base}.idx") and all_exist(new):
                 pack.close()
                 for suffix in SUFFIXES:
-                    _remove(base + suffix)
+                    remove_if_there(base + suffix)
         for oid, age in self._loose.items():
             path = objects.loose_path(oid)
             if oid not in staying and _mtime(path) == age and all_exist(new):
-                _remove(path)
+                remove_if_there(path)
 
     def _needed_by(self, roots: frozenset[bytes]) -> set[object]:
         """Return old packs and loose objects that only new roots need.

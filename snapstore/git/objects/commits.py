@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dulwich import objects
 
-from snapstore.base.text import one_line, quote
+from snapstore.base.text import and_more, one_line, quote
 from snapstore.errors import Corrupt
 from snapstore.git.objects.ids import COMMIT
 from snapstore.git.objects.store import Objects
@@ -132,7 +132,7 @@ def message(
     paragraphs = [subject, "\n".join(rest).strip("\n"), brief(answer)]
     listed = [f"{letter} {quote(path)}" for letter, path in changes[:LISTED_FILES]]
     if len(changes) > LISTED_FILES:
-        listed.append(f"… and {len(changes) - LISTED_FILES} more")
+        listed.append(and_more(len(changes), LISTED_FILES))
     paragraphs.append("\n".join(listed))
     paragraphs.append("\n".join(f"{TRAILER}{key}: {one_line(str(value))}" for key, value in trailers.items()))
     return "\n\n".join(filter(None, paragraphs)) + "\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from snapstore.base.files import remove_if_there
 from snapstore.git.objects.pack import Pack
-from snapstore.git.objects.pack_writer import remove
 
 BORROWED = "borrowed from the user's repository\n"  # the content of the `.keep` file of such a pack
 
@@ -48,7 +48,7 @@ def remove_packs(folder: str, packs: list[Pack]) -> None:
     more. A reader that has an old pack open can continue reading.
     """
     # A multi-pack-index made by `git multi-pack-index` names the packs that are about to be removed.
-    remove(f"{folder}/multi-pack-index")
+    remove_if_there(f"{folder}/multi-pack-index")
     for pack in packs:
         for suffix in (".idx", ".rev", ".pack", ".keep"):  # the index first: a pack without an index does not count
-            remove(pack.base + suffix)
+            remove_if_there(pack.base + suffix)

@@ -31,7 +31,7 @@ from zlib import crc32
 
 from dulwich.pack import OFS_DELTA
 
-from snapstore.base.files import sync_folder, write_all
+from snapstore.base.files import remove_quietly, sync_folder, write_all
 from snapstore.base.locks import process_started
 from snapstore.errors import Failed
 from snapstore.git.objects.deflate import compress, compressor
@@ -313,22 +313,6 @@ def _by_this_process() -> bytes:
     The start time is included, since another process soon has the same number after a reboot.
     """
     return KEPT_BY + f"{os.getpid()} {process_started(os.getpid()) or ''}".rstrip().encode() + b"\n"
-
-
-def remove(path: str) -> None:
-    """Remove a file, if it exists."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-
-
-def remove_quietly(path: str) -> None:
-    """Remove a file, if possible."""
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
 
 
 def cannot_write(error: OSError) -> Failed:

@@ -13,11 +13,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
-from snapstore.base.files import sync_folder
+from snapstore.base.files import remove_quietly, sync_folder
 from snapstore.errors import Corrupt, Failed, SnapstoreError, Unknown, Usage
 from snapstore.git.objects import reachability
 from snapstore.git.objects.ids import COMMIT
-from snapstore.git.objects.pack_writer import remove_quietly
 from snapstore.git.objects.store import Objects
 from snapstore.git.program import environment, refuse_planted
 from snapstore.git.remote import dulwich_driver, process

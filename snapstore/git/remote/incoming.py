@@ -8,17 +8,17 @@ a kill at any moment, the store is unchanged, and the next run removes the lefto
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from snapstore.base.files import sync_folder
+from snapstore.base.files import remove_quietly, sync_folder
+from snapstore.base.locks import is_abandoned, lock_work_folder
 from snapstore.errors import Corrupt, Remote
 from snapstore.git.objects.ids import BLOB, TREE, Missing
 from snapstore.git.objects.pack import Pack
-from snapstore.git.objects.pack_writer import cannot_write, new_name, remove_quietly, write_keep
+from snapstore.git.objects.pack_writer import cannot_write, new_name, write_keep
 from snapstore.git.objects.reachability import new_objects
 from snapstore.git.objects.store import Objects, store_again
 from snapstore.git.objects.validate import check_link, check_object, links_in
@@ -69,7 +69,7 @@ class Incoming:
                 self._lock = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             except FileNotFoundError:
                 continue
-            fcntl.flock(self._lock, fcntl.LOCK_EX)  # while the lock is held, nobody sweeps the folder
+            lock_work_folder(self._lock)  # while the lock is held, nobody sweeps the folder
             if os.path.exists(self.folder):
                 break
             os.close(self._lock)  # the sweep of another run removed the folder
@@ -293,10 +293,8 @@ def sweep(objects: Objects) -> None:
         except OSError:
             continue
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(folder)
-        except OSError:
-            pass
+            if is_abandoned(fd):
+                _remove(folder)
         finally:
             os.close(fd)
 

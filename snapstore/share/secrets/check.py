@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from snapstore.base.text import one_line
+from snapstore.base.text import and_more, one_line
 from snapstore.errors import Secret, Usage
 from snapstore.git.objects.commits import Commit
 from snapstore.git.objects.ids import BLOB, COMMIT, EMPTY_TREE, GITLINK
@@ -89,7 +89,7 @@ def refuse(findings: list[Finding], command: str = "snapstore push", done: str =
         return
     listed = [f"{finding}  --allow {finding.fingerprint}" for finding in findings[:_SHOWN]]
     if len(findings) > _SHOWN:
-        listed.append(f"… and {len(findings) - _SHOWN} more, which `--json` lists")
+        listed.append(f"{and_more(len(findings), _SHOWN)}, which `--json` lists")
     what = "something that looks" if len(findings) == 1 else f"{len(findings)} things that look"
     raise Secret(
         f"nothing was {done}: it would publish {what} like a secret\n  " + "\n  ".join(listed),

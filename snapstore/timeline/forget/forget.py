@@ -347,7 +347,7 @@ def follow_up(store: StoreHandle, what: str) -> None:
     for name in ("logs", "ORIG_HEAD", "FETCH_HEAD"):
         path = f"{git_dir}/{name}"
         is_folder = os.path.isdir(path) and not os.path.islink(path)
-        shutil.rmtree(path, ignore_errors=True) if is_folder else _remove(path)
+        shutil.rmtree(path, ignore_errors=True) if is_folder else durable.remove_if_there(path)
     branch_descriptions.sweep(git_dir)
     durable.sync_folder(git_dir)  # a reflog that reappears after a power cut would name objects that are gone
     _sweep(store)
@@ -376,16 +376,9 @@ def _sweep(store: StoreHandle) -> None:
         top = folder == store.state
         files = [name for name in names if name.endswith(".new") or (top and name.startswith("graph-"))]
         for name in files:
-            _remove(f"{folder}/{name}")
+            durable.remove_if_there(f"{folder}/{name}")
         merges = [name for name in folders if name.startswith("snapstore-merge-")]
         for name in merges:
             shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
         if files or merges:
             durable.sync_folder(folder)  # forgotten content must not reappear after a power cut either
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass

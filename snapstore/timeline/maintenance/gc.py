@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from snapstore.base.files import remove_if_there
 from snapstore.errors import SnapstoreError
 from snapstore.git.maintenance import fold, pack_builder, purge
 from snapstore.git.maintenance.repack import Packing, Repack, Result
@@ -159,11 +160,11 @@ def sweep(store: StoreHandle) -> int:
             for name in names:
                 path = f"{folder}/{name}"
                 if name.endswith(".new") or (name.endswith(".lock") and _age(path, now) > _LOCKED_FOR):
-                    count += _removed(path)
+                    count += remove_if_there(path)
     for name in ("HEAD.lock", "packed-refs.lock"):
         path = f"{store.shadow.git_dir}/{name}"
         if _age(path, now) > _LOCKED_FOR:
-            count += _removed(path)
+            count += remove_if_there(path)
     try:
         create_store.sweep(store.home)
     except OSError:
@@ -176,11 +177,3 @@ def _age(path: str, now: float) -> float:
         return now - os.stat(path).st_mtime
     except FileNotFoundError:
         return 0.0
-
-
-def _removed(path: str) -> bool:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return False
-    return True

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable
 from typing import Any
 
-from snapstore.base.text import seconds_of, timestamp
+from snapstore.base.text import counted, seconds_of, timestamp
 from snapstore.errors import Corrupt, SnapstoreError, Unknown, Usage, did_you_mean, similar
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import COMMIT, EMPTY_TREE
@@ -123,7 +123,7 @@ def prune(store: StoreHandle, going: Iterable[Prunable], *, by_itself: bool = Fa
 def _in_words(pruned: list[Prunable]) -> str:
     number = len(pruned)
     if pruned[0].state == PLACES[SAFETY]:
-        return f"prune of {number:,} saved {'state' if number == 1 else 'states'}"
+        return f"prune of {counted(number, 'saved state')}"
     return f"prune of branch {pruned[0].name}" if number == 1 else f"prune of {number:,} branches"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from snapstore.base.text import listed
 from snapstore.timeline.history.nodes import Node
 from snapstore.worktree.scan.blob_reader import REMOVED
 
@@ -39,10 +40,8 @@ def caveats_of(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
     seen = [path for path in node.record.get("first_seen", []) if os.fsencode(path) not in told | changing]
     if seen:
         told.update(map(os.fsencode, seen))
-        more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
         stays = "it stays as it is" if len(seen) == 1 else "they stay as they are"
-        names = ", ".join(seen[:_SHOWN])
-        notes.append(f"{names}{more} came into view in {name}, the state before is not known: {stays}.")
+        notes.append(f"{listed(seen, _SHOWN)} came into view in {name}, the state before is not known: {stays}.")
     # An imported turn knows only what its conversation file tells.
     for item in node.record.get("unknown", []):
         if isinstance(item, dict) and not item.get("path") and item.get("why"):
@@ -58,5 +57,4 @@ def beside(node: Node) -> str:
     names = [name for name in node.record.get("beside", []) if isinstance(name, str)]
     if not names:
         return ""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"a turn of session {', '.join(names[:_SHOWN])}{more} was open"
+    return f"a turn of session {listed(names, _SHOWN)} was open"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from snapstore.base.text import timestamp
+from snapstore.base.text import files_text, listed, timestamp, turns_text
 from snapstore.errors import Busy, Conflict, SnapstoreError
 from snapstore.git.ref_names import archive_ref, branch_ref, cursor_ref
 from snapstore.git.refs import RefValue
@@ -300,7 +300,7 @@ class Mover:
         part = {FILES: " (files only)", CONVERSATION: " (conversation only)"}.get(plan.scope, "")
         count = len(plan.undone) if plan.kind == "undo" else len(plan.redone)
         if plan.kind in ("undo", "redo"):
-            return f"{plan.kind} of {count} turn{'s' if count != 1 else ''}{part}"
+            return f"{plan.kind} of {turns_text(count)}{part}"
         # A commit id: the user picked a node instead of typing.
         if plan.kind == "goto" and len(plan.arguments[0]) == 40:
             return f"goto {f'turn {plan.turn}' if plan.turn else 'the start'} of {plan.branch}{part}"
@@ -329,10 +329,9 @@ class Mover:
 
 def conflict(plan: Plan) -> Conflict:
     found = plan.conflicts
-    names = ", ".join(os.fsdecode(move.path) for move in found[:3])
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    names = listed([os.fsdecode(move.path) for move in found], 3)
     return Conflict(
-        f"{len(found)} file{'s' if len(found) != 1 else ''} changed since: {names}{more}",
+        f"{files_text(len(found))} changed since: {names}",
         "Nothing was written. Add --merge, --force or --skip (each saves what is on disk first), or decide for each "
         "file with --ours PATH and --theirs PATH.",
         conflicts=found,

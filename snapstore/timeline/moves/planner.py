@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
+from snapstore.base.text import listed, turns_text
 from snapstore.errors import Corrupt, Unknown, Usage
 from snapstore.git.objects.ids import LINK, Entry
 from snapstore.timeline.history.addresses import locate, resolve
@@ -114,11 +115,10 @@ class Planner:
                     f"{path.decode('utf-8', 'replace')!r} is neither in {address} nor here", **path_json(path)
                 )
             segments |= {name: [(below[0].get(name), below[1].get(name))] for name in names}
-        shown = ", ".join(path.decode("utf-8", "replace") for path in list(segments)[:3])
-        more = f" and {len(segments) - 3} more" if len(segments) > 3 else ""
+        shown = listed([path.decode("utf-8", "replace") for path in segments], 3)
         turn = self._shadow.commit(source).number("Turn")
         of = "before the first turn" if address == "0" else address if turn is None else f"turn {turn}"
-        plan = self._new_node("restore", f"Restore {shown}{more} from {of}", source, address)
+        plan = self._new_node("restore", f"Restore {shown} from {of}", source, address)
         self._settle(plan, segments)
         return self._note(plan, [])
 
@@ -384,9 +384,8 @@ def _check_count(count: int | None) -> None:
 
 
 def _too_few(verb: str, count: int, there: int) -> Unknown:
-    turns = "1 turn" if there == 1 else f"{there} turns"
     return Unknown(
-        f"there {'is' if there == 1 else 'are'} only {turns} to {verb}",
+        f"there {'is' if there == 1 else 'are'} only {turns_text(there)} to {verb}",
         f"`snapstore {verb} {there}` {verb}es them all."
         if verb == "redo"
         else f"`snapstore undo {there}` undoes them all.",

@@ -7,7 +7,7 @@ import json
 import os
 import re
 
-from snapstore.base.files import write_all
+from snapstore.base.files import remove_quietly, write_all
 from snapstore.errors import Conflict, Failed
 from snapstore.transcripts.lines import parse
 from snapstore.transcripts.locate import checked_id
@@ -122,7 +122,7 @@ def write_fork(folder: str, new_id: str, lines: Iterable[bytes], check: Callable
                 check()
             _name(temporary, path)
         finally:
-            _remove(temporary)
+            remove_quietly(temporary)
         _sync(folder)
     except FileExistsError as error:
         raise Conflict(
@@ -145,7 +145,7 @@ def _write(path: str, lines: Iterable[bytes]) -> None:
         write_all(descriptor, waiting)
         os.fsync(descriptor)
     except BaseException:
-        _remove(path)
+        remove_quietly(path)
         raise
     finally:
         os.close(descriptor)
@@ -164,13 +164,6 @@ def _name(temporary: str, path: str) -> None:
         if os.path.lexists(path):
             raise FileExistsError from error
         os.rename(temporary, path)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
 
 
 def _sync(folder: str) -> None:

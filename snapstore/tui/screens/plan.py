@@ -14,7 +14,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button, Static
 
-from snapstore.base.text import path_text
+from snapstore.base.text import and_more, path_text
 from snapstore.surface.wording import action_word, by_weight, remark
 from snapstore.timeline.moves.plan import CONFLICT, CONVERSATION, FILES, KEPT, REMOVE, SKIPPED, WRITE, Plan
 from snapstore.tui.move_steps import Look
@@ -103,7 +103,7 @@ def plan_lines(plan: Plan) -> Iterator[Content]:
             more = (f"  {text}", "$quiet") if text else ""
             yield styled((f"{action_word(path):<11}", colour), path_text(path.path), more)
         if len(shown) > MOST_ROWS:
-            yield styled((f"… and {len(shown) - MOST_ROWS:,} more", "$quiet"))
+            yield styled((and_more(len(shown), MOST_ROWS), "$quiet"))
         if not shown:
             yield styled(("No file will change.", "$quiet"))
     if plan.undone and plan.scope != FILES:

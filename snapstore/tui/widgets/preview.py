@@ -11,7 +11,7 @@ from textual import work
 from textual.content import Content
 from textual.timer import Timer
 
-from snapstore.base.text import files_text, path_text, safe_lines
+from snapstore.base.text import and_more, files_text, path_text, safe_lines
 from snapstore.surface.describe import FOUND_BY, calls, change_text, git_moves, listed, when, who
 from snapstore.timeline.history.nodes import FileChange, Node, counted, read_node
 from snapstore.tui.move_steps import trouble
@@ -121,7 +121,7 @@ def _told(lines: list[str], style: str, most: int = MOST_LINES) -> Iterator[Cont
     for line in lines[:most]:
         yield styled((line[:LONGEST], style)) if line else Content()
     if len(lines) > most:
-        yield styled((f"… and {len(lines) - most:,} more lines", "$quiet"))
+        yield styled((f"{and_more(len(lines), most)} lines", "$quiet"))
 
 
 def _files(node: Node, counted: bool) -> Iterator[Content]:
@@ -140,7 +140,7 @@ def _files(node: Node, counted: bool) -> Iterator[Content]:
     for change in node.files[:MOST_FILES]:
         yield file_line(change)
     if len(node.files) > MOST_FILES:
-        yield styled((f"… and {len(node.files) - MOST_FILES:,} more", "$quiet"))
+        yield styled((and_more(len(node.files), MOST_FILES), "$quiet"))
 
 
 def file_line(change: FileChange) -> Content:
