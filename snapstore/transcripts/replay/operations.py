@@ -10,7 +10,7 @@ import re
 
 from snapstore.transcripts.model import EDIT, SHELL, WRITE
 from snapstore.transcripts.outline import get, string
-from snapstore.transcripts.replay.apply_patch import ADD, DELETE, patch_text, sections
+from snapstore.transcripts.apply_patch import ADD, DELETE, patch_text, sections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from snapstore.transcripts.model import ConversationTurn, ToolCall
-    from snapstore.transcripts.replay.apply_patch import Section
+    from snapstore.transcripts.apply_patch import Section
 
 
 _HELPERS = ("task", "agent")  # their conversations are in other files
