@@ -1,4 +1,4 @@
-"""Applies and reverts patches in the format "*** Update File: path", like Codex.
+"""Patches in the format "*** Update File: path", as Codex, Copilot and opencode apply them.
 
 Only exact matches count. Codex itself also accepts lines that differ in blanks. The result of such a patch is not known
 here and is reported as unknown.
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 ADD, UPDATE, DELETE, MOVE = "Add File", "Update File", "Delete File", "Move to"
-_BEGIN = "*** Begin Patch"
-_TOOLS = ("apply_patch", "applypatch", "patch")
+BEGIN = "*** Begin Patch"
+PATCH_TOOLS = ("apply_patch", "applypatch", "patch")
+_HEADINGS = tuple(f"*** {word}: " for word in (ADD, UPDATE, DELETE, MOVE))
 
 
 class Hunk:
@@ -92,19 +93,19 @@ class Section:
 
 def patch_text(name: str, input: Any) -> str | None:
     """Return the patch of a call to the patch tool, or to a shell that runs it."""
-    if name.lower() in _TOOLS:
+    if name.lower() in PATCH_TOOLS:
         if isinstance(input, str) and input.lstrip().startswith("{"):
             input = parse(input.encode("utf-8", "replace")) or input  # arguments as JSON inside a string
         values = list(input.values()) if isinstance(input, dict) else [input]
     else:
         command = input.get("command") if isinstance(input, dict) else None
         values = command[1:2] if isinstance(command, list) and command[:1] == ["apply_patch"] else []
-    return next((clean(value) for value in values if isinstance(value, str) and _BEGIN in value), None)
+    return next((clean(value) for value in values if isinstance(value, str) and BEGIN in value), None)
 
 
 def sections(patch: str) -> list[Section]:
     made: list[Section] = []
-    for line in patch.partition(_BEGIN)[2].split("\n"):
+    for line in patch.partition(BEGIN)[2].split("\n"):
         if line.startswith("*** "):
             word, _, path = line[4:].partition(": ")
             if word in (ADD, UPDATE, DELETE):
@@ -116,6 +117,16 @@ def sections(patch: str) -> list[Section]:
         elif made:
             _take(made[-1], line)
     return made
+
+
+def named_files(patch: str) -> list[str]:
+    """Return the files a patch names, including the targets of renames.
+
+    Agents accept indented headings. A line of text that looks like a heading adds an extra file name, which does no
+    harm where it is only asked which files to look at.
+    """
+    rows = (row.strip() for row in patch.split("\n"))
+    return [row.partition(": ")[2].strip() for row in rows if row.startswith(_HEADINGS)]
 
 
 def _take(section: Section, line: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from snapstore.transcripts.apply_patch import ADD, PATCH_TOOLS, UPDATE, patch_text, sections
 from snapstore.transcripts.lines import clean
 from snapstore.transcripts.model import EDIT, OTHER, SHELL, WRITE, ToolCall
 
@@ -24,7 +25,6 @@ _SHELLS = {
     *("bash", "shell", "shell_command", "powershell", "run_shell_command", "exec_command", "local_shell"),
     *("run_terminal_cmd", "run_in_terminal", "unified_exec", "container.exec", "write_stdin", "execute_command"),
 }
-_PATCHES = {"apply_patch", "applypatch"}
 _PATH = ("file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path")
 _OLD = ("old_string", "oldString", "old_str")
 _NEW = ("new_string", "newString", "new_str", "new_source")
@@ -33,10 +33,10 @@ _CONTENT = ("content", "file_text", "contents")
 
 def classify(id: str | None, name: str, input: Any) -> list[ToolCall]:
     """Return one tool call as one entry per file."""
-    if isinstance(input, str) and name.lower() not in _PATCHES:
+    if isinstance(input, str) and name.lower() not in PATCH_TOOLS:
         input = _arguments(input)
     kind = name.lower()
-    patch = _patch_text(kind, input)
+    patch = patch_text(name, input)
     if patch is not None:
         return _patched(id, name, input, patch) or [ToolCall(id, name, input)]
     fields = input if isinstance(input, dict) else {}
@@ -84,52 +84,15 @@ def _arguments(text: str) -> Any:
         return text
 
 
-# Patches in the format "*** Update File: path", as Codex, Copilot and opencode apply them.
-
-
-def _patch_text(kind: str, input: Any) -> str | None:
-    """Return the patch of a call to the patch tool, or to a shell that runs it."""
-    if kind in _PATCHES:
-        candidates = [input] if isinstance(input, str) else _strings(input)
-    elif kind in _SHELLS and isinstance(input, dict):
-        command = input.get("command")
-        candidates = command[1:2] if isinstance(command, list) and command[:1] == ["apply_patch"] else []
-    else:
-        return None
-    return next((clean(text) for text in candidates if isinstance(text, str) and "*** Begin Patch" in text), None)
-
-
-def _strings(input: Any) -> list[str]:
-    return [value for value in input.values() if isinstance(value, str)] if isinstance(input, dict) else []
-
-
 def _patched(id: str | None, name: str, input: Any, patch: str) -> list[ToolCall]:
-    made: list[ToolCall] = []
-    old: list[str] = []
-    new: list[str] = []
-
-    def close() -> None:
-        if made and made[-1].type == WRITE:
-            made[-1].content = "".join(f"{line}\n" for line in new)
-        elif made and made[-1].type == EDIT:
-            made[-1].old_string, made[-1].new_string = "\n".join(old), "\n".join(new)
-        old.clear()
-        new.clear()
-
-    for line in patch.split("\n"):
-        if line.startswith("*** "):
-            word, _, path = line[4:].partition(": ")
-            kind = {"Add File": WRITE, "Update File": EDIT, "Delete File": OTHER}.get(word)
-            if kind is not None:
-                close()
-                made.append(ToolCall(id, name, input, kind))
-                made[-1].file_path = path.strip()
-        elif line.startswith("+"):
-            new.append(line[1:])
-        elif line.startswith("-"):
-            old.append(line[1:])
-        elif line.startswith(" "):
-            old.append(line[1:])
-            new.append(line[1:])
-    close()
+    made = []
+    for section in sections(patch):
+        call = ToolCall(id, name, input, {ADD: WRITE, UPDATE: EDIT}.get(section.deed, OTHER))
+        call.file_path = section.path
+        if call.type == WRITE:
+            call.content = section.content
+        elif call.type == EDIT:
+            call.old_string = "\n".join(line for hunk in section.hunks for line in hunk.old)
+            call.new_string = "\n".join(line for hunk in section.hunks for line in hunk.new)
+        made.append(call)
     return made

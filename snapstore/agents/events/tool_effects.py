@@ -32,7 +32,6 @@ _HARMLESS = {
     *("task", "agent", "taskcreate", "taskupdate", "tasklist", "taskget", "sendmessage", "spawn_agent", "wait"),
 }
 _REMOVALS = {"delete_file", "delete", "remove_file", "deletefile"}
-_HEADINGS = tuple(f"*** {word}: " for word in ("Add File", "Update File", "Delete File", "Move to"))
 
 
 class Effect:
@@ -49,6 +48,7 @@ def effect(name: str, input: Any) -> Effect:
     kind = name.lower()
     if kind in _HARMLESS:
         return Effect([], False)
+    from snapstore.transcripts.apply_patch import BEGIN, named_files
     from snapstore.transcripts.model import EDIT, SHELL, WRITE
     from snapstore.transcripts.tool_calls import classify
 
@@ -57,20 +57,10 @@ def effect(name: str, input: Any) -> Effect:
     if not paths:
         return Effect([], True)  # a shell, or an unknown tool or arguments
     if "patch" in kind or calls[0].type == SHELL:
-        text = next((value for value in _texts(input) if "*** Begin Patch" in value), "")
-        return Effect(list(dict.fromkeys([*paths, *_patched(text)])), not text)
+        text = next((value for value in _texts(input) if BEGIN in value), "")
+        return Effect(list(dict.fromkeys([*paths, *named_files(text)])), not text)
     sure = kind in _REMOVALS or all(call.type in (EDIT, WRITE) and call.file_path for call in calls)
     return Effect(paths if sure else [], not sure)
-
-
-def _patched(text: str) -> list[str]:
-    """Return the files a patch names, including the targets of renames.
-
-    Agents accept indented headings. A line of text that looks like a heading adds an extra file name, which does no
-    harm.
-    """
-    rows = (row.strip() for row in text.split("\n"))
-    return [row.partition(": ")[2].strip() for row in rows if row.startswith(_HEADINGS)]
 
 
 def _texts(input: Any) -> list[str]:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 
+from snapstore.transcripts.apply_patch import ADD, DELETE, patch_text, sections
 from snapstore.transcripts.model import EDIT, SHELL, WRITE
 from snapstore.transcripts.outline import get, string
-from snapstore.transcripts.apply_patch import ADD, DELETE, patch_text, sections
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from snapstore.transcripts.model import ConversationTurn, ToolCall
     from snapstore.transcripts.apply_patch import Section
+    from snapstore.transcripts.model import ConversationTurn, ToolCall
 
 
 _HELPERS = ("task", "agent")  # their conversations are in other files
