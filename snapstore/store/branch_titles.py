@@ -11,38 +11,36 @@ from collections.abc import Callable
 
 from snapstore.git import branch_descriptions
 from snapstore.git.refs import classify_moves
+from snapstore.git.repository import Shadow
 from snapstore.store.journal import RefMove
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.store.handle import StoreHandle
+Log = Callable[[str], None]
 # Prefixes of refs that hold a branch: listed, archived, deleted or pruned.
 _PLACES = tuple(f"refs/{place}/" for place in ("heads", "snapstore/archive", "snapstore/deleted", "snapstore/pruned"))
 CONFIG = "../store.git/config"  # the journal's name for the file; the journal writes it along with state files
 
 
-def follow(store: StoreHandle, moves: list[RefMove]) -> None:
+def follow(shadow: Shadow, log: Log, moves: list[RefMove]) -> None:
     """Move descriptions along with renamed branches; remove those of lost branches."""
     travels, _, lost = classify_moves(move for move in moves if move[0].startswith(_PLACES))
     if travels or lost:
-        _tried(store, lambda: branch_descriptions.follow(store.shadow.git_dir, dict(travels), lost))
+        _tried(log, lambda: branch_descriptions.follow(shadow.git_dir, dict(travels), lost))
 
 
-def describe(store: StoreHandle, branch: str, prompt: str) -> None:
+def describe(shadow: Shadow, log: Log, branch: str, prompt: str) -> None:
     """Describe a branch by its first prompt, unless it has a description."""
-    _tried(
-        store, lambda: branch_descriptions.describe(store.shadow.git_dir, branch, branch_descriptions.title_of(prompt))
-    )
+    title = branch_descriptions.title_of(prompt)
+    _tried(log, lambda: branch_descriptions.describe(shadow.git_dir, branch, title))
 
 
-def without(store: StoreHandle, change: Callable[[str], str | None]) -> dict[str, bytes | None]:
+def without(shadow: Shadow, change: Callable[[str], str | None]) -> dict[str, bytes | None]:
     """Return the store's git config for the journal, without forgotten text."""
-    text = branch_descriptions.rewritten(store.shadow.git_dir, change)
+    text = branch_descriptions.rewritten(shadow.git_dir, change)
     return {} if text is None else {CONFIG: text.encode("utf-8", "replace")}
 
 
-def _tried(store: StoreHandle, work: Callable[[], None]) -> None:
+def _tried(log: Log, work: Callable[[], None]) -> None:
     try:
         work()
     except Exception as error:  # of any kind: the turn or the move is already recorded
-        store.log(f"a branch description could not be written: {type(error).__name__}: {error}")
+        log(f"a branch description could not be written: {type(error).__name__}: {error}")

@@ -14,11 +14,10 @@ import re
 import stat
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from snapstore.base import files
 from snapstore.errors import Failed, Unknown, Usage, similar
-from snapstore.store.handle import StoreHandle
 from snapstore.store.settings import BY_NAME, SETTINGS, shown
 from snapstore.store.state import Header
 
@@ -47,7 +46,16 @@ class Problem:
         return f"{where}: {self.message}"
 
 
-def path_of(store: StoreHandle) -> str:
+class Configured(Protocol):
+    """The store that the settings are for: its handle."""
+
+    folder: str
+    state: str
+    header: Header
+    say: Callable[[str], None]
+
+
+def path_of(store: Configured) -> str:
     return f"{store.folder}/{FILE}"
 
 
@@ -119,7 +127,7 @@ def _problems(text: str, wrong: dict[str, str]) -> list[Problem]:
     return found
 
 
-def refresh(store: StoreHandle, found: list[int] | None) -> list[Problem]:
+def refresh(store: Configured, found: list[int] | None) -> list[Problem]:
     """Load the file, which now has this stat, and return its unusable parts."""
     header = store.header
     values, problems = read(store.folder) if found is not None else ({}, [])
@@ -138,7 +146,7 @@ class TooLarge(Usage):
     """The file would exceed the size that is read."""
 
 
-def change(store: StoreHandle, values: Mapping[str, Any]) -> bytes:
+def change(store: Configured, values: Mapping[str, Any]) -> bytes:
     """Return the file's text with some settings changed; None sets the default.
 
     All other text stays, including comments. A new file gets every setting that is set already, and an explanation of
@@ -167,7 +175,7 @@ def change(store: StoreHandle, values: Mapping[str, Any]) -> bytes:
     return text.encode()
 
 
-def placed(store: StoreHandle, text: bytes) -> dict[str, bytes | None]:
+def placed(store: Configured, text: bytes) -> dict[str, bytes | None]:
     """Return the file for the journal, by its real path if it is a link.
 
     Replacing the file with its own content is tried first: a change that is in the journal and cannot be finished would

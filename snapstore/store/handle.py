@@ -147,7 +147,7 @@ class StoreHandle:
 
     def foreign(self) -> Owners:
         """Return which of the store's refs belong to other machines, as of now."""
-        return read_foreign(self)
+        return read_foreign(self.documents)
 
     def open_turn(self, session: str) -> OpenTurn | None:
         """Return the session's open turn.
@@ -238,7 +238,7 @@ class StoreHandle:
     def _refs_moved(self, moves: list[RefMove]) -> None:
         """Move branch descriptions with created or removed refs; an advance is free."""
         if any(old is None or new is None for _, old, new in moves):
-            branch_titles.follow(self, moves)
+            branch_titles.follow(self.shadow, self.log, moves)
 
     @contextmanager
     def changing(self) -> Iterator[None]:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from snapstore.git.ref_names import ARCHIVE, HEADS, TAGS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.store.handle import StoreHandle
+from snapstore.git.repository import Shadow
+from snapstore.store.state import Documents
 
 DOCUMENT = "foreign"
 
@@ -48,20 +46,20 @@ class Owners:
         parts = (ref.split("/") for ref in self.refs if not ref.startswith(TAGS))
         return {part[-2] for part in parts}
 
-    def newest(self, store: StoreHandle, session: str) -> tuple[str, bytes] | None:
+    def newest(self, shadow: Shadow, session: str) -> tuple[str, bytes] | None:
         """Return the branch of a session that others used last, and its tip.
 
         A session in which only other machines have turns continues there. A new beginning under the same name would not
         lead to the turns of those machines.
         """
         places = (f"{HEADS}{session}/", f"{ARCHIVE}{session}/")
-        tips = {ref: store.shadow.refs.read(ref) for ref in self.refs if ref.startswith(places)}
-        found = [(store.shadow.commit(tip).seconds, ref.rpartition("/")[2], tip) for ref, tip in tips.items() if tip]
+        tips = {ref: shadow.refs.read(ref) for ref in self.refs if ref.startswith(places)}
+        found = [(shadow.commit(tip).seconds, ref.rpartition("/")[2], tip) for ref, tip in tips.items() if tip]
         return max(found)[1:] if found else None
 
 
-def read_foreign(store: StoreHandle) -> Owners:
-    return store.documents.read(Owners, DOCUMENT) or Owners()
+def read_foreign(documents: Documents) -> Owners:
+    return documents.read(Owners, DOCUMENT) or Owners()
 
 
 def told(machine: dict[str, str] | None) -> dict[str, Any]:

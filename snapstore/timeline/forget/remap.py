@@ -222,7 +222,7 @@ class Remapping:
         files |= {f"open/{name}.json": None for name in self._store.documents.sessions_with_open_turns()}
         files |= self._conversations()
         files |= self._operations()
-        files |= branch_titles.without(self._store, self._description())
+        files |= branch_titles.without(self._store.shadow, self._description())
         return files
 
     def _description(self) -> Callable[[str], str | None]:

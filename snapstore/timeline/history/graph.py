@@ -56,13 +56,13 @@ class Graph:
         self._shadow = store.shadow
         refs = store.shadow.refs
         self._cache = CommitCache(f"{store.state}/graph-{session}")
-        self.turns = TurnFacts(self, turns_file(store.state, session))
+        self.turns = TurnFacts(self.node, store.shadow, turns_file(store.state, session))
         self._read: dict[bytes, GraphNode] = {}
         name = cursor_ref(session)
         self.cursor_value: RefValue = refs.value(name)
         cursor = refs.read(self.cursor_value) if isinstance(self.cursor_value, str) else self.cursor_value
         self.foreign = store.foreign()  # which refs belong to other machines
-        newest = None if cursor is not None else self.foreign.newest(store, session)
+        newest = None if cursor is not None else self.foreign.newest(store.shadow, session)
         if newest is not None:
             cursor = newest[1]
         if cursor is None:

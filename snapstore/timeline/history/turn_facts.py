@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import chain, islice
+from typing import Protocol
 
 from snapstore.git.objects import notes
 from snapstore.git.objects.ids import BLOB, EMPTY_TREE
 from snapstore.git.objects.trees import Change
+from snapstore.git.repository import Shadow
 from snapstore.timeline.history.commit_cache import MANY
 from snapstore.timeline.history.turn_cache import MOST_TOUCHED, TurnCache, replies_in
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.timeline.history.graph import Graph
+
+class FactNode(Protocol):
+    """What is needed of a node of the graph."""
+
+    parent: bytes | None
+    tree: bytes
 
 
 class TurnFacts:
-    """Facts about a session's turns, from the store, or from the cache once opened."""
+    """Facts about a session's turns, from the store, or from the cache once opened.
 
-    def __init__(self, graph: Graph, path: str) -> None:
-        self._graph = graph
-        self._shadow = graph.store.shadow
+    `node` finds a node of the session's graph, and `path` is that of the cache.
+    """
+
+    def __init__(self, node: Callable[[bytes], FactNode], shadow: Shadow, path: str) -> None:
+        self._node = node
+        self._shadow = shadow
         self.cache = TurnCache(path)
 
     def touched(self, oid: bytes) -> Iterable[Change]:
@@ -30,8 +38,8 @@ class TurnFacts:
         known = self.cache.touched.get(oid)
         if known is not None:
             return known
-        node = self._graph.node(oid)
-        before = self._graph.node(node.parent).tree if node.parent is not None else EMPTY_TREE
+        node = self._node(oid)
+        before = self._node(node.parent).tree if node.parent is not None else EMPTY_TREE
         changes = self._shadow.trees.diff(before, node.tree)
         first = list(islice(changes, MOST_TOUCHED + 1))
         if len(first) > MOST_TOUCHED:

@@ -47,7 +47,7 @@ class LineWriter:
         foreign = store.foreign()
         self._start = self._refs.read(value) if isinstance(value, str) else value
         if value is None and foreign.refs:
-            newest = foreign.newest(store, session)
+            newest = foreign.newest(store.shadow, session)
             self._start = newest[1] if newest is not None else None
         # The branch that the line continues. A branch of another machine is never written to: the line gets its own
         # branch.
@@ -197,7 +197,7 @@ class LineWriter:
         self._afterwards(self._capture.remember)
         self._afterwards(self._turns.keep)
         if self._title and branch is not None:
-            branch_titles.describe(store, branch, self._title)
+            branch_titles.describe(store.shadow, store.log, branch, self._title)
         self._afterwards(self._tidy)
         return stats
 
