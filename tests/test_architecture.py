@@ -216,6 +216,21 @@ def test_every_requirement_that_is_cited_is_written_down() -> None:
     assert {id: names for id, names in cited.items() if id not in known} == {}
 
 
+def test_the_architecture_names_every_package() -> None:
+    """One row per package, or one that shares it with those beside it."""
+    rows = re.findall(r"^\| (`.*?`) \|", (PROJECT / "docs/ARCHITECTURE.md").read_text(), re.M)
+    named = set()
+    for row in rows:
+        words = re.findall(r"`([\w/]+)`", row)
+        named |= {
+            word if "/" in word or not number else f"{words[0].partition('/')[0]}/{word}"
+            for number, word in enumerate(words)
+        }
+        named |= set(words)
+    missing = {str(package.relative_to(SOURCE)) for package in PACKAGES if package != SOURCE} - named
+    assert missing == {"timeline", "worktree"}  # nothing of their own: their packages have rows
+
+
 DOCUMENTS = ("CONTRIBUTING.md", "SECURITY.md", "docs/guarantees.md")
 
 
