@@ -64,7 +64,9 @@ class ConversationFork:
             able = capability(state.agent)
             forked = ForkResult(state.agent, (last.turn or 0) if last else 0, state.id)
             if able.forks == NONE:
-                raise Unknown(able.notice, "The files are where you moved them; only the conversation is the agent's.")
+                raise Unknown(
+                    able.notice, "The files are where you moved them; only the agent can rewind its conversation."
+                )
             if able.notice and last is not None:
                 forked.notices.append(able.notice)
             if last is None:
@@ -82,7 +84,7 @@ class ConversationFork:
         if state is None:
             raise Unknown(
                 f"session {self._session.name} belongs to no agent's conversation",
-                "`snapstore sessions` lists those that do; `snapstore connect` makes agents tell of theirs.",
+                "`snapstore sessions` lists those that do; `snapstore connect` makes agents report theirs.",
                 session=self._session.name,
             )
         return state
@@ -158,7 +160,7 @@ class ConversationFork:
         up_to = about.get("message_id") or about.get("prompt_id")
         source = self._transcript(forked.parent)
         if source is None or not isinstance(up_to, str):
-            forked.notices.append("Its transcript is not there: the fork is made from what was recorded of each turn.")
+            forked.notices.append("Its transcript is missing: the fork is made from what was recorded of each turn.")
             return None
         try:
             fork = fork_conversation(source, up_to=up_to, new_id=known.id, title=self._title)
@@ -168,7 +170,7 @@ class ConversationFork:
         if fork.compacted and not self._compacted:
             raise Unknown(
                 f"turn {last.turn} lies before a compaction: the agent no longer has the conversation up to it",
-                "The files can go there. To fork from the lines that were kept all the same, add --compacted.",
+                "The files can still go there. To fork from the recorded lines anyway, add --compacted.",
             )
         forked.notices += fork.notices
         return fork.write(), fork.title
@@ -229,8 +231,8 @@ class ConversationFork:
             lines += [line.encode("utf-8", "surrogateescape") for line in kept if isinstance(line, str)]
         if not lines:
             raise Unknown(
-                f"nothing is known of the conversation up to turn {turns[-1].turn}",
-                "Its transcript is gone, and no lines were recorded. Start the agent afresh; the files are in place.",
+                f"nothing was recorded of the conversation up to turn {turns[-1].turn}",
+                "Its transcript is gone, and no lines were recorded. Start a new conversation; the files are in place.",
             )
         return lines
 

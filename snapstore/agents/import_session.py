@@ -83,7 +83,7 @@ class Import:
         if conversation.cwd is not None and not self._places.holds_cwd:
             self.warnings.append(
                 f"the conversation took place in {conversation.cwd}, not in {os.fsdecode(root)}: "
-                "only files of the latter are taken"
+                "only files of the latter are imported"
             )
         replay = Replay(self.agent, self._places.below)
         prompts, answers = [], []
@@ -175,7 +175,7 @@ def prepare(
         if not any(span.prompted for span in outline.line()):
             raise Corrupt(
                 f"there is no conversation of {agent} in {os.fspath(path)!r}",
-                "Give the agent's own transcript, and say whose it is with `--agent NAME`.",
+                "Give the agent's own transcript, and name the agent with `--agent NAME`.",
             )
         yield Import(os.fspath(path), source, outline, conversation, root, home)
 
@@ -270,8 +270,8 @@ def detect(path: str) -> str:
     if found is not None:
         return found
     raise Corrupt(
-        f"it cannot be told whose transcript {path!r} is",
-        f"Say so: `--agent NAME`, one of {', '.join(AGENTS)}. If it is none of theirs, it cannot be imported.",
+        f"cannot tell which agent wrote the transcript {path!r} is",
+        f"Name the agent: `--agent NAME`, one of {', '.join(AGENTS)}. Transcripts of other agents cannot be imported.",
     )
 
 

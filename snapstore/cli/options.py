@@ -52,7 +52,7 @@ _COMMON = (
         type=SESSION,
         expose_value=False,
         callback=_remember_session,
-        help="Which session: else $SNAPSTORE_SESSION, else `shell` to record, and the last active one to read.",
+        help="Which session. Default: $SNAPSTORE_SESSION; else `shell` to record, or the last active session to read.",
     ),
     click.option(
         "--json",
@@ -99,15 +99,15 @@ def common_options(function: Callable[..., int]) -> Callback:
 
 # Options of some commands.
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing when all went well.")
-agent_option = click.option("--agent", metavar="NAME", help="Who does the turn: the author of its commit.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing on success.")
+agent_option = click.option("--agent", metavar="NAME", help="Who does the turn; becomes the author of its commit.")
 ascii_option = click.option("--ascii", is_flag=True, help="Draw with plain characters only.")
 rows_option = click.option(
     "-n",
     "number",
     metavar="N",
     type=ROWS,
-    help="Rows to show; 0 for all. Without it all, or on a terminal what fits.",
+    help="Rows to show; 0: all. Default: all, or what fits on a terminal.",
 )
 
 
@@ -129,8 +129,8 @@ _MOVE = (
         is_flag=False,
         flag_value="merge",
         type=SuggestingChoice(("merge", "markers")),
-        help="Merge files that changed since with what is wanted; refused where both changed the same lines, unless "
-        "those shall stand between markers.",
+        help="Merge files that changed since with the wanted content; refused where both changed the same lines, "
+        "unless conflict markers are allowed.",
     ),
     click.option("--force", is_flag=True, help="Overwrite files that changed since. They are saved first."),
     click.option("--skip", is_flag=True, help="Leave files that changed since as they are."),
@@ -155,7 +155,7 @@ _TRAVEL = (
     click.option(
         "--exact",
         is_flag=True,
-        help="The whole tree as it was, edits by other hands included. What is lost is saved first.",
+        help="Restore the whole tree as it was, including edits made outside of turns. What gets lost is saved first.",
     ),
 )
 
@@ -213,7 +213,7 @@ class PathsCommand(MoveCommand):
             return rest
         if ctx.params[paths]:
             words = " ".join(ctx.params[paths])
-            raise click.UsageError(f"Too many words ({words}): paths come after `--`.", ctx)
+            raise click.UsageError(f"Too many arguments ({words}): paths come after `--`.", ctx)
         ctx.params[paths] = tuple(args[end + 1 :])
         return rest
 

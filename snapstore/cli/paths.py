@@ -13,7 +13,7 @@ _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 def below(root: bytes, path: str) -> bytes:
     """Return a typed path relative to the root, or b"" for the root itself."""
     if not path:  # most likely an unset variable of a script, not a request for the whole folder
-        raise Usage("an empty word names no file", "Say `.` for the current folder.")
+        raise Usage("an empty argument names no file", "Use `.` for the current folder.")
     full = os.path.abspath(os.fsencode(path))
     folder, name = os.path.split(full)
     real = os.path.join(os.path.realpath(folder), name)

@@ -50,7 +50,7 @@ def folder_of(url: str) -> str:
     """Return the default folder of a clone: the last part of the address."""
     name = url.rstrip("/").replace(":", "/").rpartition("/")[2].removesuffix(".git").rstrip("/")
     if not name or name.startswith((".", "-")):
-        raise Usage("which folder?", "Say it: `snapstore clone URL DIR`.")
+        raise Usage("which folder?", "Name it: `snapstore clone URL DIR`.")
     return name
 
 
@@ -70,7 +70,7 @@ def clone(
     root = os.fsencode(os.path.realpath(folder))
     if os.path.lexists(root) and (not os.path.isdir(root) or os.listdir(root)):
         raise Usage(
-            f"{os.fsdecode(root)} is there already, and not empty",
+            f"{os.fsdecode(root)} already exists and is not empty",
             "Choose another folder; for one that has the project already: `snapstore init --from URL`.",
         )
     id = _project(url, say, progress, ask)
@@ -121,7 +121,7 @@ def _project(url: str, say: Callable[[str], None] | None, progress: Progress | N
     if bundles.is_bundle(url):
         id = project_of(bundles.read_header(url).refs, url)
         if id is None:
-            raise Unsafe(f"{url} is no store's", "Make one with `snapstore export FILE`.")
+            raise Unsafe(f"{url} does not come from a snapstore store", "Make one with `snapstore export FILE`.")
         return id
     with open_remote(url, progress=progress, ask=ask) as connection:
         if connection.lacks and say is not None:
@@ -129,7 +129,7 @@ def _project(url: str, say: Callable[[str], None] | None, progress: Progress | N
         id = project_of(connection.refs(), connection.shown)
         if id is None:
             raise RemoteError(
-                f"{connection.shown} is empty: nothing was pushed there yet",
+                f"{connection.shown} is empty: nothing has been pushed there yet",
                 "Push from the machine that has the turns: `snapstore remote add origin URL`, `snapstore push`.",
             )
     return id

@@ -78,7 +78,7 @@ def refuse_if_forgotten_there(store: StoreHandle, remote: Remote) -> None:
     if has_forgotten_commits(store, remote):
         raise Unsafe(
             f"{remote.name} still has what was forgotten here",
-            "Run `snapstore forget --remotes`: it replaces what is ours there, and says what it cannot.",
+            "Run `snapstore forget --remotes`: it replaces this machine's refs there, and lists what it cannot.",
             remote=remote.name,
         )
 

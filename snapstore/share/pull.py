@@ -100,7 +100,7 @@ def pull(
     if bundles.is_bundle(remote.url):
         refs = bundles.read_header(remote.url).refs
         if joining is None and not check_project(store, refs, remote.url):
-            raise Unsafe(f"{remote.url} is no store's", "Make one with `snapstore export FILE`.")
+            raise Unsafe(f"{remote.url} does not come from a snapstore store", "Make one with `snapstore export FILE`.")
         tips = [*haves(store), *store.shadow.refs.list("refs/").values()]
         refs, incoming = bundles.read(remote.url, store.shadow.objects, list(dict.fromkeys(tips)), progress=progress)
         with incoming:

@@ -94,7 +94,7 @@ def _refused(shown: str, refused: Mapping[str, str]) -> RemoteError:
     ref, why = next(iter(sorted(refused.items())))
     return RemoteError(
         f"{shown} did not take {ref}: {why}",
-        "Nothing there was overwritten. See what it says, then push again.",
+        "Nothing there was overwritten. Read its message, then push again.",
         refs=dict(refused),
     )
 

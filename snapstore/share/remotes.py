@@ -100,7 +100,7 @@ class Remotes:
             if DEFAULT in known:
                 return known[DEFAULT]
             if not known:
-                raise Unknown("this store has no remote", "Name one: `snapstore remote add origin URL`.")
+                raise Unknown("this store has no remote", "Add one: `snapstore remote add origin URL`.")
             raise Usage("which remote?", f"There are {', '.join(known)}.")
         if name in known:
             return known[name]
@@ -144,7 +144,7 @@ def refuse_password(url: str) -> None:
     if ":" in user or (is_token(user) and url.lower().startswith("http")):
         raise Unsafe(
             f"an address with a {'password' if ':' in user else 'token'} in it is not kept",
-            "Leave it out; git's credential helpers (`git config credential.helper`) are asked for it.",
+            "Remove it; git's credential helpers (`git config credential.helper`) supply it.",
         )
 
 

@@ -126,7 +126,9 @@ class _Replacing:
         places = tuple(f"{place}/" for place in PLACES)
         theirs = sorted(ref for ref in refs if ref.startswith(places) and ref not in ours and ref not in handled)
         if theirs:
-            self._reach.left.append(f"lines of other machines, which are not ours to change: {', '.join(theirs[:8])}")
+            self._reach.left.append(
+                f"lines of other machines, which this machine may not change: {', '.join(theirs[:8])}"
+            )
         self._reach.left += [SERVER, CLONES]
 
     def _ours(self) -> dict[str, tuple[str, str]]:
@@ -158,7 +160,7 @@ class _Replacing:
             elif commit and new is not None and now.hex() != commit:
                 self._reach.left.append(f"{there}, which is not as this machine left it")
             elif not self._shadow.objects.contains(now):
-                self._reach.left.append(f"{there}, which is ours, and gone here: what it holds is not known")
+                self._reach.left.append(f"{there}, which is this machine's, but gone here: its content is unknown")
         mine = f"{SAFETY}{self._me}/"
         for there, now in refs.items():
             if there.startswith(mine) and now in self._new:

@@ -83,7 +83,7 @@ def read(folder: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Probl
     except OSError as error:
         return {}, [Problem(f"it cannot be read: {error.strerror}", "Make it a file that you can read.")]
     except ValueError:
-        return {}, [Problem("it is not text in UTF-8", "Write it anew: `snapstore config` lists what can be set.")]
+        return {}, [Problem("it is not text in UTF-8", "Write it again: `snapstore config` lists the settings.")]
     return parse(text, judge)
 
 
@@ -138,7 +138,7 @@ def refresh(store: Configured, found: list[int] | None) -> list[Problem]:
                 setattr(header, setting.name, values.get(setting.name, setting.default))
     header.config = found
     for problem in problems:
-        store.say(f"{problem}. {problem.hint} What was set before goes on.")
+        store.say(f"{problem}. {problem.hint} The previous settings stay in force.")
     return problems
 
 
@@ -165,7 +165,7 @@ def change(store: Configured, values: Mapping[str, Any]) -> bytes:
     for key, value in values.items():
         text = _put(text, key, None if value is None else f"{key} = {_toml(BY_NAME[key].spell, value)}")
     if len(text.encode()) > _LARGEST:
-        raise TooLarge(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer, or shorter ones.")
+        raise TooLarge(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer or shorter values.")
     wanted = {key: value for key, value in {**before, **values}.items() if value is not None}
     if parse(text)[0] != wanted:  # written in a way that `_put` cannot change
         raise Failed(
@@ -192,7 +192,7 @@ def placed(store: Configured, text: bytes) -> dict[str, bytes | None]:
     except OSError as error:
         raise Failed(
             f"{path_of(store)} cannot be written: {error.strerror}",
-            "Nothing was changed. Make it a file that can be replaced, or set it where that is made.",
+            "Nothing was changed. Make it a file that can be replaced, or change the file it comes from.",
         ) from None
     return {os.path.relpath(path, store.state): text}
 

@@ -86,12 +86,12 @@ def refuse_root(home: str, root: bytes) -> None:
     user_home = os.fsencode(os.path.realpath(os.path.expanduser("~")))
     if root == b"/" or user_home == root or user_home.startswith(root.rstrip(b"/") + b"/"):
         what = "the whole machine" if root == b"/" else "your home folder"
-        raise Unsafe(f"{os.fsdecode(root)} is {what}: a store there would take in everything", anyway)
+        raise Unsafe(f"{os.fsdecode(root)} is {what}: a store there would capture everything", anyway)
     outer = find(home, os.fsdecode(os.path.dirname(root)))
     if outer is not None:
         raise Unsafe(
             f"{os.fsdecode(root)} lies inside {os.fsdecode(outer)}, which has a store already",
-            "Use that store (every command finds it from here), or say `snapstore init --anyway .`.",
+            "Use that store (every command finds it from here), or run `snapstore init --anyway .`.",
         )
     real_home = os.fsencode(home)
     if root == real_home or root.startswith(real_home + b"/"):
@@ -104,7 +104,7 @@ def refuse_foreign(folder: str) -> None:
     if st.st_uid != platform.owner():
         raise Unsafe(
             f"the store {folder} belongs to another user",
-            "Work as that user, or set SNAPSTORE_HOME to a folder of your own.",
+            "Log in as that user, or set SNAPSTORE_HOME to a folder of your own.",
         )
     if st.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise Unsafe(

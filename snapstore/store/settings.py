@@ -58,7 +58,7 @@ def size(value: Any) -> int:
         if not 0 <= number <= _LARGEST:
             raise ValueError
     except (AttributeError, KeyError, ValueError):
-        raise ValueError(f"{shown(value)} is not a size; say 100MB, 2GiB, or 0 for no limit") from None
+        raise ValueError(f"{shown(value)} is not a size; write 100MB, 2GiB, or 0 for no limit") from None
     return int(number)
 
 
@@ -73,7 +73,7 @@ def duration(value: Any) -> int:
         if not (digits.isascii() and digits.isdecimal()) or number > _LONGEST:
             raise ValueError
     except (AttributeError, KeyError, ValueError):
-        raise ValueError(f"{shown(value)} is not a duration; say 90d, 12h, 10m, or 0") from None
+        raise ValueError(f"{shown(value)} is not a duration; write 90d, 12h, 10m, or 0") from None
     return number
 
 
@@ -84,14 +84,14 @@ def days(value: Any) -> int:
             return number(value)
         return -(-duration(value) // DAY)
     except ValueError:
-        raise ValueError(f"{shown(value)} is not a number of days; say 90, 12w, or 0 for never") from None
+        raise ValueError(f"{shown(value)} is not a number of days; write 90, 12w, or 0 for never") from None
 
 
 def number(value: Any) -> int:
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal() and len(value) <= 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise ValueError(f"{shown(value)} is not a whole number; say 20, or 0 for no limit")
+        raise ValueError(f"{shown(value)} is not a whole number; write 20, or 0 for no limit")
     return value
 
 
@@ -107,7 +107,7 @@ def globs(value: Any) -> list[str]:
     """Parse one pattern or a list of patterns, as lines of a `.gitignore` file."""
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list | tuple) or len(found) > _GLOBS or not all(_is_glob(one) for one in found):
-        raise ValueError(f'{shown(value)} is not a list of patterns; say ["*.pem", "secrets/"], or [] for none')
+        raise ValueError(f'{shown(value)} is not a list of patterns; write ["*.pem", "secrets/"], or [] for none')
     return list(found)
 
 
@@ -153,14 +153,14 @@ SETTINGS = (
         size,
         spell_size,
         100 * 10**6,
-        "Larger files are left out of scans, and named; a file that an agent names is always taken. 0 for no limit.",
+        "Larger files are left out of scans and listed; a file that an agent names is always captured. 0: no limit.",
     ),
     Setting(
         "max_branches",
         number,
         str,
         20,
-        "How many branches a session lists; past it the oldest without a checkpoint go to the archive. 0 for no limit.",
+        "How many branches a session lists; above it, the oldest without a checkpoint are archived. 0: no limit.",
     ),
     Setting("warn_branches", number, str, 15, "Warn when a session lists this many branches. 0: never."),
     Setting(
@@ -168,7 +168,7 @@ SETTINGS = (
         globs,
         spell_globs,
         [],
-        "Files that are never taken, whatever happens: patterns as in .gitignore.",
+        "Files that are never captured, whatever happens: patterns as in .gitignore.",
     ),
     Setting(
         "max_store_size",
@@ -182,36 +182,36 @@ SETTINGS = (
         days,
         str,
         90,
-        "How long archived and deleted branches are kept for. 0 for ever.",
+        "How long archived and deleted branches are kept. 0: forever.",
     ),
     Setting(
         "gc_auto",
         flag,
         spell_flag,
         True,
-        "Whether the store is packed by itself, in the background after a turn, when that pays.",
+        "Whether the store is packed automatically, in the background after a turn, when that is worth it.",
     ),
     Setting(
         "gc_grace",
         duration,
         spell_duration,
         14 * DAY,
-        "How long what nothing refers to any more is kept for, all the same.",
+        "How long objects are kept after nothing refers to them any more.",
     ),
     Setting(
         "save_every",
         duration,
         spell_duration,
         0,
-        "While a turn is open, save the files that it named this often. 0 for at its end only.",
+        "While a turn is open, save the files it named this often. 0: only at its end.",
     ),
-    Setting("auto_push", flag, spell_flag, False, "Whether every turn is pushed, in the background, once it is over."),
+    Setting("auto_push", flag, spell_flag, False, "Whether every turn is pushed in the background once it ends."),
     Setting(
         "machine_name",
         name,
         str,
         "",
-        "What this machine is called on a server. Empty for its host name.",
+        "The name of this machine on a server. Empty: its host name.",
     ),
     Setting(
         "daemon",

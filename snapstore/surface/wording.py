@@ -165,8 +165,8 @@ def count_or_duration(text: str | None) -> dict[str, int]:
         try:
             return {"count": count(text)}
         except Usage:
-            raise Usage(f"{text!r} is neither a number nor a time", "Say 3 for steps, or 90s, 10m, 2h, 1d.") from None
+            raise Usage(f"{text!r} is neither a number nor a time", "Write 3 for steps, or 90s, 10m, 2h, 1d.") from None
     number = text[:-1]
     if not (number.isascii() and number.isdecimal()) or len(number) > 9 or int(number) == 0:
-        raise Usage(f"{text!r} is not a time", "Say 90s, 10m, 2h or 1d.")
+        raise Usage(f"{text!r} is not a time", "Write 90s, 10m, 2h or 1d.")
     return {"seconds": int(number) * _UNITS[text[-1]]}

@@ -246,7 +246,7 @@ class SnapstoreApp(ViewKeys):
             self._folders.look_again()
             if trouble(error) != self._trouble:
                 self._trouble = trouble(error)
-                self.say(f"{self._trouble} What is shown is from before.", error=True)
+                self.say(f"{self._trouble} The tree shown may be out of date.", error=True)
             return None
         if self._trouble:
             self._trouble = ""

@@ -35,7 +35,7 @@ def _number_or_all(text: str | None) -> int | None:
 
 def _nothing(text: str | None) -> None:
     if text is not None:
-        raise Usage(f"{shorten(text, 40)!r} is too much", "This command stands alone.")
+        raise Usage(f"{shorten(text, 40)!r} is too much", "This command takes no arguments.")
 
 
 def _one_word(what: str) -> Callable[[str | None], str]:
@@ -95,6 +95,6 @@ def _find(name: str) -> str:
         return close[0]
     if close:
         raise Usage(
-            f"`:{name}` is the beginning of {' and '.join(f'`:{known}`' for known in close)}", "Type more of it."
+            f"`:{name}` is the beginning of {' and '.join(f'`:{known}`' for known in close)}", "Type more letters."
         )
     raise Usage(f"there is no command `:{shorten(name, 40)}`", f"There are {', '.join(COMMANDS)}.")

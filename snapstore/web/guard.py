@@ -87,7 +87,7 @@ class Guard:
         method = scope["method"]
         hosts = headers.get("host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _no("this server goes by another name")
+            return _no("this server has another name")
         if any(origin != f"http://{hosts[0].lower()}" for origin in headers.get("origin", [])):
             return _no("the request comes from another page")
         path = self._below(scope)
@@ -101,7 +101,7 @@ class Guard:
             if site != "same-origin" and not (typed and headers.get("sec-fetch-dest", ["document"]) == ["document"]):
                 return _no("the request comes from another page")
         if not self._has_cookie(headers):
-            error = Unsafe("this browser is not known here", "Open the address that `snapstore ui` prints.")
+            error = Unsafe("this browser has no access", "Open the address that `snapstore ui` prints.")
             if path.startswith("/api/") or method not in _READING:
                 return refusal(error, 401)
             return _text(error, 401)

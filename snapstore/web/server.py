@@ -152,7 +152,7 @@ def _listening(port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         found.close()
         why = error.strerror if isinstance(error, OSError) else "no such port"
-        raise Usage(f"port {port} cannot be used: {why}", "Leave --port out for a free one.") from None
+        raise Usage(f"port {port} cannot be used: {why}", "Omit --port to use a free one.") from None
     return found
 
 
@@ -169,13 +169,13 @@ async def _refuse(request: Any, error: Exception) -> Response:
 async def _misunderstood(request: Any, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     wrong = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()[:5]]
-    return refusal(Usage("; ".join(wrong), "/api/openapi.json says what can be asked for."))
+    return refusal(Usage("; ".join(wrong), "See /api/openapi.json for the requests."))
 
 
 async def _no_such(request: Any, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
-        return refusal(Unknown("there is nothing at this address", "/api/openapi.json says what there is."))
-    answer = refusal(Usage(str(error.detail), "/api/openapi.json says what can be asked for."), error.status_code)
+        return refusal(Unknown("there is nothing at this address", "See /api/openapi.json for the addresses."))
+    answer = refusal(Usage(str(error.detail), "See /api/openapi.json for the requests."), error.status_code)
     answer.headers.update(error.headers or {})
     return answer

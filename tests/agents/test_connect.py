@@ -724,10 +724,10 @@ def test_connecting_says_what_was_written_and_what_comes_next(root: Path, here: 
         "Connected Codex: each of its turns is recorded from now on.",
         f"written   {path}",
         f"backup    {path}.snapstore-backup",
-        "Restart Codex. It asks whether to trust new hooks, and does not run them before you say so.",
+        "Restart Codex. It asks whether to trust new hooks, and does not run them until you agree.",
         "Undo this with `snapstore disconnect codex`.",
     ]
-    assert "connected already; nothing to do" in snap(root, "connect", "codex").stdout
+    assert "already connected; nothing to do" in snap(root, "connect", "codex").stdout
     assert snap(root, "disconnect", "codex").stdout.splitlines()[1:] == [f"written   {path}"]
     assert snap(root, "disconnect", "codex").stdout == "Codex is not connected; nothing to do.\n"
     assert "--project`" in snap(root, "connect", "codex", "--project").stdout
@@ -856,7 +856,7 @@ def test_wishes_that_make_no_sense(root: Path) -> None:
         (["disconnect", "claude", "--user", "--project"], "exclude each other"),
         (["connect", "claude", "--plugin", "x", "--user"], "exclude each other"),
         (["connect", "codex", "--plugin", "x"], "for claude only"),
-        (["connect", "gemini", "--tell"], "has no way to tell it"),
+        (["connect", "gemini", "--tell"], "cannot pass messages to it"),
     ):
         error = snap_json(root, *arguments, "--json", status=2)
         assert said in error["message"], (arguments, error)

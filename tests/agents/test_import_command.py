@@ -56,7 +56,7 @@ def test_what_hooks_have_recorded_already_is_said(root: Path, store: Store) -> N
     store.journal.carry_out([], Conversations(store).known_as(known), what="test")
     chat = Told()
     chat.prompt("hello")
-    assert "session live has recorded this conversation" in snap(root, "import", str(written(chat, root))).stderr
+    assert "session live already recorded this conversation" in snap(root, "import", str(written(chat, root))).stderr
 
 
 def test_words_before_any_prompt_are_a_turn_without_one(root: Path, store: Store) -> None:

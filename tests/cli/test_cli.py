@@ -355,7 +355,7 @@ def test_a_diff_in_a_pipe_can_be_applied(root: Path, git: Callable[..., str], tm
 
 def test_check_finds_a_whole_store_whole(root: Path) -> None:
     a_turn(root)
-    assert "The store is whole." in snap(root, "check").stdout
+    assert "The store is intact." in snap(root, "check").stdout
     document = snap_json(root, "check", "--read-data", "--json")
     assert_record(CheckRecord, document)
     assert (document["ok"], document["problems"], document["read_data"]) == (True, [], True)

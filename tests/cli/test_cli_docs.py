@@ -141,7 +141,7 @@ def test_help_of_what_is_no_command(root: Path) -> None:
     done = snap(root, "help", "unod", status=2)
     assert "No such command 'unod'" in done.stderr and "Did you mean `undo`" in done.stderr
     assert "No such command 'begni'" in snap(root, "help", "turn", "begni", status=2).stderr
-    assert "`snapstore undo` has no commands below it." in snap(root, "help", "undo", "x", status=2).stderr
+    assert "`snapstore undo` has no subcommands." in snap(root, "help", "undo", "x", status=2).stderr
 
 
 def test_the_version_is_told_in_each_way(root: Path) -> None:
@@ -312,7 +312,7 @@ def test_the_walk_through_runs_to_its_end_and_leaves_nothing(tmp_path: Path) -> 
     )
     assert done.returncode == 0, done.stdout
     assert "$ snapstore show 2\n" in done.stdout
-    assert "The store is whole." in done.stdout
+    assert "The store is intact." in done.stdout
     assert "(claude" in done.stdout
     assert "Pushed 3 turns to origin." in done.stdout and "✓ Forgot 1 file" in done.stdout
     assert done.stdout.rstrip().endswith("log")

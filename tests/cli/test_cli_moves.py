@@ -158,7 +158,7 @@ def test_every_kind_of_move_tells_in_its_own_words(told: Path) -> None:
     assert first("earlier", "1d").startswith("✓ Undone 2 turn(s)")
     assert "Another way" in snap(told, "later", "1d").stdout
     assert first("apply", "main:2") == "✓ Applied turn 2: Fix the parser"
-    assert first("apply", "main:2") == "Nothing to apply: what it changed is here already."
+    assert first("apply", "main:2") == "Nothing to apply: its changes are here already."
     assert first("revert", "2") == "✓ Reverted turn 2: Another way"
     assert first("restore", "main:3", "--", "tests.py") == "✓ Restored tests.py from turn 3"
     assert first("restore", "main:3", "--", "tests.py").startswith("Nothing to restore")
@@ -736,7 +736,7 @@ def test_an_exact_preview_where_a_file_that_only_the_disk_has_makes_room(told: P
 def test_an_empty_word_is_not_the_whole_folder(told: Path, words: list[str]) -> None:
     """`restore 0 -- "$FILE"` in a script, where nobody has set FILE."""
     before = on_disk(told)
-    assert "an empty word names no file" in snap(told, *words, status=2).stderr
+    assert "an empty argument names no file" in snap(told, *words, status=2).stderr
     assert on_disk(told) == before
 
 

@@ -107,7 +107,7 @@ def test_a_name_that_must_not_be_followed(here: Shadow, name: bytes, kind: str) 
     tip, entries = chain(tree((mode, name, oid)))
     with pytest.raises(Unsafe) as refused:
         take(here, pack(*entries, entry(TREE, below)), tip)
-    assert "Nothing was taken over" in refused.value.hint
+    assert "Nothing was imported" in refused.value.hint
     assert refused.value.message.isprintable()
 
 

@@ -214,7 +214,7 @@ def test_our_lines_there_that_have_nothing_to_do_with_it_stay(ada: Machine, hub:
         ada.snap("gc", "--grace", "0")
     said = json.loads(ada.snap("forget", "oops", "--yes", "--remotes", "--json").stdout)
     assert server_refs(hub)["refs/heads/shell/main-2"] == line
-    assert any("main-2, which is ours, and gone here" in text for text in said["remotes"][0]["left"]) == gone
+    assert any("main-2, which is this machine's, but gone here" in text for text in said["remotes"][0]["left"]) == gone
     assert SECRET.encode() not in reachable(hub)
     sound(hub)
 
@@ -238,5 +238,5 @@ def test_it_does_not_come_back_by_another_way(ada: Machine, hub: str, tmp_path: 
 def test_remotes_alone_without_a_remote(tmp_path: Path) -> None:
     eve = Machine(tmp_path, "eve").init(f="0\n")
     eve.turn("One", f="1\n")
-    assert "no remote" in eve.snap("forget", "--remotes").stdout
-    assert "what is to be forgotten" in eve.snap("forget", status=2).stderr
+    assert "No remote" in eve.snap("forget", "--remotes").stdout
+    assert "what should be forgotten" in eve.snap("forget", status=2).stderr

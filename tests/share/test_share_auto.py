@@ -40,7 +40,7 @@ def test_every_turn_goes_by_itself(tmp_path: Path) -> None:
     hub = bare(tmp_path / "hub.git")
     ada = Machine(tmp_path, "ada").init(f="0\n")
     ada.snap("remote", "add", "origin", hub)
-    assert "Every turn goes to origin from now on" in ada.snap("push", "--auto").stdout
+    assert "From now on every turn is pushed to origin" in ada.snap("push", "--auto").stdout
     ada.turn("From a program", f="1\n")
     eventually(lambda: prompts(hub) == {"From a program"})
     ada.snap("run", "-m", "From a command", "--", "sh", "-c", "echo 2 > f")
@@ -51,7 +51,7 @@ def test_every_turn_goes_by_itself(tmp_path: Path) -> None:
     eventually(lambda: "From hooks" in prompts(hub))
     eventually(lambda: at_rest(ada))
     assert not ada.snap_json("status", "--json")["hook_errors"]
-    assert "Turns no longer go to origin by themselves." in ada.snap("push", "--no-auto").stdout
+    assert "Turns are no longer pushed to origin automatically." in ada.snap("push", "--no-auto").stdout
     ada.turn("Stays", f="4\n")
     assert at_rest(ada)
     assert "Stays" not in prompts(hub)

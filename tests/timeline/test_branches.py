@@ -217,7 +217,7 @@ def test_numbers_stay_taken_after_the_deleted_is_pruned(wood: Grove) -> None:
 @pytest.mark.parametrize("what", ["delete", "archive"])
 def test_the_branch_under_the_cursor_stays(wood: Grove, what: str) -> None:
     before = wood.refs()
-    with pytest.raises(Usage, match="you stand on branch main-4") as refusal:
+    with pytest.raises(Usage, match="you are on branch main-4") as refusal:
         getattr(wood.branches, what)("main-4")
     assert "snapstore switch" in refusal.value.hint
     wood.stand("2")  # still the branch last stood on: redo would follow it
@@ -308,13 +308,13 @@ def test_a_session_that_went_to_an_archived_branch_goes_on_with_it_once_it_is_li
     assert next((b.name, b.state) for b in wood.branches.list(archived=False)) == ("main-2", "current")
     wood.branches.rename("main-2", "attempt")
     assert wood.state().branch == "attempt"
-    with pytest.raises(Usage, match="you stand on branch"):
+    with pytest.raises(Usage, match="you are on branch"):
         wood.branches.delete("attempt")
     listed = wood.branches.unarchive("attempt")
     assert wood.store.shadow.refs.value("refs/snapstore/cursor/s1") == "refs/heads/s1/attempt"
     wood.turn("5b")
     assert wood.graph().branches["attempt"] == wood.made["5b"]
-    with pytest.raises(Conflict, match="you stand on"):
+    with pytest.raises(Conflict, match="you are on"):
         wood.take_back(listed)
     assert_sound(wood)
 
@@ -496,7 +496,7 @@ def test_a_branch_stood_on_by_now_is_not_sent_to_the_archive(wood: Grove) -> Non
     listed = wood.branches.unarchive("main-2")
     wood.stand("4b", branch="main-2")
     before = wood.refs()
-    with pytest.raises(Conflict, match="you stand on branch main-2"):
+    with pytest.raises(Conflict, match="you are on branch main-2"):
         wood.take_back(listed)
     assert wood.refs() == before
 

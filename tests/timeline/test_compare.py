@@ -110,7 +110,7 @@ def test_turns_and_checkpoints_can_be_compared_too(two: Path) -> None:
     document = snap_json(two, "compare", "main:2", "main", "--json")
     assert (document["parted_at"]["turn"], document["a"]["turns_since"]) == (2, [])
     assert "are the same node" in snap(two, "compare", "@", "main-2").stdout
-    assert "Neither changed a file" in snap(two, "compare", "@", "main-2").stdout
+    assert "Neither has changed a file" in snap(two, "compare", "@", "main-2").stdout
 
 
 def test_every_file_with_stat(two: Path) -> None:

@@ -32,7 +32,7 @@ def test_a_count_that_is_none_is_refused_as_such(session: Session, root: Path, c
     """A redo of 0 turns was one of all."""
     session.move(session.plan_undo(2))
     for plan in (session.plan_undo, session.plan_redo):
-        with pytest.raises(Usage, match="no number of turns"):
+        with pytest.raises(Usage, match="not a number of turns"):
             plan(count)
     assert (root / "file").read_text() == "1\n"
 

@@ -181,7 +181,7 @@ def test_the_old_packs_stay_where_the_new_ones_are_not(
         show(base, target)
         os.unlink(f"{target}.pack")
 
-    with monkeypatch.context() as patch, pytest.raises(Interrupted, match="took away"):
+    with monkeypatch.context() as patch, pytest.raises(Interrupted, match="another program removed"):
         patch.setattr(purge, "show", shown_and_gone)
         forget(store, "key")
     store.close()

@@ -141,7 +141,7 @@ def test_the_command_names_a_file_too_large_to_be_looked_for(root: Path) -> None
     snap(root, "run", "-m", "One", "--", "sh", "-c", "echo 1 > a")
     document = snap_json(root, "forget", "large", "--dry-run", "--json")
     assert [item["path"] for item in document["unsearched"]] == ["large"]
-    assert "large holds more text than is looked for" in snap(root, "forget", "large", "--yes").stdout
+    assert "large holds more text than snapstore searches for" in snap(root, "forget", "large", "--yes").stdout
     assert "more text" not in snap(root, "forget", "small", "--yes").stdout
 
 

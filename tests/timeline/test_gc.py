@@ -808,7 +808,9 @@ def test_a_full_store_lets_go_of_what_it_may_and_says_what_it_cannot(root: Path,
     write(root / "noise", os.urandom(100_000))
     commit = turn(full, root, "over the limit", a="x")
     eventually(lambda: quiet(store))
-    eventually(lambda: any("what may go is gone" in text for text in logbook.last(f"{store.folder}/log")))
+    eventually(
+        lambda: any("everything that may be pruned is gone" in text for text in logbook.last(f"{store.folder}/log"))
+    )
     store.shadow.objects.reload()
     assert_equal(store, commit, on_disk(root))
     assert_whole(store)
@@ -824,7 +826,7 @@ def test_what_was_let_go_of_just_now_is_not_said_to_be_all(root: Path, full: Ses
     assert "freed within hours" in last and "set max_store_size" not in last
     age(store, 7200)
     auto.keep(store)
-    assert "what may go is gone" in logbook.last(f"{store.folder}/log")[-1]
+    assert "everything that may be pruned is gone" in logbook.last(f"{store.folder}/log")[-1]
 
 
 def test_what_lies_beside_the_packs_counts_for_the_limit(root: Path, full: Session) -> None:

@@ -375,14 +375,15 @@ def test_what_only_came_into_view_in_a_turn_is_named_when_it_stays_G_30(root: Pa
     turn(session, root, "Look at it")
     turn(session, root, "Shrink it", data="small")
     assert session.move(session.plan_undo()).plan.notes == [
-        "data came into view in turn 2, the state before is not known: it stays as it is."
+        "data first became visible in turn 2, the state before is unknown: it stays as it is."
     ]
     write(root / ".gitignore", "*.log\n")
     for number in range(5):
         write(root / f"{number}.log", "old")
     turn(session, root, "No rules", **{".gitignore": None})
     assert session.move(session.plan_undo()).plan.notes == [
-        "0.log, 1.log, 2.log and 2 more came into view in turn 2, the state before is not known: they stay as they are."
+        "0.log, 1.log, 2.log and 2 more first became visible in turn 2, the state before is unknown: "
+        "they stay as they are."
     ]
 
 

@@ -37,7 +37,7 @@ def test_what_another_turn_may_have_written_is_not_claimed_without_a_word_G_31(r
     write(root / "b", "by two")
     commit = second.end()
     assert record(store, commit)["beside"] == ["one"]
-    said = "While turn 1 ran, a turn of session one was open: what that wrote may be among its files."
+    said = "While turn 1 ran, a turn of session one was open: its changes may be among these files."
     assert two.plan_undo().notes == [said]
     third = two.begin("changes nothing").end()
     write(root / "c", "by one")

@@ -123,7 +123,7 @@ async def test_what_cannot_be_read_is_told_and_read_when_it_can_be(project: Proj
         await until(pilot, lambda: "no store" in preview(pilot).lower() and "no store" in diff(pilot).plain.lower())
         app_of(pilot).screen_stack[0].query_one(Preview)._repaint()
         assert "Turn" not in preview(pilot)
-        await until(pilot, lambda: "What is shown is from before" in said(pilot))
+        await until(pilot, lambda: "The tree shown may be out of date" in said(pilot))
         os.rename(f"{folder}-away", folder)
         await until(pilot, lambda: "Turn 2" in preview(pilot) and "+two" in diff(pilot).plain)
 
@@ -336,7 +336,7 @@ def test_lists_show_the_picked_row_and_their_words_in_any_terminal(forked: Proje
             await command(pilot, "undolist")
             assert "▸" in screen_text(pilot.app) and "Enter" in screen_text(pilot.app)
             await press(pilot, "escape", "b", "a")
-            await until(pilot, lambda: "you stand on" in screen_text(pilot.app))
+            await until(pilot, lambda: "you are on" in screen_text(pilot.app))
             assert "▸" in screen_text(pilot.app)
             await press(pilot, "escape")
 

@@ -632,7 +632,7 @@ async def test_a_store_that_vanishes_and_comes_back(garden: Garden) -> None:
     folder = garden.store.folder
     async with terminal(garden) as pilot:
         os.rename(folder, f"{folder}.away")
-        await until(pilot, lambda: "What is shown is from before." in said(pilot))
+        await until(pilot, lambda: "The tree shown may be out of date." in said(pilot))
         assert "snapstore init" in said(pilot)
         await press(pilot, "j", "d", "slash", "1", "enter", "n")
         assert "Turn >3<" in screen_text(pilot.app)
@@ -649,7 +649,7 @@ async def test_a_store_that_is_damaged_is_told_and_what_was_read_stays(garden: G
         refs = Path(garden.store.shadow.git_dir) / "refs" / "heads" / "s1"
         (refs / "broken.tmp").write_text("f" * 40 + "\n")
         os.rename(refs / "broken.tmp", refs / "broken")
-        await until(pilot, lambda: "What is shown is from before." in said(pilot))
+        await until(pilot, lambda: "The tree shown may be out of date." in said(pilot))
         await press(pilot, "j", "k", "d", "slash", "1", "enter")
         assert "Turn >3<" in screen_text(pilot.app)
         assert "Traceback" not in screen_text(pilot.app)

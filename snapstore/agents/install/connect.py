@@ -115,8 +115,8 @@ def connect(
     if tell and not installed.can_tell:
         able = ", ".join(known.name for known in load_all() if known.hooks.can_tell)
         raise Usage(
-            f"--tell is for {able} only: a hook of {installed.title} has no way to tell it something",
-            "Leave --tell out; after an undo, say it in your next prompt.",
+            f"--tell is for {able} only: hooks of {installed.title} cannot pass messages to it",
+            "Omit --tell; after an undo, mention it in your next prompt.",
         )
     _check_plugin(installed, plugin)
     scope = PLUGIN if plugin is not None else scope
@@ -159,7 +159,7 @@ def disconnect(
 def _check_plugin(installed: Installation, plugin: str | None) -> None:
     if plugin is not None and not installed.plugin:
         able = ", ".join(known.name for known in load_all() if known.hooks.plugin)
-        raise Usage(f"--plugin is for {able} only: {installed.title} has no such folders", "Leave --plugin out.")
+        raise Usage(f"--plugin is for {able} only: {installed.title} has no plugin folders", "Omit --plugin.")
 
 
 def connections(home: str, cwd: str, environ: Mapping[str, str]) -> list[Connection]:
@@ -289,7 +289,7 @@ def _strictness(content: Content) -> str:
 def _corrupt(found: Found, line: int, message: str) -> Corrupt:
     return Corrupt(
         f"{found.path}, line {line}: {message}",
-        "Nothing was written. Mend that line, then run this again.",
+        "Nothing was written. Fix that line, then run this again.",
         line=line,
     )
 

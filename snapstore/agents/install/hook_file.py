@@ -108,7 +108,7 @@ class HookFile:
             if found is None:
                 pieces.append((key, value))
             elif found.value != value:
-                raise Unreadable(f'"{key}" is not {value}: this is a kind of file not known yet', _line(text, found))
+                raise Unreadable(f'"{key}" is not {value}: this kind of file is not known', _line(text, found))
         if hooks is None:
             lists = {event: [entry] for event, entry in wanted.items()}
             return append(text, root, [*pieces, ("hooks", lists)], style)
@@ -178,7 +178,7 @@ def _hooks(text: str, root: Node | None) -> Node | None:
 def _member(text: str, node: Node, key: str) -> Node | None:
     found = [part for name, part in zip(node.keys, node.parts, strict=True) if name == key]
     if len(found) > 1:
-        raise Unreadable(f'"{key}" stands here a second time', _line(text, found[1]))
+        raise Unreadable(f'"{key}" occurs here a second time', _line(text, found[1]))
     return found[0] if found else None
 
 

@@ -76,7 +76,7 @@ class Installation:
         if not os.path.isabs(folder):
             raise Usage(
                 f"{variable} is {chosen!r}, which is not an absolute path",
-                f"Set {variable} to an absolute path, as {self.title} needs it too.",
+                f"Set {variable} to an absolute path, which {self.title} needs too.",
             )
         return os.path.join(folder, self._hooks.inside)
 

@@ -61,11 +61,13 @@ class OwnFile:
     def _refuse(self, text: str) -> None:
         plain, whole = self._opened(text)
         if plain is None:
-            raise Conflict("the file is there already and is not ours", "Move it away, then run this again.")
+            raise Conflict(
+                "the file already exists and was not written by snapstore", "Move it away, then run this again."
+            )
         if not whole:
             raise Conflict(
                 "the file was changed by hand since it was written",
-                "Move it away if its changes matter, else delete it; then run this again.",
+                "Move it away if its changes matter, or delete it; then run this again.",
             )
 
     def _opened(self, text: str) -> tuple[str | None, bool]:

@@ -68,7 +68,7 @@ def look(path: str, within: str | None = None) -> Found:
     if within is not None and not target.startswith(os.path.realpath(within).rstrip("/") + "/"):
         raise Unsafe(
             f"{path} leads out of the project, to {target}",
-            "Replace that link with a file of the project, or say --user.",
+            "Replace that link with a file of the project, or use --user.",
         )
     try:
         return Found(path, target, *_content(target))
@@ -157,9 +157,7 @@ def _content(target: str) -> tuple[bytes | None, os.stat_result | None]:
     with open(fd, "rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise Unsafe(
-            f"{target} is larger than {LARGEST // 1_000_000} MB, which settings never are", "Look at what is in it."
-        )
+        raise Unsafe(f"{target} is larger than {LARGEST // 1_000_000} MB, too large for settings", "Check its content.")
     return data, status
 
 

@@ -77,7 +77,7 @@ AGENT = Agent(
         user="Documents/Cline/Hooks",
         project=".cline/hooks",
         files=_HOOKS.split(),
-        after="Restart Cline, and see in its settings that hooks are enabled.",
+        after="Restart Cline, and make sure that hooks are enabled in its settings.",
         command=_command,
     ),
     forking=Forking(

@@ -33,7 +33,7 @@ AGENT = Agent(
         user=".codex",
         project=".codex",
         files=("hooks.json",),
-        after="Restart Codex. It asks whether to trust new hooks, and does not run them before you say so.",
+        after="Restart Codex. It asks whether to trust new hooks, and does not run them until you agree.",
     ),
     forking=Forking(
         way=WHOLE,

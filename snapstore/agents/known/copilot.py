@@ -97,7 +97,8 @@ AGENT = Agent(
         way=RESUME,
         resume="copilot --resume {}",
         fresh="copilot",
-        notice="Copilot CLI neither forks nor goes back: it still remembers what was undone. Tell it, or start afresh.",
+        notice="Copilot CLI neither forks nor goes back: it still remembers what was undone. Tell it, or start a new "
+        "conversation.",
     ),
     conversations=Conversations(),
 )

@@ -27,6 +27,6 @@ def apply(context: Context, *, turn: str, **options: Any) -> int:
         ["apply", turn],
         lambda session, how: session.plan_apply(turn, **how),
         ask=lambda plan: f"Apply {turn}? {changing(plan)}",
-        nothing="Nothing to apply: what it changed is here already.",
+        nothing="Nothing to apply: its changes are here already.",
     )
     return carry_out(context, move, options)

@@ -42,11 +42,11 @@ def rename(context: Context, *, old: str, new: str) -> int:
 
 @branch.command()
 @click.argument("names", metavar="[NAME…]", nargs=-1, type=BRANCH)
-@click.option("--older", metavar="AGE", type=AGE, help="Those last used longer ago than this.")
-@click.option("--merged-into", metavar="NAME", type=BRANCH, help="Those that end on this branch's line.")
-@click.option("--all", is_flag=True, help="With a filter: also those in the archive.")
+@click.option("--older", metavar="AGE", type=AGE, help="Delete branches last used longer ago than this.")
+@click.option("--merged-into", metavar="NAME", type=BRANCH, help="Delete branches that end on this branch's line.")
+@click.option("--all", is_flag=True, help="With a filter: also delete archived branches.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--preview", is_flag=True, help="Show what would go, and change nothing.")
+@click.option("--preview", is_flag=True, help="Show what would be deleted, and change nothing.")
 @common_options
 def delete(
     context: Context,
@@ -65,9 +65,9 @@ def delete(
     """
     filtered = older is not None or merged_into is not None
     if bool(names) == filtered:
-        raise Usage("name branches, or say which with --older or --merged-into", "One of the two, and not both.")
+        raise Usage("name branches, or select them with --older or --merged-into", "Use one of the two, not both.")
     if all and not filtered:
-        raise Usage("--all belongs to --older and --merged-into", "Named branches are found in the archive too.")
+        raise Usage("--all works only with --older or --merged-into", "Named branches are found in the archive too.")
     session = context.reading()
     with session.store:
         found = Branches(session)
@@ -144,12 +144,12 @@ def archive(context: Context, *, name: str) -> int:
     session = context.reading()
     with session.store:
         operation = Branches(session).archive(name)
-        return tell(context, session, operation, f"Branch {name} is in the archive, whole.")
+        return tell(context, session, operation, f"Branch {name} is archived; nothing of it is lost.")
 
 
 @branch.command()
 @click.argument("name", metavar="NAME", type=BRANCH)
-@click.option("--force", is_flag=True, help="Also past the limit of listed branches.")
+@click.option("--force", is_flag=True, help="Even if the limit of listed branches is exceeded.")
 @common_options
 def unarchive(context: Context, *, name: str, force: bool) -> int:
     """List an archived branch again."""

@@ -19,7 +19,7 @@ LEAST_TEXT = 12  # columns for a prompt, however narrow the terminal is
 
 
 @click.command()
-@click.option("--all", is_flag=True, help="Also those in the archive.")
+@click.option("--all", is_flag=True, help="Include archived branches.")
 @common_options
 def branches(context: Context, *, all: bool) -> int:
     """List the branches, the current one (`@`) first.

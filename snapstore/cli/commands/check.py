@@ -14,7 +14,7 @@ HINT = "What does not need the damaged parts still works."
 
 
 @click.command()
-@click.option("--read-data", is_flag=True, help="Read every byte too, and compare it with its checksum.")
+@click.option("--read-data", is_flag=True, help="Also read every byte and verify its checksum.")
 @common_options
 def check(context: Context, *, read_data: bool) -> int:
     """Check that everything recorded is there.
@@ -35,7 +35,7 @@ def check(context: Context, *, read_data: bool) -> int:
     looked = f"{report.refs:,} refs, {report.commits:,} commits, {report.trees:,} folders, {report.blobs:,} files"
     out.line(f"Checked {looked}{', every byte read' if read_data else ''}.")
     if not problems:
-        out.line("The store is whole.", GREEN)
+        out.line("The store is intact.", GREEN)
         if not read_data:
             out.line("`snapstore check --read-data` also reads every byte.", DIM)
         return 0

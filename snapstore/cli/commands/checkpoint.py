@@ -17,8 +17,8 @@ from snapstore.timeline.moves.branches import Branches
 @click.command()
 @click.argument("name", metavar="NAME", type=CHECKPOINT)
 @click.argument("target", metavar="[TARGET]", required=False, type=TARGET)
-@click.option("--delete", is_flag=True, help="Remove the name. The turn stays.")
-@click.option("--force", is_flag=True, help="Move a name that is taken by another checkpoint.")
+@click.option("--delete", is_flag=True, help="Delete the checkpoint. The turn stays.")
+@click.option("--force", is_flag=True, help="Move an existing checkpoint of this name.")
 @common_options
 def checkpoint(context: Context, *, name: str, target: str | None, delete: bool, force: bool) -> int:
     """Pin a name to a turn: where you are, or TARGET.

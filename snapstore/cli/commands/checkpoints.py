@@ -44,5 +44,5 @@ def checkpoints(context: Context) -> int:
                 prompt = clip(prompt, room) if room >= LEAST_PROMPT else ""
             out.line(f"{here} {out.paint(shown, BOLD)}  {out.paint(columns, DIM)}  {prompt}".rstrip())
         if not names:
-            out.line("No checkpoints yet. Pin one where you are: `snapstore checkpoint NAME`", DIM)
+            out.line("No checkpoints yet. Create one where you are: `snapstore checkpoint NAME`", DIM)
     return 0

@@ -37,7 +37,7 @@ _COLOURS = {"A": GREEN, "D": RED}
 @click.command()
 @click.argument("a", metavar="A", type=TARGET)
 @click.argument("b", metavar="B", type=TARGET)
-@click.option("--stat", is_flag=True, help="List every file, however many.")
+@click.option("--stat", is_flag=True, help="List every file, however many there are.")
 @click.option("--patch", is_flag=True, help="Show only how the files differ, as a patch from A to B.")
 @common_options
 def compare(context: Context, *, a: str, b: str, stat: bool, patch: bool) -> int:
@@ -79,8 +79,8 @@ def _parted(out: Output, found: Comparison, now: float) -> None:
         return
     width = out.size()[0] if out.terminal else 200
     more = f"  {found.fork.oid.hex()[:8]}  {when}"
-    more = more if cells(f"{names} parted {place}{more}") <= width else ""
-    out.line(f"{names} parted {out.paint(place, YELLOW, BOLD)}{out.paint(more, DIM)}")
+    more = more if cells(f"{names} diverged {place}{more}") <= width else ""
+    out.line(f"{names} diverged {out.paint(place, YELLOW, BOLD)}{out.paint(more, DIM)}")
     if found.fork_prompt:
         out.line(f"  {clip(first_line(found.fork_prompt), width - 2)}", DIM)
 
@@ -124,7 +124,7 @@ def _side(side: Side, width: int) -> list[tuple[str, tuple[str, ...]]]:
 def _files(out: Output, found: Comparison, limit: int | None) -> None:
     rows = found.rows()
     if not rows:
-        out.line("Neither changed a file since.", DIM)
+        out.line("Neither has changed a file since.", DIM)
         return
     width = out.size()[0] if out.terminal else 100
     shown = rows if limit is None or len(rows) <= limit else rows[:limit]

@@ -25,7 +25,7 @@ from snapstore.store import locations
 
 WHICH = f"{', '.join(AGENTS[:-1])} or {AGENTS[-1]}"
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Print what would change in which file, and write nothing."
+    "--dry-run", is_flag=True, help="Show what would change in which file, and write nothing."
 )
 
 
@@ -36,7 +36,7 @@ def scope_options(function: Callback) -> Callback:
             "--plugin",
             metavar="DIR",
             type=FOLDER,
-            help="For claude: a plugin folder of its own, for `claude --plugin-dir DIR`, instead of settings.",
+            help="For claude: write a plugin folder for `claude --plugin-dir DIR` instead of settings.",
         ),
         click.option("--project", is_flag=True, help="In the project's settings, which others may share."),
         click.option("--user", is_flag=True, help="In your own settings, for all projects."),
@@ -54,9 +54,9 @@ def scope_options(function: Callback) -> Callback:
 )
 @click.argument("agent", metavar="[AGENT]", required=False, type=SuggestingChoice(AGENTS))
 @scope_options
-@click.option("--tell", is_flag=True, help="For claude: a running agent may be told that its turns were undone.")
+@click.option("--tell", is_flag=True, help="For claude: tell a running agent that its turns were undone.")
 @dry_run_option
-@click.option("--list", "listed", is_flag=True, help="What is connected, where, and when it last called.")
+@click.option("--list", "listed", is_flag=True, help="List what is connected, where, and when its hooks last ran.")
 @common_options
 def connect(
     context: Context,
@@ -83,7 +83,7 @@ def connect(
         return 0
     out = context.out
     if not plan.changes:
-        out.line(f"{installed.title} is connected already; nothing to do.")
+        out.line(f"{installed.title} is already connected; nothing to do.")
         out.line(f"{out.paint('in        ', DIM)}{path_text(plan.paths[0])}")
         return 0
     out.line(f"{out.paint('Connected', GREEN)} {installed.title}: each of its turns is recorded from now on.")

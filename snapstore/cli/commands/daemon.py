@@ -31,7 +31,7 @@ def daemon() -> None:
 
 
 @daemon.command()
-@click.option("--idle", metavar="S", type=click.FLOAT, help="Leave after so many seconds without work.")
+@click.option("--idle", metavar="S", type=click.FLOAT, help="Exit after this many idle seconds.")
 @common_options
 def run(context: Context, *, idle: float | None) -> int:
     """Be the warm process, here, until it is stopped.
@@ -60,7 +60,7 @@ def status(context: Context) -> int:
 
         context.document(DaemonRecord.of(found, __version__))
     elif found is None:
-        context.out.line("No warm process runs. A hook or `snapstore turn` leaves one behind.")
+        context.out.line("No warm process runs. A hook or `snapstore turn` starts one.")
     elif found.started_at is None or found.served is None:
         context.out.line(f"The warm process {found.pid} does not answer. Commands work without it.")
         context.out.line("`snapstore daemon stop` ends it.", DIM)

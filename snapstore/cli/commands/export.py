@@ -16,13 +16,13 @@ from snapstore.share.secrets import check
 @click.command()
 @click.argument("file", metavar="FILE", type=FILE)
 @click.option(
-    "--since", metavar="FILE", type=FILE, help="Only what is new after an earlier export, which the reader has."
+    "--since", metavar="FILE", type=FILE, help="Only what is new since an earlier export, which the recipient has."
 )
 @click.option(
     "--allow",
     metavar="WORD",
     multiple=True,
-    help="Allow a finding that is no secret, by the word that the refused export printed.",
+    help="Allow a finding that is not a secret, by the code that the refused export printed.",
 )
 @quiet_option
 @common_options

@@ -26,15 +26,15 @@ from snapstore.timeline.forget.selection import files_of, turn_of
 
 @click.command()
 @click.argument("target", metavar="[PATH|TURN]", required=False, type=TARGET_OR_FILE)
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--copies", is_flag=True, help="Also where the same content lies, or lay, under other names.")
-@click.option("--recapture", is_flag=True, help="Record the files again from the next turn on, if they are there.")
+@click.option("--copies", is_flag=True, help="Also forget the same content under other names, now or earlier.")
+@click.option("--recapture", is_flag=True, help="Record the files again from the next turn on, if they exist.")
 @click.option(
     "--remotes",
     is_flag=True,
-    help="Also replace what is ours on the remotes; alone, for what was forgotten earlier. The only thing "
-    "that is ever forced.",
+    help="Also replace this machine's refs on the remotes. Without a target: for what was forgotten earlier. "
+    "This is the only forced push.",
 )
 @common_options
 def forget(
@@ -46,7 +46,7 @@ def forget(
     go. No file on disk is touched. `5` is a turn, `./5` a file.
     """
     if target is None and (copies or recapture or not remotes):
-        raise Usage("what is to be forgotten?", "Name a file, a folder, a pattern or a turn; see `forget --help`.")
+        raise Usage("what should be forgotten?", "Name a file, a folder, a pattern or a turn; see `forget --help`.")
     session = context.reading()
     with session.store as store:
         try:
@@ -83,7 +83,7 @@ def _meant(
     session: Session, forgetting: Forget, target: str | None, *, copies: bool, recapture: bool
 ) -> Callable[[bool], Forgotten]:
     if target is None:
-        raise Unknown("nothing here is meant")
+        raise Unknown("nothing here matches")
     root = session.store.root
     try:
         path: bytes | None = below(root, target)
@@ -106,7 +106,7 @@ def _meant(
 def _agreed(context: Context, planned: Forgotten, reached: list[RemoteResult]) -> bool:
     err = context.err if context.err.terminal else context.out
     if context.json or not (err.terminal and sys.stdin.isatty()):
-        raise Usage("this cannot be undone", "Say `--yes` to go on, or look first with `--dry-run`.")
+        raise Usage("this cannot be undone", "Add `--yes` to go on, or look first with `--dry-run`.")
     _tell(err, planned, reached)
     err.ask("This cannot be undone. Go on? [y/N] ")
     return sys.stdin.buffer.readline().strip().lower() in (b"y", b"yes")
@@ -130,7 +130,7 @@ def _tell(out: Output, forgotten: Forgotten, reached: list[RemoteResult]) -> Non
     if forgotten.paths or forgotten.turn:
         _tell_here(out, forgotten)
     elif not reached:
-        out.line("There is no remote that could have anything.")
+        out.line("No remote can have any of it.")
     for one in reached:
         for row in one.told():
             out.line(safe(row), YELLOW if one.error or not one.done else DIM)
@@ -162,9 +162,12 @@ def _tell_here(out: Output, forgotten: Forgotten) -> None:
             stays = f"The same content is recorded as {path_text(path)} too: `--copies` forgets that as well."
         out.line(stays, YELLOW)
     for name in forgotten.lost_refs[:LISTED]:
-        out.line(f"{safe(name)} leads to nothing but that, and goes as well.", YELLOW)
+        out.line(f"{safe(name)} leads to nothing else, and is removed as well.", YELLOW)
     for path in forgotten.unsearched[:LISTED]:
-        out.line(f"{path_text(path)} holds more text than is looked for in prompts and replies: some may stay.", YELLOW)
+        out.line(
+            f"{path_text(path)} holds more text than snapstore searches for in prompts and replies: some may remain.",
+            YELLOW,
+        )
     for path in forgotten.on_disk[:LISTED]:
         out.line(f"{path_text(path)} is still as the turn left it: the next turn records it again.", YELLOW)
 

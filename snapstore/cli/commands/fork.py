@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=MoveCommand)
 @click.argument("target", metavar="[TARGET]", required=False, type=TARGET)
-@click.option("--name", metavar="TITLE", help="What the new conversation is called.")
+@click.option("--name", metavar="TITLE", help="Title of the new conversation.")
 @click.option("--exec", "run", is_flag=True, help="Run the command instead of printing it.")
-@click.option("--compacted", is_flag=True, help="Fork from before a compaction too, from the lines that were kept.")
+@click.option("--compacted", is_flag=True, help="Fork even from before a compaction, from the recorded lines.")
 @travel_options
 @common_options
 def fork(context: Context, *, target: str | None, name: str | None, run: bool, compacted: bool, **options: Any) -> int:
@@ -49,9 +49,7 @@ def fork_conversation(
 ) -> int:
     """Move to the target and fork the conversation there."""
     if options["files_only"]:
-        raise Usage(
-            "a fork is about the conversation, and --files-only leaves that alone", "Use `goto` for files alone."
-        )
+        raise Usage("a fork concerns the conversation, which --files-only leaves alone", "Use `goto` for files alone.")
     made: list[_Told] = []
 
     def then(session: Session) -> FollowUp:
@@ -84,11 +82,11 @@ class _Told(FollowUp):
     def tell(self, out: Output) -> None:
         forked = self.forked
         if forked.fresh:
-            out.line("The first prompt is undone: the conversation starts afresh.")
+            out.line("The first prompt is undone: the conversation starts from the beginning.")
         elif forked.known is not None:
             title = f": {safe(forked.known.title)}" if forked.known.title else ""
             out.line(f"Forked the conversation after turn {forked.turn}{title}")
-            out.line(f"  The one before stays as it is: {safe(forked.parent)}", DIM)
+            out.line(f"  The original stays as it is: {safe(forked.parent)}", DIM)
         for notice in forked.notices:
             out.line(f"Note: {safe(notice)}", YELLOW)
         if not self._run:

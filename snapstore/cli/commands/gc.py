@@ -21,13 +21,13 @@ from snapstore.timeline.maintenance.gc import Collected, collect
     "--grace",
     metavar="TIME",
     type=DURATION,
-    help="How old must be what is dropped: else the setting gc_grace, two weeks unless set.",
+    help="Drop only what has been unused for at least this long. Default: the setting gc_grace, two weeks unless set.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what it would do.")
+@click.option("--dry-run", is_flag=True, help="Only show what it would do.")
 @click.option(
     "--auto",
     is_flag=True,
-    help="As it is run by itself: also prune what is due, say nothing, note errors in the log.",
+    help="Run as snapstore runs it in the background: also prune what is due, print nothing, write errors to the log.",
 )
 @quiet_option
 @common_options
@@ -72,6 +72,6 @@ def _tell(context: Context, done: Collected, grace: int) -> None:
         number = "1 pruned branch or saved state is" if done.expired == 1 else f"{done.expired:,} that were pruned are"
         out.line(f"{number} gone for good.")
     if done.leftovers:
-        out.line(f"Removed {done.leftovers:,} leftovers of killed processes.")
+        out.line(f"Removed {done.leftovers:,} files left behind by killed processes.")
     if done.dry_run:
         out.line("Nothing was changed.")

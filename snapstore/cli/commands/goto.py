@@ -16,7 +16,9 @@ from snapstore.cli.param_types import TARGET
 
 @click.command(cls=MoveCommand)
 @click.argument("target", metavar="TARGET", type=TARGET)
-@click.option("--new-session", is_flag=True, help="Go on in a new session of the agent's, made at once: `fork TARGET`.")
+@click.option(
+    "--new-session", is_flag=True, help="Continue in a new session of the agent, created at once: `fork TARGET`."
+)
 @travel_options
 @common_options
 def goto(context: Context, *, target: str, new_session: bool, **options: Any) -> int:

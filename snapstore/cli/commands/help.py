@@ -47,7 +47,7 @@ def help(context: Context, *, words: tuple[str, ...]) -> int:
 def _below(ctx: click.Context, word: str) -> click.Context:
     """Return the click context of a subcommand, as if it had been called."""
     if not isinstance(ctx.command, click.Group):
-        raise click.UsageError(f"`{ctx.command_path}` has no commands below it.", ctx)
+        raise click.UsageError(f"`{ctx.command_path}` has no subcommands.", ctx)
     _, command, _ = ctx.command.resolve_command(ctx, [word])
     if command is None:
         raise click.NoSuchCommand(word, ctx=ctx)

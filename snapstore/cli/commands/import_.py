@@ -30,10 +30,15 @@ _NAMED = 4  # unknown items of a turn listed before "… and N more"
 @click.command("import")
 @click.argument("transcript", metavar="[TRANSCRIPT]", required=False, type=FILE)
 @click.option(
-    "--agent", metavar="NAME", type=TRANSCRIPT_AGENT, help="Whose transcript it is, when that cannot be told."
+    "--agent",
+    metavar="NAME",
+    type=TRANSCRIPT_AGENT,
+    help="The agent that wrote the transcript, if snapstore cannot tell.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be imported.")
-@click.option("--list", "listed", is_flag=True, help="The conversations that Claude Code has kept for this project.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be imported.")
+@click.option(
+    "--list", "listed", is_flag=True, help="List the conversations that Claude Code has kept for this project."
+)
 @common_options
 def import_(context: Context, *, transcript: str | None, agent: str | None, dry_run: bool, listed: bool) -> int:
     """Make a session of a conversation.
@@ -45,7 +50,7 @@ def import_(context: Context, *, transcript: str | None, agent: str | None, dry_
     if listed:
         return _list(context)
     if transcript is None:
-        raise Usage("which conversation?", "Give a transcript or a session's id; `snapstore import --list` shows them.")
+        raise Usage("which conversation?", "Give a transcript or a session id; `snapstore import --list` shows them.")
     if is_bundle(transcript):
         return _bundle(context, transcript, dry_run=dry_run)
     home = locations.home_folder()
@@ -62,7 +67,7 @@ def import_(context: Context, *, transcript: str | None, agent: str | None, dry_
                 refuse_known(store, name)
                 recorded = found.recorded_in(store)
                 if recorded is not None:
-                    context.say(f"session {recorded} has recorded this conversation, or a part of it, as it went")
+                    context.say(f"session {recorded} already recorded this conversation, or a part of it")
                 if not dry_run:
                     imported = found.carry_out(store, name)
                     commits, verified, moved_on = imported.commits, imported.verified, imported.moved_on
@@ -156,7 +161,9 @@ def _summary(
     if moved_on:
         have, them = ("has", "it") if len(moved_on) == 1 else ("have", "them")
         named = ", ".join(path_text(path) for path in moved_on[:_NAMED]) + (", …" if len(moved_on) > _NAMED else "")
-        out.line(f"{files_text(len(moved_on))} {have} changed since ({named}): `undo` will not touch {them} unasked.")
+        out.line(
+            f"{files_text(len(moved_on))} {have} changed since ({named}): `undo` will not touch {them} without asking."
+        )
     if found.left_out_branches:
         turns = "1 turn" if found.left_out_turns == 1 else f"{found.left_out_turns:,} turns"
         out.line(f"Left out: {turns} on other branches of the conversation.")

@@ -25,28 +25,28 @@ from snapstore.timeline.record.create_store import adopt_store, create_store
 
 @click.command()
 @click.argument("directory", metavar="[DIR]", required=False, type=FOLDER)
-@click.option("--adopt", is_flag=True, help="The folder moved here: attach its former store.")
+@click.option("--adopt", is_flag=True, help="The folder was moved here: attach its existing store.")
 @click.option(
     "--from",
     "former",
     metavar="URL",
-    help="Join the project that is shared at URL: its turns come in, and what is on disk here is recorded on "
-    "top of them. With --adopt: where the folder was.",
+    help="Join the project shared at URL: its turns are pulled, and what is on disk here is recorded on top of "
+    "them. With --adopt: the folder's former path.",
 )
-@click.option("--anyway", is_flag=True, help="Even for your home folder, / or a folder inside another store's.")
+@click.option("--anyway", is_flag=True, help="Allow your home folder, /, or a folder inside another store's root.")
 @click.option(
     "--max-file-size",
     metavar="SIZE",
     type=MAX_FILE_SIZE,
-    help="Leave out larger files, unless an agent names them; 100MB unless said, 0 for no limit. Also changes "
-    "an existing store.",
+    help="Leave out larger files, unless an agent names them. Default: 100MB; 0: no limit. Also changes an "
+    "existing store.",
 )
 @click.option(
     "--max-branches",
     metavar="N",
     type=MAX_BRANCHES,
-    help="How many branches a session lists; 20 unless said, 0 for no limit. Past it the oldest without a "
-    "checkpoint go to the archive when a turn starts a branch. Also changes an existing store.",
+    help="How many branches a session lists. Default: 20; 0: no limit. Above it, the oldest branches without a "
+    "checkpoint are archived when a turn starts a branch. Also changes an existing store.",
 )
 @quiet_option
 @common_options

@@ -18,7 +18,7 @@ _AT_ONCE = 50  # rows
 
 @click.command()
 @rows_option
-@click.option("--stat", is_flag=True, help="Also name the files, with lines added and removed.")
+@click.option("--stat", is_flag=True, help="Also list the files, with lines added and removed.")
 @common_options
 def log(context: Context, *, number: int | None, stat: bool) -> int:
     """List what was recorded, newest first.

@@ -82,6 +82,6 @@ def undo(context: Context, *, operation: int | None, **options: Any) -> int:
         ["ops", "undo", *([str(operation)] if operation else [])],
         lambda session, how: session.plan_ops_undo(operation, **how),
         ask=lambda plan: f"Undo operation {', '.join(map(str, plan.undoes))}? {move_sentence(plan)}",
-        nothing="Nothing to undo: every operation was undone already.",
+        nothing="Nothing to undo: every operation has been undone already.",
     )
     return carry_out(context, move, options)

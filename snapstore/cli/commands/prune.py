@@ -15,20 +15,24 @@ from snapstore.timeline.maintenance.prune import DAY, Prunable, must_be_known
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Only say what would go, and what that frees.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be pruned, and how much space that frees.")
 @click.option(
     "--older",
     metavar="TIME",
     type=DURATION,
-    help="Out of the list for longer than this: else the setting prune_after_days, 90 days unless set.",
+    help="Prune branches unlisted for longer than this. Default: the setting prune_after_days, 90 days unless set.",
 )
 @click.option(
     "--safety",
     is_flag=True,
-    help="Let go of what was saved before forced and exact moves instead. Never happens by itself.",
+    help="Prune what was saved before forced and exact moves instead. Never happens automatically.",
 )
 @click.option(
-    "--keep", metavar="NAME", type=BRANCH, multiple=True, help="Keep this branch, or SESSION/BRANCH. May be said again."
+    "--keep",
+    metavar="NAME",
+    type=BRANCH,
+    multiple=True,
+    help="Keep this branch, or SESSION/BRANCH. May be given several times.",
 )
 @quiet_option
 @common_options

@@ -18,16 +18,20 @@ from snapstore.share.secrets import check
 
 @click.command()
 @click.argument("remote", metavar="[REMOTE]", required=False, type=REMOTE)
-@click.option("--auto", is_flag=True, help="From now on push every turn there by itself, in the background.")
+@click.option("--auto", is_flag=True, help="From now on push every turn there automatically, in the background.")
 @click.option("--no-auto", is_flag=True, help="No longer.")
 @click.option(
     "--allow",
     metavar="WORD",
     multiple=True,
-    help="Allow a finding that is no secret, by the word that the refused push printed.",
+    help="Allow a finding that is not a secret, by the code that the refused push printed.",
 )
-@click.option("--with-safety", is_flag=True, help="Also what was on disk before forced moves. Nobody pulls that.")
-@click.option("--background", is_flag=True, help="What is started after a turn. Says nothing; errors go to the log.")
+@click.option(
+    "--with-safety", is_flag=True, help="Also push what was on disk before forced moves. A pull does not fetch it."
+)
+@click.option(
+    "--background", is_flag=True, help="Run as snapstore runs it after a turn: print nothing, write errors to the log."
+)
 @quiet_option
 @common_options
 def push(
@@ -68,7 +72,9 @@ def push(
             tell_push(context.out, pushed)
             name = safe(target.name)
             if auto:
-                context.out.line(f"Every turn goes to {name} from now on, in the background: `push --no-auto` ends it.")
+                context.out.line(
+                    f"From now on every turn is pushed to {name} in the background: `push --no-auto` stops that."
+                )
             elif no_auto:
-                context.out.line(f"Turns no longer go to {name} by themselves.")
+                context.out.line(f"Turns are no longer pushed to {name} automatically.")
     return 0

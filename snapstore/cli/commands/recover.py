@@ -21,7 +21,7 @@ from snapstore.store.journal import Recovery, unspell_entry
 
 @click.command()
 @click.option("--finish", is_flag=True, help="Finish it.")
-@click.option("--back", is_flag=True, help="Take it back: files and branches as they were before it.")
+@click.option("--back", is_flag=True, help="Undo it: files and branches as they were before it.")
 @common_options
 def recover(context: Context, *, finish: bool, back: bool) -> int:
     """Show a change that was interrupted, and choose how it ends.
@@ -39,7 +39,7 @@ def recover(context: Context, *, finish: bool, back: bool) -> int:
         pending = store.journal.read()
         if back and pending and pending.get("then"):
             raise Usage(
-                f"what was begun ({pending['what']}) cannot be undone",
+                f"the interrupted change ({pending['what']}) cannot be undone",
                 "`snapstore recover --finish` finishes it, as does any other command.",
             )
         obstacles = _obstacles(store, pending) if pending else []
@@ -66,7 +66,7 @@ def _obstacles(store: Store, pending: dict[str, Any]) -> list[str]:
     for path, _, new, *_ in pending.get("tree", ()):
         entry = unspell_entry(new)
         if entry is not None and entry[1] and not store.shadow.objects.contains(entry[1]):
-            found.append(f"the store lacks what {path_text(path)} should hold")
+            found.append(f"the store lacks the content of {path_text(path)}")
     return found
 
 
@@ -94,7 +94,7 @@ def _show(context: Context, pending: dict[str, Any], obstacles: list[str]) -> No
 def _tell(context: Context, what: str, ended: Recovery | None) -> None:
     out = context.out
     if ended is None:
-        out.line(f"Another process ended it meanwhile: {safe(what)}")
+        out.line(f"Another process has finished it meanwhile: {safe(what)}")
         return
     out.line(f"{out.paint('✓', GREEN)} {'Finished' if ended.finished else 'Taken back'}: {safe(ended.what)}")
     for path in ended.kept:

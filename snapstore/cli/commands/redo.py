@@ -25,7 +25,7 @@ def redo(context: Context, *, number: int | None, everything: bool, **options: A
     They are those of the branch you stood on last.
     """
     if everything and number is not None:
-        raise Usage("both a number and --all", "Say how many turns, or --all.")
+        raise Usage("both a number and --all were given", "Give a number of turns, or --all.")
     wanted = None if everything else number or 1
     move = AskedMove(
         ["redo", *([str(number)] if number else ["--all"] if everything else [])],

@@ -39,14 +39,14 @@ def listed(context: Context) -> int:
             auto = out.paint("  every turn", DIM) if remote.auto else ""
             out.line(f"{out.paint(f'{safe(remote.name):<{width}}', BOLD)}  {path_text(remote.shown)}{auto}")
         if not found:
-            out.line("No remote. Name one: `snapstore remote add origin URL`", DIM)
+            out.line("No remote. Add one: `snapstore remote add origin URL`", DIM)
     return 0
 
 
 @remote.command()
 @click.argument("name", metavar="NAME")
 @click.argument("url", metavar="URL")
-@click.option("--auto", is_flag=True, help="Push every turn there by itself, in the background.")
+@click.option("--auto", is_flag=True, help="Push every turn there automatically, in the background.")
 @common_options
 def add(context: Context, *, name: str, url: str, auto: bool) -> int:
     """Give an address a name.
@@ -68,7 +68,7 @@ def remove(context: Context, *, name: str) -> int:
     """Forget an address."""
     with context.store() as store:
         remote = Remotes(store).remove(name)
-        _tell(context, remote, f"Forgot remote {safe(name)}. Nothing changed there, and what came from it stays.")
+        _tell(context, remote, f"Forgot remote {safe(name)}. Nothing changed there, and what was pulled from it stays.")
     return 0
 
 

@@ -31,6 +31,6 @@ def restore(context: Context, *, turn: str, paths: tuple[str, ...], **options: A
         ["restore", turn, "--", *paths],
         lambda session, how: session.plan_restore(turn, [below(session.store.root, path) for path in paths], **how),
         ask=lambda plan: f"Restore from {turn}? {changing(plan)}",
-        nothing="Nothing to restore: the files are like that already.",
+        nothing="Nothing to restore: the files are already in that state.",
     )
     return carry_out(context, move, options)

@@ -26,7 +26,7 @@ def revert(context: Context, *, turn: str, **options: Any) -> int:
         ["revert", turn],
         lambda session, how: session.plan_revert(turn, **how),
         ask=lambda plan: f"Revert {turn}? {revert_sentence(plan)}",
-        nothing="Nothing to revert: of what it changed nothing is there any more.",
+        nothing="Nothing to revert: none of its changes are left.",
         reverts=True,
     )
     return carry_out(context, move, options)

@@ -46,8 +46,8 @@ class CommandNotExecutable(SnapstoreError):
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("-m", "--prompt", metavar="PROMPT", help="What was asked for; the command itself unless said.")
-@click.option("--agent", metavar="NAME", help="Who does the turn; the command's name unless said.")
+@click.option("-m", "--prompt", metavar="PROMPT", help="What was asked for. Default: the command itself.")
+@click.option("--agent", metavar="NAME", help="Who does the turn. Default: the command's name.")
 @quiet_option
 @common_options
 def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent: str | None) -> int:

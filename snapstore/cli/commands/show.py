@@ -94,7 +94,7 @@ def _remarks(out: Output, node: Node) -> None:
     unknown = [item for item in listed(node, "unknown") if isinstance(item, dict)]
     if unknown:
         out.line()
-        out.line("Not known from the conversation:", YELLOW)
+        out.line("Unknown from the conversation:", YELLOW)
         for item in unknown:
             about = f"{path_text(str(item['path']))}  " if item.get("path") else ""  # a program has no path
             out.line(f"  {about}{out.paint(safe(str(item.get('why'))), DIM)}")
@@ -107,7 +107,7 @@ def _remarks(out: Output, node: Node) -> None:
     others = beside(node)
     if others:
         out.line()
-        out.line(f"Meanwhile {safe(others)}: what that wrote may be among these files.", YELLOW)
+        out.line(f"Meanwhile {safe(others)}: its changes may be among these files.", YELLOW)
     moved = list(git_moves(node))
     if moved:
         out.line()

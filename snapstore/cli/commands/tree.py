@@ -27,7 +27,7 @@ _STYLES = {
 
 
 @click.command()
-@click.option("--all", is_flag=True, help="Every node, and the archived branches too.")
+@click.option("--all", is_flag=True, help="Show every node, and archived branches too.")
 @ascii_option
 @click.option("-i", "--interactive", is_flag=True, help="Walk through it: `snapstore tui`.")
 @common_options

@@ -55,7 +55,7 @@ def begin(context: Context, *, prompt: str | None, agent: str | None) -> int:
 
 @turn.command()
 @click.argument("paths", metavar="PATH…", nargs=-1, type=FILE)
-@click.option("--after", is_flag=True, help="They are written already.")
+@click.option("--after", is_flag=True, help="The files have been written already.")
 @click.option("--shell", is_flag=True, help="A program ran that may have changed anything: scan at the end.")
 @quiet_option
 @common_options
@@ -65,7 +65,7 @@ def touch(context: Context, *, paths: tuple[str, ...], after: bool, shell: bool)
     A turn whose files are all named need not scan.
     """
     if not paths and not shell:
-        raise Usage("nothing to touch", "Name the files, or say --shell when a program may have changed any.")
+        raise Usage("nothing to touch", "Name the files, or use --shell if a program may have changed any.")
     session = context.recording()
     with session.store as store:
         session.touch(paths, after=after, shell=shell)

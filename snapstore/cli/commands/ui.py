@@ -21,7 +21,7 @@ _PATIENCE = "5"  # seconds to wait for a locked store: a person at a page should
 
 
 @click.command()
-@click.option("--port", metavar="N", type=PORT, help="Listen on this port; else on a free one.")
+@click.option("--port", metavar="N", type=PORT, help="Listen on this port. Default: a free one.")
 @click.option("--no-open", is_flag=True, help="Only print the address.")
 @common_options
 def ui(context: Context, *, port: int | None, no_open: bool) -> int:
@@ -45,7 +45,7 @@ def ui(context: Context, *, port: int | None, no_open: bool) -> int:
         context.document(ServerRecord(url=server.url, port=server.port))
     else:
         context.out.line(context.out.paint(server.url, BOLD))
-        context.out.line("The address works once, for the browser that opens it first. Ctrl-C ends the server.", DIM)
+        context.out.line("The address works once, for the first browser that opens it. Ctrl-C stops the server.", DIM)
     context.out.flush()
     opened = None if no_open else _open(server.url)
     gc.collect()

@@ -32,7 +32,7 @@ def summary(out: Output, node: Node, lead: str = "") -> None:
     _list(out, lead, "first seen, state before unknown", [path_text(str(path)) for path in first_seen])
     others = beside(node)
     if others:
-        out.line(f"{lead}{safe(others)} meanwhile: what that wrote may be among these files", YELLOW)
+        out.line(f"{lead}{safe(others)} meanwhile: its changes may be among these files", YELLOW)
     if node.record.get("user_git"):
         out.line(f"{lead}your own git repository moved during this turn", YELLOW)
 

@@ -119,7 +119,7 @@ def tell_push(out: Output, pushed: Pushed) -> None:
 def tell_pull(out: Output, pulled: Pulled, more: str = " No file was changed.") -> None:
     where = safe(pulled.remote.name or pulled.remote.shown)
     if pulled.empty:
-        out.line(f"{where} is empty: nothing was pushed there yet.")
+        out.line(f"{where} is empty: nothing has been pushed there yet.")
         return
     if pulled.updates:
         out.line(f"Pulled {turns_text(pulled.turns)} from {out.paint(where, BOLD)}.{more}")

@@ -69,7 +69,7 @@ def refuse_links(objects: Objects) -> None:
         if os.path.islink(objects.folder + folder):
             raise Unsafe(
                 f"{objects.folder}{folder} is a link, and what it leads to would be emptied",
-                "It is not of our making: put a folder in its place. Nothing was changed.",
+                "snapstore did not make it: put a folder in its place. Nothing was changed.",
             )
 
 

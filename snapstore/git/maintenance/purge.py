@@ -173,12 +173,12 @@ def refuse_writers(objects: Objects) -> None:
     _refuse_orphan(objects)
     git = git_at_work(os.path.dirname(objects.folder))
     if git is not None:
-        raise Busy(f"somebody's git is at work in this store: {git}", "Nothing was forgotten. Wait for its end.")
+        raise Busy(f"somebody's git is at work in this store: {git}", "Nothing was forgotten. Wait until it ends.")
     for name in os.listdir(objects.pack_folder):
         if name.endswith(".keep"):
             process = _writer(f"{objects.pack_folder}/{name}")
             if process.partition(" ")[0] != str(os.getpid()) and is_alive(process):
-                raise Busy("a push or a pull is at work on this store", "Nothing was forgotten. Wait for its end.")
+                raise Busy("a push or a pull is at work on this store", "Nothing was forgotten. Wait until it ends.")
 
 
 def _refuse_orphan(objects: Objects) -> None:
@@ -189,7 +189,7 @@ def _refuse_orphan(objects: Objects) -> None:
     if is_at_work(objects, WORK):
         raise Busy(
             "a git that a killed forget started is still at work in this store",
-            "Nothing was forgotten. Wait for its end, or end it: it packs into a folder snapstore_purge.",
+            "Nothing was forgotten. Wait until it ends, or end it: it packs into a folder snapstore_purge.",
         )
 
 
@@ -227,8 +227,8 @@ def _proof(made: list[str], roots: list[bytes]) -> bytes:
 def _must_be_there(shown: list[str]) -> None:
     if not all_exist(shown):
         raise Interrupted(
-            "somebody took away the new packs of the store while the old ones were being removed",
-            "Let no other program change the store's folder; the next command of any kind goes on.",
+            "another program removed the store's new packs while the old ones were being removed",
+            "Let no other program change the store's folder; the next snapstore command goes on.",
         )
 
 

@@ -20,7 +20,7 @@ _MODES = frozenset((FILE, EXECUTABLE, LINK, FOLDER))
 _ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _STAMP = re.compile(rb"[^\n<>]* ?<[^\n<>]*> -?\d{1,18} [+-]\d{4}")
 LONGEST_LINK = 4095  # bytes
-_HINT = "Nothing was taken over. Ask whoever made it; such an object is made by hand."
+_HINT = "Nothing was imported. Ask whoever made it; such an object is made by hand."
 
 
 def check_object(kind: bytes, data: bytes, oid: bytes) -> None:

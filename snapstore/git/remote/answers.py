@@ -28,11 +28,11 @@ def listed_refs(output: bytes) -> tuple[dict[str, bytes], str]:
             if name == b"HEAD":
                 head = digits.removeprefix(_SYMREF).decode("utf-8", "surrogateescape")
         elif len(digits) == 64:
-            raise Remote("the other side keeps its objects under another hash", "Use a repository made with sha1.")
+            raise Remote("the other repository uses another hash", "Use a repository made with sha1.")
         elif len(digits) == 40 and is_ref(ref := name.decode("utf-8", "surrogateescape")):
             found[ref] = bytes.fromhex(digits.decode("ascii"))
     if len(found) > MOST_REFS:
-        raise Remote(f"the other side has more than {MOST_REFS:,} refs", "This is no place for turns; use another.")
+        raise Remote(f"the other side has more than {MOST_REFS:,} refs", "Use a repository made for turns.")
     return found, head
 
 

@@ -66,7 +66,7 @@ def write(
     Objects that the reader is `known` to have are omitted. The file appears complete, or not at all.
     """
     if not refs:
-        raise Usage("there is nothing to put into a bundle")
+        raise Usage("there is nothing to export")
     needed = [oid for oid in dict.fromkeys(known) if objects.contains(oid) and objects.header(oid)[0] == COMMIT]
     ids = [item[0] for item in reachability.new_objects(objects, refs.values(), needed)]
     lines = [f"-{oid.hex()} \n" for oid in needed] + [f"{oid.hex()} {name}\n" for name, oid in refs.items()]
@@ -121,7 +121,7 @@ def read(
         if lacking:
             raise Unknown(
                 f"the bundle builds on {len(lacking)} commits that are not here, such as {lacking[0].hex()[:12]}",
-                "Import the earlier bundle first, or have this one made whole.",
+                "Import the earlier bundle first, or ask for a complete one.",
             )
         os.lseek(file.fileno(), header.size, os.SEEK_SET)
         incoming = receive_pack(file, into, limits, progress)
@@ -169,7 +169,7 @@ def _undone(words: str) -> SnapstoreError:
     full = _DISK.search(words)
     if full is not None:
         return Failed(f"the store cannot be written: {full[1]}")
-    return Corrupt(f"the pack that came in is damaged: {words}", "Nothing was taken over.")
+    return Corrupt(f"the received pack is damaged: {words}", "Nothing was imported.")
 
 
 def _write_pack(file: BinaryIO, objects: Objects, ids: list[bytes], progress: Progress | None) -> None:
@@ -216,7 +216,7 @@ def _header(file: BinaryIO) -> Header:
 def _understand(header: Header, line: bytes, version: int) -> None:
     if line.startswith(b"@") and version == 3:
         if line != b"@object-format=sha1":
-            raise Corrupt(f"the bundle needs {line[1:60].decode('ascii', 'replace')!r}", "Have it made without.")
+            raise Corrupt(f"the bundle needs {line[1:60].decode('ascii', 'replace')!r}", "Ask for one made without it.")
         return
     digits, _, name = line.removeprefix(b"-").partition(b" ")
     try:

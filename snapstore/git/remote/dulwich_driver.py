@@ -127,7 +127,7 @@ class DulwichConnection(Connection):
             if elsewhere:
                 return {name: elsewhere.get(name, NOT_THIS_ONE) for name in going}
             if atomic:  # dulwich moves the refs of a folder one by one
-                raise NotAtomic(f"{self.shown} cannot move several refs at once")
+                raise NotAtomic(f"{self.shown} cannot update several refs at once")
 
         def moves(there: Mapping[Any, Any]) -> dict[Any, Any]:
             results.clear()
@@ -216,18 +216,18 @@ class DulwichConnection(Connection):
         if isinstance(error, NotGitRepository):
             return Remote(f"there is no repository at {self.shown}", "Check the address.")
         if isinstance(error, GitProtocolError) and "atomic" in words:
-            return NotAtomic(f"{self.shown} cannot move several refs at once")
+            return NotAtomic(f"{self.shown} cannot update several refs at once")
         # dulwich imports urllib3 only for http, and wraps its exceptions.
         web = next((e for e in (error, error.__cause__) if type(e).__module__.startswith("urllib3")), None)
         waited = isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError)
         if waited or (web is not None and "timed out" in words):
             return ConnectionFailed(f"{self.shown} did not answer in time", "Try again later, or check the network.")
         if isinstance(error, HangupException | GitProtocolError) and web is None:
-            return Remote(f"{self.shown} refused or broke off: {words}", "See what it says, then try again.")
+            return Remote(f"{self.shown} refused or broke off: {words}", "Read its message, then try again.")
         if isinstance(error, OSError) or web is not None:
             return ConnectionFailed(f"{self.shown} cannot be reached: {words}", "Check the address and the network.")
         if isinstance(error, _DAMAGED):
-            return Corrupt(f"what came from {self.shown} is damaged: {words}", "Nothing was taken over.")
+            return Corrupt(f"what came from {self.shown} is damaged: {words}", "Nothing was imported.")
         return error
 
 
@@ -257,9 +257,7 @@ def receive_pack(incoming: Incoming, into: Objects, file: IO[bytes]) -> None:
         with _pack_into(incoming, into) as target:
             shutil.copyfileobj(file, target)
     except _DAMAGED as error:
-        raise Corrupt(
-            f"the pack that came in is damaged: {one_line(str(error))[:300]}", "Nothing was taken over."
-        ) from None
+        raise Corrupt(f"the received pack is damaged: {one_line(str(error))[:300]}", "Nothing was imported.") from None
 
 
 @contextmanager

@@ -22,7 +22,7 @@ _HELPER = "Set up a git credential helper that knows it (see `git help credentia
 _TRUST = "If you trust this server, name its certificate, or that of who signed it, in git's setting http.sslCAInfo."
 _OTHER_HOST = "Check the host name in the address; the certificate is for another."
 _FILES = "Check the files that http.sslCAInfo, http.sslCert and http.sslKey name, or GIT_SSL_CAINFO and the like."
-_NOTHING = "Nothing was taken over."
+_NOTHING = "Nothing was imported."
 
 _FENCED = re.compile(r"fatal: transport '([^']+)' not allowed$")
 _HOSTILE_TREE = re.compile(r"object [0-9a-f]{40}: (hasDot|hasDotdot|hasDotgit|fullPathname): ", re.I)
@@ -72,7 +72,7 @@ def failure(who: str, said: Iterable[str], status: int) -> SnapstoreError:
     if fenced is not None:
         return RedirectRefused(who, fenced[1])
     if "does not support --atomic" in text:
-        return NotAtomic(f"{who} cannot move several refs at once")
+        return NotAtomic(f"{who} cannot update several refs at once")
     if _HOSTILE_TREE.search(text):
         return Unsafe(f"{who} sent a tree with a name that must not be followed: {words}", _NOTHING)
     if any(_WRITING.match(line) or _DISK.search(line) for line in ours) and _DISK.search(text):
@@ -87,7 +87,7 @@ def refused(who: str) -> str:
 
 def _refused_access(who: str, text: str, words: str) -> SnapstoreError | None:
     if "Authentication failed" in text:
-        return Remote(refused(who), "Check what your credential helper keeps for it.")
+        return Remote(refused(who), "Check what your credential helper has stored for it.")
     if re.search(r"could not read (Username|Password)|terminal prompts disabled|unable to read askpass", text):
         return Remote(f"{who} asks for a password", _HELPER)
     if _UNREADABLE_CERTIFICATE.search(text):
@@ -97,7 +97,7 @@ def _refused_access(who: str, text: str, words: str) -> SnapstoreError | None:
     if re.search(r"certificate (problem|verification)|verify (the )?(peer|result|cert)", text, re.I):
         return Remote(f"{who} could not prove who it is, and nothing was sent to it: {words}", _TRUST)
     if "returned error: 403" in text:
-        return Remote(f"{who} does not let us in: {words}", "Ask for access to it.")
+        return Remote(f"{who} denied access: {words}", "Ask for access to it.")
     if re.search(
         r"' not found|returned error: (404|410)|not appear to be a git repo|does not exist|not exported"
         r"|not valid: is this a git repo|[Nn]ot a git repository|unable to update url base from redirection",
@@ -131,12 +131,12 @@ def unpacking(who: str, said: Iterable[str]) -> SnapstoreError:
     ours = [line for line in lines if not line.startswith("remote: ")]
     if any(_UNREADABLE.search(line) for line in ours):
         words = told(line for line in ours if _UNREADABLE.search(line))
-        return Corrupt(f"what would be pushed is not whole: {words}", "Run `snapstore check`; nothing was pushed.")
-    return Remote(f"{who} could not store what was sent: {told(lines)}", "See what it says, then push again.")
+        return Corrupt(f"what would be pushed is incomplete: {words}", "Run `snapstore check`; nothing was pushed.")
+    return Remote(f"{who} could not store what was sent: {told(lines)}", "Read its message, then push again.")
 
 
 def _other(who: str, words: str, status: int) -> SnapstoreError:
-    return Remote(f"{who} cannot be used: {words or f'git ended with {status}'}", "See what it says, then try again.")
+    return Remote(f"{who} cannot be used: {words or f'git ended with {status}'}", "Read its message, then try again.")
 
 
 def told(lines: Iterable[str]) -> str:

@@ -266,8 +266,8 @@ class Incoming:
             self.builds_on = known
         except Missing as error:
             raise Corrupt(
-                f"what came in is not whole: {error.message}",
-                "The other side is damaged; `git fsck` there says more. Nothing was taken over.",
+                f"what was received is incomplete: {error.message}",
+                "The other side is damaged; `git fsck` there says more. Nothing was imported.",
                 **error.details,
             ) from None
 

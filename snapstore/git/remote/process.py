@@ -212,7 +212,7 @@ class _Run:
         if not is_words:
             self._output += piece
             if len(self._output) > _MOST_OUTPUT:
-                raise Remote(f"{self._who} says more than anybody could read", "This is no place for turns.")
+                raise Remote(f"{self._who} sends too many messages", "Use a repository made for turns.")
         else:
             *lines, self._waiting = re.split(rb"[\r\n]", (self._waiting + piece)[-_PIECE * 2 :])
             for line in lines:

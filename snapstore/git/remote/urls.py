@@ -127,7 +127,7 @@ def _with_scheme(scheme: str, rest: str) -> Address:
     if scheme in ("http", "https") and any(c in path for c in "?# "):
         raise Unsafe("an address has a query or a space in it", _HINT)
     if scheme == "git" and who:
-        raise Unsafe("git:// knows no users", "Leave the name out, or use ssh or https.")
+        raise Unsafe("git:// addresses have no users", "Remove the name, or use ssh or https.")
     if scheme == "ssh" and password:
         raise Unsafe("ssh takes no password from an address", "Use a key, and leave the password out.")
     user = _decoded(user)
@@ -153,22 +153,22 @@ def _host_and_port(place: str) -> tuple[str, int | None]:
     if place.startswith("["):
         host, bracket, rest = place[1:].partition("]")
         if not bracket or ":" not in host or (rest and not rest.startswith(":")):
-            raise Unsafe("an address has no host that can be asked", _HINT)
+            raise Unsafe("an address has no valid host", _HINT)
         digits = rest[1:]
     else:
         host, _, digits = place.partition(":")
     if digits:
         if not (digits.isascii() and digits.isdigit()) or not 0 < int(digits[:9]) < 65536:
-            raise Unsafe("an address has a port that is none", _HINT)
+            raise Unsafe("an address has an invalid port", _HINT)
         port = int(digits)
     if not host or host[0] in "-%" or not _IN_HOSTS.issuperset(host):
-        raise Unsafe("an address has no host that can be asked", _HINT)
+        raise Unsafe("an address has no valid host", _HINT)
     return host, port
 
 
 def _user(user: str) -> str:
     if user.startswith("-") or any(c in "/\\@:'\"`$;&|<>() " for c in user):
-        raise Unsafe("an address has a user name that is none", _HINT)
+        raise Unsafe("an address has an invalid user name", _HINT)
     return user
 
 
@@ -182,9 +182,9 @@ def _decoded(text: str) -> str:
         try:
             out += bytes.fromhex(part[:2])
         except ValueError:
-            raise Unsafe("an address has a % that means nothing", _HINT) from None
+            raise Unsafe("an address has a malformed % escape", _HINT) from None
         if len(part) < 2:
-            raise Unsafe("an address has a % that means nothing", _HINT)
+            raise Unsafe("an address has a malformed % escape", _HINT)
         out += os.fsencode(part[2:])
     decoded = os.fsdecode(bytes(out))
     if any(ord(c) < 32 or ord(c) == 127 for c in decoded):

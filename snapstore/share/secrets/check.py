@@ -94,8 +94,8 @@ def refuse(findings: list[Finding], command: str = "snapstore push", done: str =
     raise Secret(
         f"nothing was {done}: it would publish {what} like a secret\n  " + "\n  ".join(listed),
         "Take it out of the history with `snapstore forget PATH` (or TURN), and change what is known already. "
-        f"What is no secret: `{command} --allow {findings[0].fingerprint}` allows exactly that one"
-        + (", each by its own word, as many at once as need be." if len(findings) > 1 else "."),
+        f"For what is not a secret: `{command} --allow {findings[0].fingerprint}` allows exactly that one"
+        + (", each by its own code; --allow can be repeated." if len(findings) > 1 else "."),
         findings=findings,
     )
 
@@ -121,7 +121,10 @@ def allow(store: StoreHandle, fingerprints: Iterable[str]) -> None:
     words = [word.strip().lower() for word in fingerprints]
     for word in words:
         if len(word) != 16 or not all(character in "0123456789abcdef" for character in word):
-            raise Usage(f"{one_line(word)[:40]!r} is no finding's word", "A refused push prints them: 16 hex digits.")
+            raise Usage(
+                f"{one_line(word)[:40]!r} is not the code of a finding",
+                "A refused push prints these codes: 16 hex digits.",
+            )
     with store.changing():
         document = _Allowed(allowed=sorted(allowed_in(store) | set(words)))
         store.journal.carry_out([], {STATE: encode(document)}, what="allowing a finding")

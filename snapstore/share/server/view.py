@@ -25,7 +25,7 @@ def project_of(refs: Refs, shown: str) -> str | None:
     """Return the id of the store that a server's refs belong to; None if it is empty."""
     ids = sorted(ref.removeprefix(STORES) for ref in refs if ref.startswith(STORES))
     if len(refs) > MOST_REFS:
-        raise Remote(f"{shown} has {len(refs):,} refs: that is no store of ours", "Use a repository of its own.")
+        raise Remote(f"{shown} has {len(refs):,} refs, more than a snapstore store has", "Use a repository of its own.")
     if len(ids) > 1:
         raise Unsafe(
             f"{shown} holds the turns of {len(ids)} projects",
@@ -35,7 +35,7 @@ def project_of(refs: Refs, shown: str) -> str | None:
         return ids[0]
     if any(ref.startswith("refs/") for ref in refs):
         raise Unsafe(
-            f"{shown} is no store: it holds something else",
+            f"{shown} is not a store: it holds something else",
             "Use an empty repository for the turns: `git init --bare`, or a new one on your server.",
         )
     return None
@@ -62,9 +62,7 @@ def check_commits(store: StoreHandle, refs: Refs, names: Iterable[str], shown: s
     objects = store.shadow.objects
     for name in names:
         if name in refs and objects.header(refs[name])[0] != COMMIT:
-            raise Remote(
-                f"{name} of {shown} is no commit", "Put it right there, or delete it; then try again.", ref=name
-            )
+            raise Remote(f"{name} of {shown} is no commit", "Correct it there, or delete it; then try again.", ref=name)
 
 
 def interesting(refs: Refs) -> Iterator[tuple[str, bytes]]:

@@ -101,7 +101,7 @@ class DropTurn:
         commit = shadow.commit(turn)
         if not commit.parents:
             raise Usage(
-                "the first snapshot of a session cannot be forgotten: every turn stands on it",
+                "the first snapshot of a session cannot be forgotten: every turn builds on it",
                 "Forget single files: `snapstore forget PATH`.",
             )
         self.number = commit.number("Turn")

@@ -30,7 +30,7 @@ def turn_of(session: RecordingSession, word: str, path: bytes | None) -> bytes |
         return None
     if path is not None and _is_there(session, path):
         raise Usage(
-            f"{word!r} is a turn, and a file too",
+            f"{word!r} names a turn and also a file",
             f"`snapstore forget ./{word}` forgets the file, `snapstore forget {found.hex()[:12]}` the turn.",
         )
     return found
@@ -42,7 +42,7 @@ def files_of(session: RecordingSession, word: str, path: bytes, here: bytes) -> 
     The word is either an existing path or a pattern. `here` is the current folder, relative to the root.
     """
     if not path:
-        raise Usage("that is all of it: the root itself cannot be forgotten", "Name a file or a folder in it.")
+        raise Usage("the root itself cannot be forgotten", "Name a file or a folder in it.")
     if not _WILD(word) or _is_there(session, path):
         return [path], []
     word = word.removeprefix("./")

@@ -22,7 +22,7 @@ class Side:
         self.oid, branch = locate(graph, address)
         if self.oid not in graph.nodes:
             raise Usage(
-                f"{address!r} is not of session {graph.session}: there is no turn that the two share",
+                f"{address!r} is not of session {graph.session}: the two share no turn",
                 "`snapstore diff A B` compares any two states.",
             )
         self.branch = branch or graph.branch_of(self.oid) or ""

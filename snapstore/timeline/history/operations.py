@@ -201,7 +201,7 @@ class Operations:
                 continue
             if operation.number in cancelled:
                 if operation.number == number:
-                    raise Unknown(f"operation {number} was already undone", "`snapstore ops` shows what counts.")
+                    raise Unknown(f"operation {number} was already undone", "`snapstore ops` lists the operations.")
                 continue
             if operation.kind == UNDO and operation.number != number:
                 cancelled.update(operation.undoes)  # an undo and what it undid cancel out: neither is on the way back

@@ -107,11 +107,10 @@ def keep(store: StoreHandle) -> None:
             done = collect(store, grace=min(_PRESSED, store.header.gc_grace), pruned_grace=0, threads=1)
             left = folder_size(store.folder)
             if left >= limit and done.packed.waiting:
-                store.log(f"{warning(store, left)}; what was let go of just now is freed within hours")
+                store.log(f"{warning(store, left)}; what was just pruned is freed within hours")
             elif left >= limit:
-                store.log(
-                    f"{warning(store, left)}; what may go is gone, so set max_store_size higher, or delete branches"
-                )
+                hint = "set max_store_size higher, or delete branches"
+                store.log(f"{warning(store, left)}; everything that may be pruned is gone: {hint}")
         elif store.header.gc_auto:
             collect(store, threads=1)
     except Busy:

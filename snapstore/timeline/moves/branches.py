@@ -183,7 +183,7 @@ class Branches:
         def change(graph: Graph, number: int) -> tuple[str, Iterable[Travel]]:
             if oid not in graph.nodes:
                 raise Usage(
-                    f"{oid.hex()[:8]} is no node of session {self._session}", "Say whose it is with --session NAME."
+                    f"{oid.hex()[:8]} is not a node of session {self._session}", "Name its session with --session NAME."
                 )
             if self._refs.read(ref) is None:
                 self._free(name)
@@ -287,7 +287,7 @@ class Branches:
                 raise _in_the_way(operation, f"there is another {_in_words(holder)} now")
         current = self._place("heads", arranged.branch)
         if not back.get(current, current).startswith(self._place("heads", "")):
-            raise _in_the_way(operation, f"you stand on branch {arranged.branch}", "Switch to another one first.")
+            raise _in_the_way(operation, f"you are on branch {arranged.branch}", "Switch to another one first.")
         arranged.travel(back.items(), lost, gone=made)
 
     # Names.
@@ -330,7 +330,7 @@ class Branches:
     def _not_stood_on(self, graph: Graph, name: str, what: str) -> None:
         if name == graph.branch:
             raise Usage(
-                f"you stand on branch {name}: it cannot be {what}",
+                f"you are on branch {name}: it cannot be {what}",
                 "Switch to another one first: `snapstore switch BRANCH`.",
                 branch=name,
             )
@@ -381,7 +381,7 @@ def check_own_name(name: str, what: str) -> str:
     """Check a name that a person gives: valid for git and files, not an address."""
     check_name(name, what)
     if reads_as_address(name):
-        raise Unsafe(f"{name!r} cannot be a {what} name: it reads as a turn, a time or a hash", "Add a letter to it.")
+        raise Unsafe(f"{name!r} cannot be a {what} name: it looks like a turn, a time or a hash", "Add a letter to it.")
     return name
 
 

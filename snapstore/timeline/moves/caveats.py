@@ -25,7 +25,7 @@ def caveats_of(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
     notes: list[str] = []
     others = beside(node)
     if others:
-        notes.append(f"While {name} ran, {others}: what that wrote may be among its files.")
+        notes.append(f"While {name} ran, {others}: its changes may be among these files.")
     for item in node.left_out:
         path, was = os.fsencode(item["path"]), item["why"].removeprefix(REMOVED)
         if path in told or (path in changing and was == item["why"]):
@@ -41,7 +41,7 @@ def caveats_of(node: Node, changing: set[bytes], told: set[bytes]) -> list[str]:
     if seen:
         told.update(map(os.fsencode, seen))
         stays = "it stays as it is" if len(seen) == 1 else "they stay as they are"
-        notes.append(f"{listed(seen, _SHOWN)} came into view in {name}, the state before is not known: {stays}.")
+        notes.append(f"{listed(seen, _SHOWN)} first became visible in {name}, the state before is unknown: {stays}.")
     # An imported turn knows only what its conversation file tells.
     for item in node.record.get("unknown", []):
         if isinstance(item, dict) and not item.get("path") and item.get("why"):

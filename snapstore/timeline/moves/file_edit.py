@@ -42,7 +42,7 @@ class FileEdit:
         `content` (S0-45).
         """
         if content is not None and self.content() != content:
-            raise self._differs("it does not hold the content that was to be removed")
+            raise self._differs("it does not hold the content to remove")
         return self._plan(f"Delete {self._name}", self._recorded(), None, None)
 
     def edit(self, old: bytes, new: bytes, *, every: bool = False) -> Plan:
@@ -52,9 +52,9 @@ class FileEdit:
             raise self._differs("it is not there")
         number = data.count(old)
         if number == 0:
-            raise self._differs("it does not hold the text that was to be replaced")
+            raise self._differs("it does not hold the text to replace")
         if number > 1 and not every:
-            raise self._differs(f"it holds the text that was to be replaced {number} times")
+            raise self._differs(f"it holds the text to replace {number} times")
         found = self._observed()
         if not isinstance(found, tuple) or found[1] != object_id(BLOB, data):
             raise self._differs("it changed just now")
@@ -68,7 +68,7 @@ class FileEdit:
             return None
         if isinstance(found, str) or found[0] == LINK:
             what = found if isinstance(found, str) else "a link"
-            raise Unsafe(f"{self._name!r} is no plain file: {what} is there", "Only plain files are edited here.")
+            raise Unsafe(f"{self._name!r} is not a regular file: {what} is there", "Only regular files can be edited.")
         data = self._session.store.restorer("look", []).read(self._path, LARGEST + 1)
         if data is not None and len(data) > LARGEST:
             raise Unsafe(f"{self._name!r} is larger than {LARGEST >> 20} MiB", "Edit it with a program of your own.")
@@ -88,7 +88,7 @@ class FileEdit:
             hint = "Write it with a program of your own" + (", or change never_capture." if why == NEVER else ".")
             raise Unsafe(f"{self._name!r} is {why}", hint, path=self._name)
         if expected == wanted and self._observed() != wanted:  # a plan without steps would check no file
-            raise self._differs("it is not as the session knows it")
+            raise self._differs("it is not as the session recorded it")
         return _Planner(self._session, MoveOptions()).put(subject, self._path, expected, wanted, data)
 
     def _differs(self, why: str) -> Conflict:

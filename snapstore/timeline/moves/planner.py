@@ -206,7 +206,7 @@ class Planner:
         elif how.scope != CONVERSATION:
             self._settle(plan, fold(self._steps(plan.undone, plan.redone)))
         elif target != graph.cursor:
-            plan.notes.append("Files were left as they are: they may not match the conversation any more.")
+            plan.notes.append("Files were left as they are: they may no longer match the conversation.")
         return self._note(plan, plan.undone)
 
     def _past_edits(self, target: bytes, branch: str) -> bytes:
@@ -348,7 +348,7 @@ class Planner:
         own = trailers.get("Session") == self._session.name or oid in self._graph.nodes
         if not own or trailers.get("Kind") == SAFETY_KIND:
             raise Unknown(
-                f"{address} is no node of session {self._session.name}",
+                f"{address} is not a node of session {self._session.name}",
                 f"Take a turn with `snapstore apply {address}`, files with `snapstore restore {address} -- PATH`.",
                 address=address,
             )
@@ -380,7 +380,7 @@ class Planner:
 
 def _check_count(count: int | None) -> None:
     if count is not None and (not isinstance(count, int) or count < 1):
-        raise Usage(f"{count!r} is no number of turns", "Give a whole number from 1 on.")
+        raise Usage(f"{count!r} is not a number of turns", "Give a whole number of 1 or more.")
 
 
 def _too_few(verb: str, count: int, there: int) -> Unknown:

@@ -128,7 +128,7 @@ def _make_name_durable(home: str) -> None:
         durable.sync_folder(home)
     except OSError as error:
         raise Interrupted(
-            f"the store is made, but the disk did not confirm that it is saved: {error.strerror}",
+            f"the store was made, but the disk did not confirm that it is saved: {error.strerror}",
             "The store works. Until the disk is in order and `sync` has run, a power cut may take it away.",
         ) from error
 
@@ -172,7 +172,7 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
         found = ", ".join(header.root for _, header in candidates) or "none"
         raise Unknown(
             f"cannot tell which store to adopt for {os.fsdecode(root)} (candidates: {found})",
-            "Say where the root was: `snapstore init --adopt --from OLD_PATH`.",
+            "Give the former path: `snapstore init --adopt --from OLD_PATH`.",
         )
     place, header = candidates[0]
     locations.refuse_foreign(place)
@@ -180,7 +180,7 @@ def adopt_store(home: str, root: bytes, former: str | None = None, *, anyway: bo
     if os.path.isdir(old_root) and not os.path.samefile(old_root, root) and not anyway:
         raise Unsafe(
             f"{old_root} is still there: its store would be taken away from it",
-            "Adopt only where a root moved; say `--anyway` if you mean it.",
+            "Adopt only where a root moved; add `--anyway` to do it all the same.",
         )
     header.root, header.root_hash = os.fsdecode(root), locations.root_hash(root)
     # The header first: a kill in between leaves a store that no root finds, and adopting the root again repairs that.

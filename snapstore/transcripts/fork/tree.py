@@ -105,7 +105,9 @@ class ForkTree(ClaudeOutline):
         for node in named:
             if node.ref in places:
                 return places[node.ref]
-        raise Unknown(f"the conversation has no turn {up_to[:80]!r}", "It may have been rewritten; fork it whole.")
+        raise Unknown(
+            f"the conversation has no turn {up_to[:80]!r}", "It may have been rewritten; fork the whole conversation."
+        )
 
     # The order of the lines.
 

@@ -194,7 +194,7 @@ class ConflictScreen(AskingScreen[dict[bytes, str] | None]):
 
     def action_go(self) -> None:
         if self._asked:
-            self._say(f"{files_text(len(self._asked))} still to be worked out: a moment.")
+            self._say(f"{files_text(len(self._asked))} still being computed: one moment.")
             return
         undecided = [move for move in self._conflicts if move.path not in self._chosen]
         if undecided:

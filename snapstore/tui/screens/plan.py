@@ -79,7 +79,7 @@ class PlanScreen(AskingScreen[bool]):
         """Warn if the session has moved since, which makes the plan stale (G-08)."""
         if self.app.snapshot.cursor != self._look.plan.start:
             notice = self.query_one("#notice", Static)
-            notice.update(styled("The session has moved since: leave this, and look again."))
+            notice.update(styled("The session has moved since: close this and look again."))
             notice.display = True
             self.add_class("-stale")
 

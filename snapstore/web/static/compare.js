@@ -75,7 +75,7 @@ function side(one) {
 }
 
 function files(found) {
-  if (!found.files.length) return h("p", { class: "muted" }, "Neither changed a file since.");
+  if (!found.files.length) return h("p", { class: "muted" }, "Neither has changed a file since.");
   const words = {
     "only a": `only ${visible(found.a.address)}`,
     "only b": `only ${visible(found.b.address)}`,

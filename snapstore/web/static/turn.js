@@ -212,7 +212,7 @@ function remarks(detail) {
     ...(detail.left_out || []).map((item) => `Left out: ${item.path} (${item.why})`),
     ...(detail.first_seen || []).map((path) => `First seen in this turn: ${path}. Undo leaves it alone.`),
     ...(detail.unknown || []).map(
-      (item) => `Not known from the conversation: ${item.path || "any file"} (${item.why})`,
+      (item) => `Unknown from the conversation: ${item.path || "any file"} (${item.why})`,
     ),
   ];
   if (detail.user_git && Object.keys(detail.user_git).length)
