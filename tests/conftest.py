@@ -30,8 +30,10 @@ for ignored in (signal.SIGQUIT, signal.SIGHUP):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The short run tells the same stories every time; the long one others. Nothing is kept between runs, nor shared
-    by workers, who would meet in it."""
+    """Use the same random examples every time in a short run, and others in a deep run.
+
+    Nothing is kept between runs, nor shared by workers, who would disturb each other.
+    """
     kept = tempfile.mkdtemp(prefix="snapstore-hypothesis-")
     atexit.register(shutil.rmtree, kept, ignore_errors=True)
     set_hypothesis_home_dir(kept)
@@ -41,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many power cuts there were, by file system, and which commands failed."""
+    """Print the number of power cuts per file system, and the commands that failed."""
     cuts: dict[str, Counter[str]] = {}
     failed: dict[tuple[str, str], int] = {}
     for reports in terminalreporter.stats.values():
@@ -83,7 +85,7 @@ def nobodys_home(
 
 @pytest.fixture(scope="session")
 def warm_process() -> Iterator[str | None]:
-    """The runtime folder of a warm process that serves the commands of all tests, where WARM=1 asks for that."""
+    """The runtime folder of the warm process that serves all tests' commands, if WARM=1 is set."""
     if os.environ.get("WARM") != "1":
         yield None
         return
@@ -108,7 +110,7 @@ def store(root: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def git() -> Callable[..., str]:
-    """Ordinary git: git(folder, "log", …) gives its output and fails the test when git fails."""
+    """Run ordinary git: git(folder, "log", …) returns its output, and fails the test if git fails."""
 
     def run(folder: Path | str, *arguments: str, stdin: bytes | None = None, check: bool = True) -> str:
         command = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com", *arguments]

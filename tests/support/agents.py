@@ -1,4 +1,4 @@
-"""Agents made of their documented fields: each speaks as the real one does, through real `snapstore hook` processes."""
+"""Simulated agents: each sends its documented payloads through real `snapstore hook` processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_ID = "8e1b7f00-1111-4222-8333-444455556666"
 def hook(
     agent: str, payload: dict[str, Any] | bytes, *words: str, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """One hook process. It must never disturb the agent: status 0, nothing on standard error. Gives its output."""
+    """Run one hook process and return its output. It must exit with 0 and print nothing on standard error."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     done = subprocess.run(
         [sys.executable, "-m", "snapstore", "hook", agent, *words],
@@ -62,7 +62,7 @@ class Agent:
         raise NotImplementedError
 
     def before(self, tool: str, arguments: dict[str, Any]) -> None:
-        """Some agents only tell afterwards."""
+        """Do nothing for agents that report tools only after they ran."""
 
     def after(self, tool: str, arguments: dict[str, Any]) -> None:
         raise NotImplementedError
@@ -338,7 +338,7 @@ class Cline(Agent):
 
 
 def plant_fork(agent: Agent, id: str) -> None:
-    """Another session of the agent that goes on with the same conversation, as `fork` prepares one."""
+    """Plant an agent session that continues the same conversation, as `fork` does."""
     with Store.open(agent.root) as store:
         conversations = Conversations(store)
         known = conversations.agent_session(agent.id)

@@ -76,7 +76,7 @@ class Worker:
 
     @contextmanager
     def interrupted_at_times(self) -> Iterator[None]:
-        """As by Ctrl-C, at any moment, one time in six."""
+        """Interrupt the work as Ctrl-C would, at a random moment, one time in six."""
 
         def interrupt(number: int, frame: FrameType | None) -> None:
             raise KeyboardInterrupt
@@ -137,7 +137,7 @@ class Worker:
                 self.compare(store, session)
 
     def compare(self, store: Store, session: Session) -> None:
-        """The files on disk are those of the node that the session stands on."""
+        """Assert that the files on disk are those of the session's cursor."""
         trees, objects = store.shadow.trees, store.shadow.objects
         with store.changing():
             tree = store.shadow.commit(Graph(store, session.name).cursor).tree

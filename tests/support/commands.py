@@ -1,4 +1,4 @@
-"""Run snapstore as a person does, and read what it prints."""
+"""Run snapstore as a person does, and read its output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = [sys.executable, "-m", "snapstore"]
 
 
 def snap(folder: Path, *arguments: str, status: int = 0, feed: str | None = None, **environment: str) -> Done:
-    """Runs snapstore in a folder and expects its exit status."""
+    """Run snapstore in a folder and assert its exit status."""
     done = subprocess.run(
         [*PROGRAM, *arguments],
         cwd=folder,
@@ -35,7 +35,7 @@ def snap(folder: Path, *arguments: str, status: int = 0, feed: str | None = None
 
 
 def snap_json(folder: Path, *arguments: str, status: int = 0, **environment: str) -> dict[str, Any]:
-    """The same, when its standard output must be one JSON document and nothing else."""
+    """Run `snap` and return its standard output, which must be exactly one JSON document."""
     done = snap(folder, *arguments, status=status, **environment)
     document = json.loads(done.stdout)
     assert isinstance(document, dict)
@@ -43,7 +43,7 @@ def snap_json(folder: Path, *arguments: str, status: int = 0, **environment: str
 
 
 def assert_record(kind: type[Record], document: dict[str, Any]) -> None:
-    """The document has the record's fields, none more and none less."""
+    """Assert that a document has exactly the record's fields."""
     checked = kind.model_validate(document)
     assert not checked.model_extra, checked.model_extra
 

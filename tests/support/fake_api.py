@@ -59,7 +59,7 @@ class FakeApi:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables with which Claude Code asks this API, and nobody else."""
+        """Return the environment with which Claude Code calls only this API."""
         return {
             "ANTHROPIC_BASE_URL": self.url,
             "ANTHROPIC_API_KEY": "dummy",
@@ -106,7 +106,7 @@ class FakeApi:
 
 
 def said(message: Message) -> list[str]:
-    """The texts of a message, without what the agent's program puts in by itself."""
+    """Return the texts of a message, without what the agent's program adds."""
     content = message["content"]
     blocks = [say(content)] if isinstance(content, str) else content
     texts = [_REMINDER.sub("", block["text"]).strip() for block in blocks if block["type"] == "text"]
@@ -114,7 +114,7 @@ def said(message: Message) -> list[str]:
 
 
 def spoken(request: dict[str, Any]) -> list[Message]:
-    """What was said by either side; the program adds its own rules and lists as `system`."""
+    """Return what either side said, without the program's own rules and lists (`system`)."""
     return [message for message in request["messages"] if message["role"] != "system"]
 
 
@@ -144,7 +144,7 @@ def unanswered(request: dict[str, Any]) -> set[str]:
 
 
 def _where(messages: list[Message]) -> tuple[str, int]:
-    """The last prompt, and how many answers it has had."""
+    """Return the last prompt and the number of answers it has had."""
     given = 0
     for message in reversed(messages):
         if message["role"] == "assistant":
@@ -155,7 +155,7 @@ def _where(messages: list[Message]) -> tuple[str, int]:
 
 
 def _events(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A message as the API streams it."""
+    """Yield a message as the API streams it."""
     opening = {**message, "content": [], "stop_reason": None}
     yield "message_start", {"message": opening}
     for index, block in enumerate(message["content"]):

@@ -36,7 +36,7 @@ _ANYONE_MAY_TRACE = 0x59616D61  # PR_SET_PTRACER, for systems where only a paren
 
 
 class Work:
-    """Work that was begun in a fork and not yet waited for."""
+    """Work begun in a fork and not yet waited for."""
 
     def __init__(self, work: Callable[[], object], ready: Callable[[], None]) -> None:
         """`ready` is called in the fork, right before the work."""
@@ -51,7 +51,7 @@ class Work:
         self.status: int | None = None
 
     def state(self) -> str:
-        """The kernel's letter for what the process does."""
+        """Return the kernel's letter for the state of the process."""
         return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
     def _end(self) -> None:
@@ -59,7 +59,7 @@ class Work:
 
     @property
     def error(self) -> dict[str, str]:
-        """What a refusal says."""
+        """Return the text of a refusal."""
         assert self.status == REFUSED, (self.status, self.said)
         document: dict[str, str] = json.loads(self.said)
         return document
@@ -172,7 +172,7 @@ class Filtered(Work):
 
 
 def _live(work: Callable[[], object], ready: Callable[[], None], say: int) -> None:
-    """The life of the fork. It never returns: there must not be two of the test."""
+    """Run the forked child. It never returns, because the test must not continue twice."""
     status, text = BROKEN, ""
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -213,7 +213,7 @@ def begin(work: Callable[[], object], call: str, number: int, how: str, *, forev
 
 
 def count(work: Callable[[], object], calls: Iterable[str], log: Path) -> dict[str, int]:
-    """How often the work makes each call. It must succeed."""
+    """Count how often successful work makes each call."""
     done = Struck(work, "-e", f"trace={','.join(calls)}", log=str(log)).wait()
     assert done.status == DONE, done
     found: dict[str, int] = {}
@@ -229,6 +229,6 @@ assert sys.platform == "linux", "strace is Linux's"
 
 
 def age_locks(home: Path) -> None:
-    """Some seconds later; test_faults_locks.py waits them out."""
+    """Make locks look some seconds older; test_faults_locks.py really waits."""
     for lock in home.rglob("*.lock"):
         os.utime(lock, (NOW, NOW))

@@ -25,7 +25,7 @@ _SIZE = 320 << 20  # the least that mkfs.xfs makes is 300 MB; the image is spars
 
 @contextmanager
 def mounted(kind: str, folder: Path) -> Iterator[Path]:
-    """A new file system of this kind at a folder of its own; skips where that cannot be."""
+    """Mount a new file system of this kind; skip the test if that is impossible."""
     if os.geteuid() != 0:
         pytest.skip("mounting a file system needs root")
     place, image = folder / f"mounted-{kind}", folder / f"{kind}.image"

@@ -1,4 +1,4 @@
-"""Forgetting, and looking for what is left of a secret. None stands in a file: it is put together when a test runs."""
+"""Helpers that forget secrets and search for what is left. Secrets are put together at run time, never written here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def forget_turn(store: Store, commit: str, **options: Any) -> Forgotten:
 
 
 def holds(store: Store, needle: str) -> list[str]:
-    """Where in the store's folder some bytes are: in any file as it is, and in any object once it is inflated."""
+    """Return where bytes occur in the store's folder: in raw files, and in inflated objects."""
     found = []
     wanted = needle.encode()
     for folder, _, names in os.walk(store.folder):
@@ -46,7 +46,7 @@ def holds(store: Store, needle: str) -> list[str]:
 
 
 def assert_gone(store: Store, *, just_now: bool = True) -> None:
-    """Not a byte of it anywhere; and just after it was forgotten, no object that nothing leads to."""
+    """Assert that nothing of a secret is left, nor, right after forgetting, any unreachable object."""
     assert holds(store, SECRET) == []
     assert_whole(store)
     if not just_now:

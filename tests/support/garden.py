@@ -15,7 +15,7 @@ from snapstore.timeline.history.graph import Graph
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that stands still until a test moves it."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self.now = now
@@ -40,7 +40,7 @@ class Garden:
         return found
 
     def turn(self, name: str, *, minutes: float = 1, agent: str = "claude") -> bytes:
-        """A turn that writes its name; it is remembered under the name."""
+        """Record a turn that writes its name, and remember it by that name."""
         self.clock.now += 60 * minutes
         turn = self.store.session(self.session).begin(name, agent=agent)
         (self.root / "file").write_text(name)
@@ -53,7 +53,7 @@ class Garden:
             self.turn(name)
 
     def edit(self, text: str) -> None:
-        """What another hand writes: the next turn records it first."""
+        """Write a file outside of any turn; the next turn records it first."""
         (self.root / "notes").write_text(text)
 
     def stand(self, name: str, branch: str | None = None) -> None:

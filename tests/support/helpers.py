@@ -1,4 +1,4 @@
-"""What the recording tests share: the disk and a commit as comparable values, ordinary git, children, strace.
+"""Shared helpers: the disk and commits as comparable values, ordinary git, child processes, strace.
 
 Nothing here asks snapstore what it stored: trees are read with the git program, and the disk with os.walk.
 """
@@ -50,7 +50,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 def on_disk(root: Path | str | bytes) -> Files:
-    """Every file and link below a folder, `.git` of any depth left alone."""
+    """Return every file and link below a folder, without `.git` folders."""
     found: Files = {}
     top = os.fsencode(root)
     for folder, folders, names in os.walk(top):
@@ -71,7 +71,7 @@ def on_disk(root: Path | str | bytes) -> Files:
 
 
 def in_commit(store: Store | str, commit: str | bytes) -> Files:
-    """Every file of a commit or tree, as ordinary git reads it."""
+    """Return every file of a commit or tree, read with ordinary git."""
     git_dir = store if isinstance(store, str) else store.shadow.git_dir
     name = commit.hex() if isinstance(commit, bytes) else commit
     listing = git(git_dir, "ls-tree", "-r", "-z", "--full-tree", name)
@@ -82,7 +82,7 @@ def in_commit(store: Store | str, commit: str | bytes) -> Files:
 
 
 def blobs(git_dir: str, ids: list[bytes]) -> dict[bytes, bytes]:
-    """Contents by id, through one `git cat-file --batch`."""
+    """Return contents by id, read with one `git cat-file --batch`."""
     unique = list(dict.fromkeys(ids))
     out = git(git_dir, "cat-file", "--batch", feed=b"".join(oid + b"\n" for oid in unique))
     found: dict[bytes, bytes] = {}
@@ -97,7 +97,7 @@ def blobs(git_dir: str, ids: list[bytes]) -> dict[bytes, bytes]:
 
 
 def difference(expected: Files, found: Files) -> dict[bytes, tuple[object, object]]:
-    """Only what differs, short enough to read in a failure."""
+    """Return only what differs, short enough for a failure message."""
     return {
         path: (_short(expected.get(path)), _short(found.get(path)))
         for path in sorted(expected.keys() | found.keys())
@@ -119,7 +119,7 @@ def tip(store: Store, session: str) -> str:
 
 
 def line(store: Store, session: str) -> list[dict[str, Any]]:
-    """The session's commits, oldest first, by `git log` alone: id, author, subject, body, trailers and record."""
+    """Return the session's commits, oldest first, read with `git log` alone."""
     git_dir = store.shadow.git_dir
     shown = "%H%x00%P%x00%an <%ae>%x00%s%x00%B%x00%(trailers:only,unfold)%x00%N%x00%x01"
     out = git(git_dir, "log", "--reverse", "--first-parent", "--notes=turns", f"--format={shown}", tip(store, session))
@@ -148,7 +148,7 @@ def kinds(store: Store, session: str) -> list[str]:
 
 
 def touched(store: Store, commit: str | bytes) -> dict[bytes, str]:
-    """The paths a commit changed against its parent, with git's letters; `git diff-tree` says so."""
+    """Return the paths that a commit changed, with git's letters, by `git diff-tree`."""
     name = commit.hex() if isinstance(commit, bytes) else commit
     out = git(store.shadow.git_dir, "diff-tree", "-r", "-z", "--no-renames", "--name-status", "--root", name)
     parts = out.split(b"\0")[1:-1]
@@ -184,14 +184,14 @@ def all_refs(store: Store | str) -> dict[str, str]:
 
 
 def assert_whole(store: Store) -> None:
-    """No problem found by snapstore's own check, nor by git's."""
+    """Assert that neither snapstore's check nor git's finds a problem."""
     problems = Check(store, read_data=True).run().problems
     assert not problems, problems
     git(store.shadow.git_dir, "fsck", "--strict", "--no-dangling")
 
 
 def assert_cache_adds_up(store: Store) -> None:
-    """The stat cache says of itself that its rows add up to its tree; where they do not, a later scan goes wrong."""
+    """Assert that the rows of the stat cache add up to its tree; otherwise a later scan goes wrong."""
     cache = StatCache(store.state)
     cache.load()
     if cache.coverage is None:
@@ -213,12 +213,12 @@ def plain_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def git(git_dir: str, *arguments: str, feed: bytes | None = None, may_fail: bool = False) -> bytes:
-    """Ordinary git on a repository given by its git folder."""
+    """Run ordinary git on a repository given by its git folder."""
     return _git(["--git-dir", git_dir, *arguments], None, feed, may_fail)
 
 
 def git_in(folder: Path | str, *arguments: str, feed: bytes | None = None, may_fail: bool = False) -> bytes:
-    """Ordinary git in a working tree."""
+    """Run ordinary git in a working tree."""
     return _git(list(arguments), folder, feed, may_fail)
 
 
@@ -246,7 +246,7 @@ def write(path: Path | str | bytes, data: bytes | str = b"", *, executable: bool
 
 
 def turn(session: Session, root: Path, prompt: str = "", /, **files: str | None) -> str:
-    """A turn that writes (or with None deletes) files; `__` stands for a slash. Gives its commit."""
+    """Record a turn that writes files (None: deletes) and return its commit; `__` stands for a slash."""
     with session.turn(prompt) as open_turn:
         for name, text in files.items():
             path = root / name.replace("__", "/")
@@ -259,7 +259,7 @@ def turn(session: Session, root: Path, prompt: str = "", /, **files: str | None)
 
 
 def remove(path: Path | str | bytes) -> None:
-    """Whatever is there."""
+    """Remove a file, a link or a whole folder."""
     full = os.fsencode(path)
     if os.path.isdir(full) and not os.path.islink(full):
         shutil.rmtree(full)
@@ -268,7 +268,7 @@ def remove(path: Path | str | bytes) -> None:
 
 
 def bit_by_bit(folder: Path) -> dict[str, tuple[object, ...]]:
-    """A folder's every name with kind, mode, times and bytes (not access times: reading is allowed)."""
+    """Return every name in a folder with kind, mode, times (not access times) and bytes."""
     found: dict[str, tuple[object, ...]] = {}
     for path in [folder, *sorted(folder.rglob("*"))]:
         st = path.lstat()
@@ -283,7 +283,7 @@ def bit_by_bit(folder: Path) -> dict[str, tuple[object, ...]]:
 
 @contextmanager
 def quick_folder() -> Iterator[Path]:
-    """A folder in memory where there is one: hundreds of runs need no platter under them."""
+    """Return a folder in memory if there is one: hundreds of runs need no disk."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="snapstore-test-", dir=base))
     try:
@@ -303,7 +303,7 @@ def child(
     stdin: bytes | None = None,
     timeout: float = 120,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs Python code in a process of its own and waits for it."""
+    """Run Python code in a separate process and wait for it."""
     return subprocess.run(
         [*(under or []), sys.executable, "-c", code, *(str(argument) for argument in arguments)],
         capture_output=True,
@@ -316,7 +316,7 @@ def child(
 
 @contextmanager
 def living_child(code: str, *arguments: object, environment: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A process that says it is ready by printing one line; it is killed at the end of the block if it still lives."""
+    """Run a process that prints a line when it is ready; kill it at the end of the block if it is alive."""
     process = subprocess.Popen(
         [sys.executable, "-c", code, *(str(argument) for argument in arguments)],
         stdout=subprocess.PIPE,
@@ -336,7 +336,7 @@ def living_child(code: str, *arguments: object, environment: Mapping[str, str] |
 
 
 def killed_at(nth: int, work: Callable[[], object]) -> bool:
-    """Does the work in a fork that is killed at its Nth call that changes something; says whether it came so far."""
+    """Run work in a fork that is killed at its Nth changing call; return whether it got that far."""
     pid = os.fork()
     if pid == 0:
         left = [nth]
@@ -361,7 +361,7 @@ def killed_at(nth: int, work: Callable[[], object]) -> bool:
 
 
 def powerless() -> list[str]:
-    """A prefix under which file modes count even for root."""
+    """Return a command prefix under which file modes count even for root."""
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
@@ -374,7 +374,7 @@ def all_processes() -> list[int]:
 
 
 def open_files(pid: int) -> list[str]:
-    """The paths that a process has open; nothing where it has ended."""
+    """Return the paths that a process has open; empty if it has ended."""
     found = []
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/fd"):

@@ -21,7 +21,7 @@ NAME = "claude-0b0e3f52"
 
 
 class Told(Claude):
-    """Claude Code as it answers: with the file as it was before."""
+    """Claude Code's transcript, with each file's content before an edit."""
 
     def outcome(self, id: str, outcome: Any, text: str = "ok", **fields: Any) -> None:
         self.user([{"type": "tool_result", "tool_use_id": id, "content": text, **fields}], toolUseResult=outcome)
@@ -42,7 +42,7 @@ class Told(Claude):
 
 
 def written(builder: Any, root: Path, name: str = f"{SESSION}.jsonl") -> Path:
-    """The transcript, as it would be had the conversation taken place in the project; beside the project."""
+    """Write the transcript as if the conversation had taken place in the project."""
     for field in ("records", "info"):
         if hasattr(builder, field):
             setattr(builder, field, json.loads(json.dumps(getattr(builder, field)).replace(HOME, str(root))))
@@ -63,7 +63,7 @@ def bring_in(store: Store, builder: Any, session: str = NAME) -> tuple[Import, I
 
 
 def look(store: Store, builder: Any) -> Import:
-    """Only what would be imported."""
+    """Return what would be imported."""
     root = Path(os.fsdecode(store.root))
     with prepare(written(builder, root), builder.agent, SESSION, store.root, store.home) as found:
         return found

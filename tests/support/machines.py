@@ -21,13 +21,13 @@ from snapstore.share.sending import Pushed
 
 
 def bare(path: Path) -> str:
-    """An empty repository, as any git server has one."""
+    """Make an empty repository, as on any git server."""
     subprocess.run(["git", "init", "-q", "--bare", str(path)], check=True)
     return str(path)
 
 
 class Machine:
-    """One home of one person, and the project's folder on it."""
+    """One person's home and the project's folder in it."""
 
     def __init__(self, base: Path, name: str) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class Machine:
         self.root = base / name / f"project-{name}"  # roots differ between machines
 
     def init(self, **files: str) -> Machine:
-        """The project is there, and watched over."""
+        """Make the project's files and its store."""
         self.root.mkdir(parents=True)
         for name, text in files.items():
             (self.root / name).write_text(text)
@@ -85,7 +85,7 @@ class Machine:
             return {ref: oid for ref, oid in all_refs(store).items() if ref.startswith(prefix)}
 
     def prompts(self) -> set[str]:
-        """What was asked for in every turn of everyone that is here, as `git log` alone tells it."""
+        """Return the prompts of everybody's turns, read with `git log` alone."""
         with self.open() as store:
             return prompts(store.shadow.git_dir)
 

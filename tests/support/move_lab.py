@@ -35,7 +35,7 @@ LINES = [f"{number}\n" for number in range(20)]
 
 
 def carry_out(session: Session, verb: str) -> None:
-    """The move that is struck."""
+    """Carry out the move under test."""
     try:
         act = prepared(session, verb)
     except OSError as error:
@@ -112,7 +112,7 @@ def first_state(root: Path) -> None:
 
 
 def every_kind(root: Path) -> None:
-    """What the struck turn does."""
+    """Do what the turn under test does."""
     (root / "text").write_text("".join(["changed\n", *LINES[1:]]))
     for name in ("gone", "deep/gone", "link", "place", "thing"):
         remove(root / name)
@@ -150,7 +150,7 @@ def lay_out(root: Path, home: Path) -> dict[str, Files]:
 
 
 def set_the_stage(session: Session, root: Path, verb: str) -> None:
-    """What comes before the struck move."""
+    """Do what precedes the move under test."""
     if verb in ("redo", "ops undo"):
         session.move(session.plan_undo(2))
     elif verb == "redo of many":  # past the number from which the whole file system is synced
@@ -260,7 +260,7 @@ class MoveLab:
         return [(name, number) for name, numbers in found for number in numbers]
 
     def side(self) -> str:
-        """Which of the two states it is in: both files and refs, or it is neither."""
+        """Return which of the two states files and refs are in; fail if neither."""
         found = Whole(self.home, self.root)
         if found.key() == self.before.key():
             return "old"
@@ -271,7 +271,7 @@ class MoveLab:
         return "new"
 
     def next_command(self, *, program: bool) -> str:
-        """Any command, with no help: it works, and afterwards all is old or all is new."""
+        """Run any command: it must work and leave everything old or everything new."""
         if program:
             done = self.snap("status", "--json")
             assert done.returncode == 0, done
@@ -287,7 +287,7 @@ class MoveLab:
         assert not left, left
 
     def assert_all_there(self) -> None:
-        """The store is whole, and every turn ever taken restores to the byte."""
+        """Assert that the store is intact and that every turn restores byte for byte."""
         with self.opened() as store:
             assert_whole(store)
             session = store.session("s")

@@ -17,7 +17,7 @@ from snapstore.timeline.moves.plan import REFUSE, Policy
 
 @pytest.fixture(autouse=True)
 def locks_of_the_dead_are_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits the seconds after which a ref's lock is taken for a dead process's."""
+    """Treat locks of dead processes as dead at once, without the usual seconds of waiting."""
     monkeypatch.setattr(git_refs, "STALE_AFTER", 0.02)
 
 
@@ -53,7 +53,7 @@ def texts(root: Path) -> dict[str, str]:
 
 
 def marks(root: Path, *besides: str) -> dict[str, tuple[int, int, int, int]]:
-    """What rewriting a file would change, for all files but some."""
+    """Return the stats that rewriting would change, for all files but some."""
     found = {}
     for path in on_disk(root):
         name = os.fsdecode(path)
@@ -64,7 +64,7 @@ def marks(root: Path, *besides: str) -> dict[str, tuple[int, int, int, int]]:
 
 
 def refused(session: Session, root: Path, plan: object) -> Conflict:
-    """The move is refused, and not one byte, time or ref has changed."""
+    """Assert that a move is refused without changing a byte, a time or a ref."""
     before, refs = bit_by_bit(root), all_refs(session.store)
     with pytest.raises(Conflict) as error:
         session.move(plan)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ def refused(session: Session, root: Path, plan: object) -> Conflict:
 
 
 def there_and_back(session: Session, root: Path, states: list[Files]) -> None:
-    """Down to the first state and up to the last, one at a time, all at once, and exactly."""
+    """Move to the first state and back: step by step, all at once, and exactly."""
     count = len(states) - 1
     for number in reversed(range(count)):
         undo(session)

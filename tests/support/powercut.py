@@ -101,7 +101,7 @@ class Disk:
         _run("cp", "--sparse=auto", self._base, self._image)
 
     def cut(self) -> None:
-        """The power goes. Nobody must be at work on it any more. Mounted again afterwards."""
+        """Cut the power and mount the disk again. Nobody may be using it."""
         if self._type == "btrfs":
             left = self._image.with_suffix(".left")
             _run("cp", "--sparse=auto", self._image, left)
@@ -118,7 +118,7 @@ class Disk:
         start_machine(self._boot)
 
     def fill(self, spare: int) -> None:
-        """Takes all space but so many bytes."""
+        """Fill the disk except for some bytes."""
         fd = os.open(self.place / "filler", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             size, step = 0, 1 << 26
@@ -149,7 +149,7 @@ class Disk:
             os.close(fd)
 
     def sync_unrelated(self) -> None:
-        """Somebody else's file is synced: file systems with a journal then write all names, but no contents."""
+        """Sync an unrelated file: journaling file systems then write all names, but no contents."""
         with open(self.place / "unrelated", "ab") as file:
             file.write(b"x")
             file.flush()

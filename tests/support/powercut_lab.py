@@ -1,4 +1,4 @@
-"""One command on one kind of file system, cut at many calls; and how many cuts of which kind there were."""
+"""Cuts the power at many calls of one command on one file system, and counts the cuts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Cut:
 
 @dataclass
 class Tally:
-    """What came of the cuts of one command on one kind of file system."""
+    """The outcome of the cuts of one command on one file system."""
 
     command: str
     kind: str
@@ -147,7 +147,7 @@ class Lab:
         (self.folder / "saved").touch()
 
     def _save(self, data: bytes) -> bytes:
-        """As an editor does it: a new file, synced, takes the place of the old one."""
+        """Save as an editor does: write and sync a new file, then rename it over the old one."""
         root = self.scenario.root
         with open(root / "text~", "wb") as file:
             file.write(data)
@@ -210,7 +210,7 @@ def cuts(
 
 
 def cut_often(command: str, kind: str, most: int, *, two: bool = False) -> Tally:
-    """Cuts a command here and there, so many times, and tells what came of it."""
+    """Cut a command at several places and return the outcome."""
 
     def choose(lab: Lab, dice: random.Random) -> list[Cut]:
         return cuts(lab.points(), most, dice, lab.scenario, may_fill=kind != "btrfs")
@@ -219,7 +219,7 @@ def cut_often(command: str, kind: str, most: int, *, two: bool = False) -> Tally
 
 
 def cut_here(command: str, kind: str, places: list[Cut], *, two: bool = False) -> Tally:
-    """Cuts a command at these places."""
+    """Cut a command at given places."""
     return _cut(command, kind, lambda lab, dice: places, two=two)
 
 

@@ -22,24 +22,24 @@ class Scenario:
         self.home, self.root = first / "stores", second / "project"
 
     def prepare(self) -> None:
-        """What is on the disks, durably, before anything else."""
+        """Put the starting state on the disks, durably."""
 
     def just_before(self) -> None:
-        """What others do before the command, and nobody syncs."""
+        """Do what others do before the command without syncing."""
 
     def act(self) -> None:
-        """The command."""
+        """Run the command."""
         raise NotImplementedError
 
     def confirm(self) -> None:
-        """After the command, uncut: it did what the test is about."""
+        """Assert that the command, when not cut, did what the test is about."""
 
     def state(self) -> object:
-        """All that the command changes, as one comparable value."""
+        """Return everything that the command changes, as one comparable value."""
         raise NotImplementedError
 
     def recover(self, *, program: bool) -> None:
-        """The next command of any kind, with no help."""
+        """Run the next command, as a user would."""
         age_locks(self.home)  # it takes a while to start a machine again
         if program:
             snap_json(self.root, "status", "--json", SNAPSTORE_HOME=str(self.home))
@@ -60,7 +60,7 @@ class Scenario:
         return side
 
     def all_there(self, side: str) -> None:
-        """Nothing that was recorded earlier is lost, and work goes on."""
+        """Assert that nothing recorded earlier is lost and that work can go on."""
         raise NotImplementedError
 
     def opened(self) -> Store:

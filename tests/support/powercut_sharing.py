@@ -47,7 +47,7 @@ class Sharing(Scenario):
         self.ada.turn("Noted", session="notes", f="3\n")
 
     def _hub_serves(self) -> None:
-        """Whoever looks at it sees what is there, and can push."""
+        """Assert that the shared repository can be read and pushed to."""
         sound(str(self.hub))
         late = Machine(self.base, "late")
         late.clone(str(self.hub))

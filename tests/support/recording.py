@@ -98,7 +98,7 @@ class Recording:
     # Reading strace's log.
 
     def record(self, work: Callable[[], object], log: Path, *rules: str) -> faults.Struck:
-        """Runs the work, and takes down what it does."""
+        """Run the work and record what it does."""
         done = faults.Struck(
             work, "-y", "-xx", "-s", "100000000", "-e", f"trace={TRACED}", "-e", "signal=none", *rules, log=str(log)
         ).wait()

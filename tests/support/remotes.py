@@ -32,7 +32,7 @@ USER, PASSWORD = "ada", "kept:apart from @ll/logs"
 
 
 def bare(path: Path, **settings: str) -> Path:
-    """An empty bare repository that takes pushes over http too."""
+    """Make an empty bare repository that accepts pushes over http too."""
     environment = plain_environment()
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", path], check=True, env=environment)
     for key, value in {"http.receivepack": "true", **settings}.items():
@@ -300,7 +300,7 @@ def stalling(port: int, down: int) -> Iterator[int]:
 
 @contextmanager
 def silence() -> Iterator[int]:
-    """A server that takes calls and says nothing."""
+    """Run a server that accepts connections and never answers."""
     held: list[socket.socket] = []
     try:
         with _listening(held.append) as port:
@@ -312,7 +312,7 @@ def silence() -> Iterator[int]:
 
 @contextmanager
 def saying(words: bytes, heard: list[bytes] | None = None) -> Iterator[int]:
-    """A server that says the same to everyone, and hangs up."""
+    """Run a server that sends everybody the same bytes and hangs up."""
 
     def say(connection: socket.socket) -> None:
         with connection:

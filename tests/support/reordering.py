@@ -73,7 +73,7 @@ class Trace(Recording):
         return self.closed(durable)
 
     def closed(self, chosen: Iterable[int]) -> set[int]:
-        """With all that must have happened before."""
+        """Return a set of changes with everything that must have happened before them."""
         found: set[int] = set()
         todo = list(chosen)
         while todo:
@@ -146,12 +146,12 @@ class Trace(Recording):
         return found
 
     def seen(self) -> dict[bytes, Node]:
-        """What programs see in the end."""
+        """Return the state that programs see in the end."""
         everything = [n for n, change in enumerate(self.changes) if change.names]
         return self.build(self.end(), everything, lambda _: ALL, random.Random(0))
 
     def assert_true(self) -> None:
-        """The model is what is really there."""
+        """Assert that the model equals the real folders."""
         model = self.seen()
         for top in self.tops:
             real = look(top)
@@ -167,7 +167,7 @@ class Trace(Recording):
             assert not wrong, f"the model differs from the disk: {[(p, real.get(p), mine.get(p)) for p in wrong][:5]}"
 
     def describe(self, numbers: Iterable[int]) -> list[str]:
-        """Changes of names, for a person."""
+        """Describe changes of names for a person."""
         paths = {number: path for path, number in self._paths().items()}
         return [
             f"{number} {self.changes[number].what} "
@@ -206,7 +206,7 @@ def look(top: bytes) -> dict[bytes, Node]:
 
 
 def lay_down(state: dict[bytes, Node], tops: Iterable[Path]) -> None:
-    """Makes the real folders what a state says."""
+    """Make the real folders match a state."""
     for top in tops:
         shutil.rmtree(top)
     modes: list[tuple[bytes, int]] = []

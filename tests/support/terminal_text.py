@@ -22,7 +22,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def on_terminal(folder: Path, *arguments: str, columns: int = 100, lines: int = 30, **environment: str) -> str:
-    """What snapstore writes when both its streams are a terminal of this size."""
+    """Run snapstore on a terminal of this size and return what it writes."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "TERM")}

@@ -17,7 +17,7 @@ ADA = Identity("Ada", "ada@example.com")
 
 
 def shadow_with(git_dir: Path) -> Shadow:
-    """An empty repository of ours."""
+    """Make an empty shadow repository."""
     create(str(git_dir), MAIN)
     return Shadow(str(git_dir))
 
@@ -72,7 +72,7 @@ def received(shadow: Shadow, refs: dict[str, bytes], incoming: Incoming) -> None
 
 
 def leftovers(shadow: Shadow) -> list[str]:
-    """What a run that failed must not leave."""
+    """Return the files that a failed run must not leave behind."""
     found = [name for name in os.listdir(shadow.objects.folder) if name.startswith(FOLDER)]
     packs = os.listdir(shadow.objects.pack_folder)
     return found + [name for name in packs if not name.endswith((".pack", ".idx"))]

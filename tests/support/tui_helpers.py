@@ -81,7 +81,7 @@ def app_of(pilot: Pilot[None]) -> SnapstoreApp:
 
 
 def screen_text(app: Any) -> str:
-    """What a person sees, without colours and without blanks at the ends of lines."""
+    """Return the screen as text, without colours and trailing blanks."""
     strips = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in strips).rstrip("\n") + "\n"
 

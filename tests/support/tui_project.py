@@ -59,7 +59,7 @@ class Project:
         return found
 
     def is_at(self, name: str) -> bool:
-        """Whether the session stands there, and the files are what they were there, byte for byte."""
+        """Return whether the session is at a turn and the files are exactly that turn's."""
         return self.cursor == self.commits.get(name, self.cursor) and on_disk(self.root) == self.states[name]
 
 
@@ -130,7 +130,7 @@ def said(pilot: Pilot[None]) -> str:
 
 
 def row_of(pilot: Pilot[None], prompt: str) -> str:
-    """A turn, as the tree draws it."""
+    """Return a turn's row as the tree draws it."""
     [row] = [line for line in lines_of(pilot.app, "#tree") if f" {prompt} " in line]
     return row
 

@@ -34,7 +34,7 @@ class Warm:
         return next((self.runtime / "snapstore").glob("*.sock"))
 
     def served(self) -> int:
-        """How many requests there were before this one, which counts too."""
+        """Return the number of requests so far, including this one."""
         return int(client.question(str(self.socket), client.STATUS).split()[2])
 
     def children(self) -> list[int]:
@@ -44,7 +44,7 @@ class Warm:
 
 @contextmanager
 def runtime_folder() -> Iterator[Path]:
-    """A folder with a short name: the address of a socket has room for 107 bytes."""
+    """Make a folder with a short name: a socket's address has room for 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="snapwarm-", dir="/tmp") as folder:
         yield Path(folder)
 

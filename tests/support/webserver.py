@@ -95,7 +95,7 @@ class Events:
         raise AssertionError("the stream ended")
 
     def until(self, wanted: str, **fields: Any) -> tuple[dict[str, Any], float]:
-        """The next event of a name that has these fields."""
+        """Wait for the next event of a name that has these fields."""
         while True:
             name, data, when = self.next()
             if name == wanted and fields.items() <= data.items():
