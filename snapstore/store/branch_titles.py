@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from snapstore.git import branch_descriptions
+from snapstore.git.ref_names import ARCHIVE, DELETED, HEADS, PRUNED
 from snapstore.git.refs import classify_moves
 from snapstore.git.repository import Shadow
 from snapstore.store.journal import RefMove
 
 Log = Callable[[str], None]
 # Prefixes of refs that hold a branch: listed, archived, deleted or pruned.
-_PLACES = tuple(f"refs/{place}/" for place in ("heads", "snapstore/archive", "snapstore/deleted", "snapstore/pruned"))
+_PLACES = (HEADS, ARCHIVE, DELETED, PRUNED)
 CONFIG = "../store.git/config"  # the journal's name for the file; the journal writes it along with state files
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from snapstore.api import Store
 from snapstore.git.objects.notes import REF as NOTES
-from snapstore.git.ref_names import cursor_ref
+from snapstore.git.ref_names import ARCHIVE, HEADS, TAGS, cursor_ref
 from snapstore.store.changes import Folders, stamp
 from snapstore.store.conversations import Conversations
 from snapstore.timeline.history.operations import Operations
@@ -39,8 +39,8 @@ class SessionState:
         self.seq = (store.shadow.commit(cursor).number("Seq") or 0) if cursor is not None else 0
         state = Conversations(store).state(name)
         self.conversation = (state.id if state.materialized else "") if state is not None else ""
-        places = ("refs/heads", "refs/tags", "refs/snapstore/archive")
-        held = [(ref, oid) for place in places for ref, oid in sorted(refs.list(f"{place}/{name}/").items())]
+        places = (HEADS, TAGS, ARCHIVE)
+        held = [(ref, oid) for place in places for ref, oid in sorted(refs.list(f"{place}{name}/").items())]
         talk = state and (state.id, state.pending_fork, state.materialized, state.awaiting is not None)
         self.signature = (
             refs.value(cursor_ref(name)),

@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from snapstore.base.text import turns_text
 from snapstore.cli.context import Context
 from snapstore.cli.output import BOLD, DIM, YELLOW, Output, safe
+from snapstore.git.ref_names import ARCHIVE, TAGS
 from snapstore.share.pull import Pulled
 from snapstore.share.sending import Pushed
 from snapstore.share.server.names_there import split
@@ -88,7 +89,7 @@ def named(ref: str) -> str:
     parts = split(ref)
     if parts is None:
         return safe(ref)
-    kind = {"refs/tags": "checkpoint ", "refs/snapstore/archive": "archived "}.get(parts[0], "")
+    kind = {TAGS: "checkpoint ", ARCHIVE: "archived "}.get(f"{parts[0]}/", "")
     return safe(f"{kind}{parts[1]}/{parts[2]}")
 
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from snapstore.git.ref_names import ARCHIVE, HEADS, TAGS
 from snapstore.git.refs import bad_part
 
 Owner = tuple[str, str]  # a machine's id, and the ref's name on that machine
 
-HEADS, TAGS, ARCHIVE = "refs/heads", "refs/tags", "refs/snapstore/archive"
-PLACES = (HEADS, TAGS, ARCHIVE)
+PLACES = tuple(place.removesuffix("/") for place in (HEADS, TAGS, ARCHIVE))
 LONGEST_PART = 200
 
 

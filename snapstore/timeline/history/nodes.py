@@ -13,6 +13,7 @@ from snapstore.git.diff import patch
 from snapstore.git.diff import renames as git_renames
 from snapstore.git.objects.ids import EMPTY_TREE, Entry
 from snapstore.git.objects.trees import letter
+from snapstore.git.ref_names import ARCHIVE, DELETED, HEADS, PRUNED, SAFETY, TAGS
 from snapstore.git.repository import Shadow
 from snapstore.store.handle import StoreHandle
 from snapstore.timeline.history.raw_lines import with_lines
@@ -321,10 +322,7 @@ def path_json(path: bytes) -> PathFields:
 
 
 # Prefixes of refs that hold a session's nodes: `<prefix><session>/…`. Archived and deleted nodes keep their numbers.
-_HELD_BY = tuple(
-    f"refs/{place}/"
-    for place in ("heads", "tags", "snapstore/archive", "snapstore/deleted", "snapstore/pruned", "snapstore/safety")
-)
+_HELD_BY = (HEADS, TAGS, ARCHIVE, DELETED, PRUNED, SAFETY)
 
 
 def highest_seq(store: StoreHandle, session: str) -> int:

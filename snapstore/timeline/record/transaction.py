@@ -12,6 +12,7 @@ from snapstore.base.text import timestamp
 from snapstore.git.objects.commits import Identity
 from snapstore.git.objects.ids import Entry
 from snapstore.git.objects.trees import Change
+from snapstore.git.ref_names import HEADS
 from snapstore.store.conversations import AgentSession, Conversations, ConversationState
 from snapstore.store.handle import StoreHandle
 from snapstore.store.journal import RefMove, unspell_entry
@@ -94,7 +95,7 @@ class Transaction:
         when = timestamp(self._store.clock())
         recorder, user = self._recorder, self._store.user
         first_seen = sorted(os.fsdecode(path) for path in self._capture.found.first_seen)
-        if recorder.tree is None and not self._store.shadow.refs.list("refs/heads/"):
+        if recorder.tree is None and not self._store.shadow.refs.list(HEADS):
             first_seen = []  # the first record of a store: there was no earlier state that could have missed a file
         record: dict[str, Any] | None = None
         if left_out or first_seen:
