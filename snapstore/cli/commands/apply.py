@@ -18,10 +18,10 @@ from snapstore.cli.param_types import TARGET
 @move_options
 @common_options
 def apply(context: Context, *, turn: str, **options: Any) -> int:
-    """Take one turn of another branch or session in.
+    """Apply one turn of another branch or session here.
 
-    `branch:5`, `session/branch:5`, `#12` or a commit hash. Files that differ here are merged. It becomes a new turn,
-    which can be undone.
+    TURN is `branch:5`, `session/branch:5`, `#12` or a commit hash. Files that differ here are merged. The result is
+    a new turn, which can be undone.
     """
     move = AskedMove(
         ["apply", turn],

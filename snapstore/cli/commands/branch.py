@@ -33,7 +33,7 @@ def branch() -> None:
 @click.argument("new", metavar="NEW")
 @common_options
 def rename(context: Context, *, old: str, new: str) -> int:
-    """Give a branch another name."""
+    """Rename a branch."""
     session = context.reading()
     with session.store:
         operation = Branches(session).rename(old, new)
@@ -60,8 +60,8 @@ def delete(
 ) -> int:
     """Delete branches, by name or by a filter.
 
-    A filter leaves the current branch and those with checkpoints alone. Their turns stay in the store, and `snapstore
-    ops undo` brings them back.
+    A filter never selects the current branch or a branch with a checkpoint. The turns stay in the store, and
+    `snapstore ops undo` brings the branches back.
     """
     filtered = older is not None or merged_into is not None
     if bool(names) == filtered:
@@ -137,9 +137,9 @@ def _name(out: Output, going: list[Branch], verb: str, now: float) -> None:
 @click.argument("name", metavar="NAME", type=BRANCH)
 @common_options
 def archive(context: Context, *, name: str) -> int:
-    """Take a branch out of the list.
+    """Remove a branch from the list.
 
-    It stays whole.
+    Nothing of it is lost.
     """
     session = context.reading()
     with session.store:
@@ -165,8 +165,8 @@ def unarchive(context: Context, *, name: str, force: bool) -> int:
 def promote(context: Context, *, name: str) -> int:
     """Make a branch the main line.
 
-    It takes the name `main`; the former one goes to the archive as `archive-main`. Only names change: nothing is
-    merged, and you stay where you are.
+    The branch takes the name `main`, and the former main branch is archived as `archive-main`. Only names change:
+    nothing is merged, and you stay where you are.
     """
     return _promote(context, name)
 

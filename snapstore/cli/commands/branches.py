@@ -24,8 +24,8 @@ LEAST_TEXT = 12  # columns for a prompt, however narrow the terminal is
 def branches(context: Context, *, all: bool) -> int:
     """List the branches, the current one (`@`) first.
 
-    A branch starts by itself when a turn follows an undo; the old future stays as `Branch from turn 5` until it is
-    renamed.
+    A turn that follows an undo starts a branch automatically; the old future stays as `Branch from turn 5` until it
+    is renamed.
     """
     session = context.reading()
     with session.store as store:

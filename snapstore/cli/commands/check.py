@@ -17,9 +17,9 @@ HINT = "What does not need the damaged parts still works."
 @click.option("--read-data", is_flag=True, help="Also read every byte and verify its checksum.")
 @common_options
 def check(context: Context, *, read_data: bool) -> int:
-    """Check that everything recorded is there.
+    """Check that everything recorded is intact.
 
-    Refs, commits, folders, files and state. Exit status 14 when it is not.
+    Checks refs, commits, folders, files and state. Exits with status 14 if something is not intact.
     """
     with context.store() as store, context.progress("Checking") as progress:
         report = Check(store, read_data=read_data, progress=progress).run()

@@ -21,9 +21,9 @@ from snapstore.timeline.moves.branches import Branches
 @click.option("--force", is_flag=True, help="Move an existing checkpoint of this name.")
 @common_options
 def checkpoint(context: Context, *, name: str, target: str | None, delete: bool, force: bool) -> int:
-    """Pin a name to a turn: where you are, or TARGET.
+    """Name a turn: the current one, or TARGET.
 
-    Its branch is never archived by itself; `snapstore goto NAME` goes there.
+    A branch with a checkpoint is never archived automatically; `snapstore goto NAME` goes there.
     """
     if delete and (target is not None or force):
         raise Usage("--delete takes only the name", "`snapstore checkpoint --delete NAME`.")

@@ -20,10 +20,10 @@ from snapstore.store import locations
 @quiet_option
 @common_options
 def clone(context: Context, *, url: str, directory: str | None) -> int:
-    """Make a folder from what is shared at URL.
+    """Make a folder from the project shared at URL.
 
-    It has the files of the newest turn, and its store all that was pushed there. Without DIR the folder is called as
-    the repository is.
+    The folder gets the files of the newest turn, and its store everything that was pushed. Without DIR, the folder
+    is named after the repository.
     """
     home = locations.home_folder()
     folder = directory if directory is not None else attach.folder_of(url)

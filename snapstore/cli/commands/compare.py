@@ -43,7 +43,8 @@ _COLOURS = {"A": GREEN, "D": RED}
 def compare(context: Context, *, a: str, b: str, stat: bool, patch: bool) -> int:
     """Show two branches side by side.
 
-    Where they parted, what each did since, and the files each changed. A and B are branches, or turns on them.
+    Shows where they diverged, what each has done since, and the files each changed. A and B are branches, or turns
+    on them.
     """
     if stat and patch:
         raise Usage("--stat and --patch exclude each other", "Choose one.")

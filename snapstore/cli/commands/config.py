@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.group(cls=CommandGroup, default="list")
 @level_options
 def config() -> None:
-    """List, read and set how a store is kept."""
+    """List, read and change the settings of a store."""
 
 
 @config.command("list")
@@ -83,7 +83,7 @@ def get(context: Context, *, key: str) -> int:
 def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
     """Set a setting.
 
-    A size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one a word.
+    A value is a size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one per argument.
     """
     name = settings_file.known(key)
     setting = BY_NAME[name]
@@ -101,7 +101,7 @@ def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
 @quiet_option
 @common_options
 def unset(context: Context, *, key: str) -> int:
-    """Leave a setting to its default again."""
+    """Reset a setting to its default."""
     return _set(context, BY_NAME[settings_file.known(key)], None)
 
 

@@ -48,8 +48,8 @@ def scope_options(function: Callback) -> Callback:
 @click.command(
     help=f"""Connect an agent: its own hooks record each turn.
 
-    AGENT is {WHICH}. In your own settings unless said otherwise. What is there stays, a backup stands beside it, and
-    `disconnect` takes exactly that out again.
+    AGENT is {WHICH}. By default, the hooks go into your own settings. What is in them stays, a backup is written beside
+    the file, and `disconnect` removes exactly what was added.
     """
 )
 @click.argument("agent", metavar="[AGENT]", required=False, type=SuggestingChoice(AGENTS))

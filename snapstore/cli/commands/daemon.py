@@ -24,9 +24,9 @@ from snapstore.errors import Busy
 @click.group(cls=CommandGroup, default="status")
 @level_options
 def daemon() -> None:
-    """See or stop the warm process.
+    """Show or stop the warm process.
 
-    It makes commands and hooks start quickly.
+    The warm process makes commands and hooks start quickly.
     """
 
 
@@ -34,9 +34,9 @@ def daemon() -> None:
 @click.option("--idle", metavar="S", type=click.FLOAT, help="Exit after this many idle seconds.")
 @common_options
 def run(context: Context, *, idle: float | None) -> int:
-    """Be the warm process, here, until it is stopped.
+    """Run the warm process in this terminal until it is stopped.
 
-    A hook or `turn` starts one by itself.
+    Usually a hook or `turn` starts one automatically.
     """
     try:
         place = ServerAddress()
@@ -53,7 +53,7 @@ def run(context: Context, *, idle: float | None) -> int:
 @daemon.command()
 @common_options
 def status(context: Context) -> int:
-    """Show whether the warm process runs, since when, and how much it has done."""
+    """Show whether the warm process runs, since when, and what it has done."""
     found = control.running()
     if context.json:
         from snapstore.surface.records.setup import DaemonRecord
@@ -78,7 +78,7 @@ def status(context: Context) -> int:
 def stop(context: Context) -> int:
     """Stop the warm process.
 
-    Commands that are running go on.
+    Commands that are running continue.
     """
     found = control.stop()
     if context.json:

@@ -25,8 +25,8 @@ from snapstore.timeline.history.patches import patched
 def diff(context: Context, *, a: str | None, b: str | None, paths: tuple[str, ...]) -> int:
     """Show differences as a patch.
 
-    From where you are to the disk; from turn A to the disk; or from A to B, which are turns as `show` takes them.
-    Paths after `--` narrow it down.
+    Without arguments from the current turn to the disk, with A from that turn to the disk, with A and B from one to
+    the other. Turns are written as for `show`. Paths after `--` limit the output.
     """
     session = context.reading()
     with session.store as store:

@@ -14,9 +14,9 @@ from snapstore.cli.param_types import SuggestingChoice
 
 
 @click.command(
-    help=f"""Take our hooks out of an agent's settings.
+    help=f"""Remove snapstore's hooks from an agent's settings.
 
-    Exactly what `connect` put there, wherever it did. AGENT is {WHICH}.
+    Removes exactly what `connect` added, in every place. AGENT is {WHICH}.
     """
 )
 @click.argument("agent", metavar="AGENT", type=SuggestingChoice(AGENTS))

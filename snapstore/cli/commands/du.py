@@ -15,7 +15,7 @@ _ROWS = 10
 @click.command()
 @common_options
 def du(context: Context) -> int:
-    """Show what holds how much of the store.
+    """Show what takes up space in the store.
 
     By session, branch, folder and file.
     """

@@ -19,6 +19,6 @@ from snapstore.cli.param_types import STEP, Step
 def earlier(context: Context, *, step: Step | None, **options: Any) -> int:
     """Go back in time, across all branches.
 
-    By one step, N steps, or a time (90s, 10m, 2h, 1d) counted from the turn you are at.
+    One step, N steps, or a duration (90s, 10m, 2h, 1d) counted from the current turn.
     """
     return move_in_time(context, "earlier", step, options)

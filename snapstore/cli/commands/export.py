@@ -27,10 +27,10 @@ from snapstore.share.secrets import check
 @quiet_option
 @common_options
 def export(context: Context, *, file: str, since: str | None, allow: tuple[str, ...]) -> int:
-    """Write everything that is recorded into a file.
+    """Write everything recorded into a file.
 
-    It is a git bundle with everybody's turns, for a machine with no network between. `import FILE` takes it in there,
-    `clone FILE DIR` makes a folder of it. Searched for secrets as a push is.
+    The file is a git bundle with everybody's turns, for a machine without a connection. There, `import FILE`
+    imports it, and `clone FILE DIR` makes a folder from it. The content is searched for secrets, as for a push.
     """
     with context.store() as store:
         if allow:

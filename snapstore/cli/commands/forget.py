@@ -40,10 +40,10 @@ from snapstore.timeline.forget.selection import files_of, turn_of
 def forget(
     context: Context, *, target: str | None, dry_run: bool, yes: bool, copies: bool, recapture: bool, remotes: bool
 ) -> int:
-    """Take files or a turn out of all that was recorded, for good.
+    """Remove files or a turn from everything recorded, permanently.
 
-    A file, a folder, all that matches a pattern, or one turn: history is made again without it, and the old objects
-    go. No file on disk is touched. `5` is a turn, `./5` a file.
+    TARGET is a file, a folder, a pattern or one turn: history is rewritten without it, and the old objects are
+    deleted. No file on disk is touched. `5` is a turn, `./5` a file.
     """
     if target is None and (copies or recapture or not remotes):
         raise Usage("what should be forgotten?", "Name a file, a folder, a pattern or a turn; see `forget --help`.")

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 @travel_options
 @common_options
 def fork(context: Context, *, target: str | None, name: str | None, run: bool, compacted: bool, **options: Any) -> int:
-    """Go on with the agent's conversation from here.
+    """Continue the agent's conversation from here, in a new conversation.
 
-    Or from TARGET: files go there too. The conversation so far stays untouched; the command that takes up the new one
-    is printed.
+    With TARGET, from there: the files go there too. The existing conversation stays untouched; the command that
+    continues the new one is printed.
     """
     return fork_conversation(context, target=target, name=name, run=run, compacted=compacted, **options)
 

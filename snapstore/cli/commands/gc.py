@@ -32,10 +32,10 @@ from snapstore.timeline.maintenance.gc import Collected, collect
 @quiet_option
 @common_options
 def gc(context: Context, *, grace: int | None, dry_run: bool, auto: bool) -> int:
-    """Make the store small.
+    """Make the store smaller.
 
-    Packs what is needed, drops what nothing refers to any more, removes what killed processes left. Runs by itself
-    when it pays. Turns can go on meanwhile.
+    Packs what is needed, drops what nothing refers to any more, and removes what killed processes left behind. Runs
+    automatically when it is worth it. Turns can continue meanwhile.
     """
     if auto and dry_run:
         raise Usage("--auto and --dry-run exclude each other", "Choose one.")

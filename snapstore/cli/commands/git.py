@@ -20,7 +20,7 @@ from snapstore.git.program import environment, refuse_planted
 def git(context: Context, *, arguments: tuple[str, ...]) -> int:
     """Run ordinary git on the shadow repository.
 
-    Every argument goes to git as it is: log, show, diff, blame, clone…
+    Every argument is passed to git unchanged: log, show, diff, blame, clone…
     """
     with context.store() as store:
         git_dir = store.shadow.git_dir

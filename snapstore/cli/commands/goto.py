@@ -24,8 +24,8 @@ from snapstore.cli.param_types import TARGET
 def goto(context: Context, *, target: str, new_session: bool, **options: Any) -> int:
     """Go to any turn.
 
-    Its own changes stay, those after it are undone. TARGET is a turn's number (0 is before the first), `#12` by
-    sequence, a branch, `branch:5`, a checkpoint, or a commit hash. Also called `rewind`.
+    The turn's own changes stay, and those after it are undone. TARGET is a turn's number (0 is before the first),
+    `#12` by sequence, a branch, `branch:5`, a checkpoint, or a commit hash. Also called `rewind`.
     """
     if new_session:  # C7: fork at once, not with the next prompt
         return fork_conversation(context, target=target, **options)

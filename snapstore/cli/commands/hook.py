@@ -17,9 +17,9 @@ from snapstore.cli.options import RawCommand, with_context
 @click.argument("words", metavar="AGENT", nargs=-1)
 @with_context
 def hook(context: Context, *, words: tuple[str, ...]) -> int:
-    """Take what an agent's hooks send.
+    """Receive what an agent's hooks send.
 
-    `snapstore connect` sets them up.
+    `snapstore connect` installs these hooks.
     """
     if words[:1] in (("-h",), ("--help",)):
         context.out.line(click.get_current_context().get_help())

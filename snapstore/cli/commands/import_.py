@@ -41,11 +41,11 @@ _NAMED = 4  # unknown items of a turn listed before "… and N more"
 )
 @common_options
 def import_(context: Context, *, transcript: str | None, agent: str | None, dry_run: bool, listed: bool) -> int:
-    """Make a session of a conversation.
+    """Make a session from a conversation.
 
-    TRANSCRIPT is an agent's file, or the id of its session; a file that `export` wrote is taken in as a pull would.
-    Files come in where the transcript and the disk tell what they were before and after; what is not known is said,
-    turn by turn. Changes no file. Makes the store when there is none.
+    TRANSCRIPT is an agent's file, or the id of its session; a file that `export` wrote is imported as by a pull. A
+    file is recorded if the transcript and the disk tell what it was before and after; what is unknown is listed per
+    turn. Changes no file. Creates the store if there is none.
     """
     if listed:
         return _list(context)

@@ -60,9 +60,9 @@ def init(
     max_file_size: int | None,
     max_branches: int | None,
 ) -> int:
-    """Watch over a folder from now on.
+    """Start watching over a folder.
 
-    Makes its store, outside the folder, and takes the first snapshot. Without DIR it is the top of the git checkout
+    Creates its store, outside the folder, and takes the first snapshot. Without DIR: the top of the git checkout
     you are in, or the current folder.
     """
     home = locations.home_folder()

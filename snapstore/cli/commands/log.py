@@ -23,7 +23,7 @@ _AT_ONCE = 50  # rows
 def log(context: Context, *, number: int | None, stat: bool) -> int:
     """List what was recorded, newest first.
 
-    Between turns stands what other hands edited. `@` is where you are; what is above it is undone.
+    Edits made between turns have rows of their own. `@` is where you are; rows above it are undone.
     """
     session = context.reading()
     with session.store as store:

@@ -22,8 +22,9 @@ from snapstore.errors import Usage
 def mcp(context: Context) -> int:
     """Serve the turns to an agent over MCP.
 
-    It can ask for status, list, diff and preview, and undo, redo and restore, on standard input and output. For
-    Claude Code: claude mcp add snapstore -- snapstore mcp. Needs the extra: pip install 'snapstore[mcp]'.
+    The agent can ask for status, lists, differences and previews, and undo, redo and restore, on standard input and
+    output. For Claude Code: claude mcp add snapstore -- snapstore mcp. Needs the extra: pip install
+    'snapstore[mcp]'.
     """
     try:
         from snapstore.mcp.server import serve

@@ -19,7 +19,7 @@ from snapstore.timeline.history.operations import Operation, Operations
 @click.group(cls=CommandGroup, default="list")
 @level_options
 def ops() -> None:
-    """List every move and branch change; take any of them back."""
+    """List every move and branch change, or undo one of them."""
 
 
 @ops.command("list")
@@ -28,7 +28,7 @@ def ops() -> None:
 def listed(context: Context, *, number: int | None) -> int:
     """List moves and branch changes, newest first.
 
-    The same as `ops` alone. With --session only its own.
+    The same as `ops` alone. With --session, only those of that session.
     """
     out = context.out
     limit = number or None
@@ -73,10 +73,10 @@ def _row(out: Output, one: Operation, now: float, undone_by: int | None, *, seve
 @move_options
 @common_options
 def undo(context: Context, *, operation: int | None, **options: Any) -> int:
-    """Put files, branches and place back to before an operation.
+    """Restore files, branches and position to before an operation.
 
-    The last one not taken back yet, unless its number is given. That is an operation of its own, and can be taken
-    back too.
+    Without a number: the last operation that has not been undone. This is an operation too, and can itself be
+    undone.
     """
     move = AskedMove(
         ["ops", "undo", *([str(operation)] if operation else [])],

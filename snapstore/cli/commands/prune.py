@@ -37,9 +37,9 @@ from snapstore.timeline.maintenance.prune import DAY, Prunable, must_be_known
 @quiet_option
 @common_options
 def prune(context: Context, *, dry_run: bool, older: int | None, keep: tuple[str, ...], safety: bool) -> int:
-    """Let go of branches that were archived or deleted long ago.
+    """Remove branches that were archived or deleted long ago.
 
-    Never where a session stands, nor one with a checkpoint, nor one that a remote lacks. Runs by itself after
+    Never a branch that a session is on, one with a checkpoint, or one that a remote lacks. Runs automatically after
     prune_after_days.
     """
     with context.store() as store:

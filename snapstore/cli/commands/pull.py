@@ -17,10 +17,11 @@ from snapstore.share.remotes import Remotes
 @quiet_option
 @common_options
 def pull(context: Context, *, remote: str | None) -> int:
-    """Bring in what others have pushed.
+    """Fetch what others have pushed.
 
-    Their sessions and branches are listed with their machine, and can be looked at, compared, gone to and continued;
-    no file changes, and nothing of yours. REMOTE is a name or an address; the only one, or `origin`, unless said.
+    Their sessions and branches are listed with their machine. You can look at them, compare them, go to them and
+    continue them. No file changes, and nothing of yours does. REMOTE is a name or an address. Default: the only
+    remote, or `origin`.
     """
     with context.store() as store:
         target = Remotes(store).find(remote)

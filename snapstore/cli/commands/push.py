@@ -46,9 +46,9 @@ def push(
 ) -> int:
     """Send what is recorded here to a remote.
 
-    Branches, checkpoints and what was said in the turns. Nothing there is overwritten: a branch that meets another
-    one of its name goes beside it as `branch@machine`. REMOTE is a name or an address; the only one, or `origin`,
-    unless said.
+    Sends branches, checkpoints and the conversations of the turns. Nothing there is overwritten: a branch whose
+    name is taken is stored beside it as `branch@machine`. REMOTE is a name or an address. Default: the only remote,
+    or `origin`.
     """
     if auto and no_auto:
         raise Usage("--auto and --no-auto exclude each other", "Choose one.")

@@ -24,9 +24,9 @@ from snapstore.store.journal import Recovery, unspell_entry
 @click.option("--back", is_flag=True, help="Undo it: files and branches as they were before it.")
 @common_options
 def recover(context: Context, *, finish: bool, back: bool) -> int:
-    """Show a change that was interrupted, and choose how it ends.
+    """Show an interrupted change, and choose how it ends.
 
-    Every other command finishes it by itself.
+    Every other command finishes it automatically.
     """
     if finish and back:
         raise Usage("--finish and --back exclude each other", "Choose one of them.")

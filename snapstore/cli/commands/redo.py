@@ -22,7 +22,7 @@ from snapstore.errors import Usage
 def redo(context: Context, *, number: int | None, everything: bool, **options: Any) -> int:
     """Redo the next undone turn, or the next N.
 
-    They are those of the branch you stood on last.
+    These are the undone turns of the branch you were on last.
     """
     if everything and number is not None:
         raise Usage("both a number and --all were given", "Give a number of turns, or --all.")

@@ -16,7 +16,7 @@ from snapstore.share.server.machine import known_name
 @click.group(cls=CommandGroup, default="list")
 @level_options
 def remote() -> None:
-    """Name the git repositories through which turns are shared.
+    """Manage the git repositories through which turns are shared.
 
     `remote` alone lists them.
     """
@@ -25,7 +25,7 @@ def remote() -> None:
 @remote.command("list")
 @common_options
 def listed(context: Context) -> int:
-    """The remotes of this store."""
+    """List the remotes of this store."""
     with context.store() as store:
         found = Remotes(store).list()
         if context.json:
@@ -51,7 +51,8 @@ def listed(context: Context) -> int:
 def add(context: Context, *, name: str, url: str, auto: bool) -> int:
     """Give an address a name.
 
-    Any git repository that is empty, or holds this project's turns: a path, or an https, ssh, git or file address.
+    The address is that of a git repository that is empty or holds this project's turns: a path, or an https, ssh,
+    git or file address.
     """
     parse(url)
     with context.store() as store:

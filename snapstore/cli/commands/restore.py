@@ -21,9 +21,9 @@ from snapstore.errors import Usage
 @move_options
 @common_options
 def restore(context: Context, *, turn: str, paths: tuple[str, ...], **options: Any) -> int:
-    """Bring single files or folders back as they were after a turn.
+    """Restore single files or folders as they were after a turn.
 
-    All others stay as they are. It becomes a new turn, which can be undone.
+    All other files stay as they are. The result is a new turn, which can be undone.
     """
     if not paths:
         raise Usage("which files?", f"Name them after two dashes: `snapstore restore {turn} -- PATH…`.")

@@ -18,9 +18,9 @@ from snapstore.cli.param_types import TARGET
 @move_options
 @common_options
 def revert(context: Context, *, turn: str, **options: Any) -> int:
-    """Take one turn out, and keep those after it.
+    """Undo one turn, and keep those after it.
 
-    Files that later turns changed are merged. It becomes a new turn, which can be undone.
+    Files that later turns changed are merged. The result is a new turn, which can be undone.
     """
     move = AskedMove(
         ["revert", turn],

@@ -53,8 +53,8 @@ class CommandNotExecutable(SnapstoreError):
 def run(context: Context, *, command: tuple[str, ...], prompt: str | None, agent: str | None) -> int:
     """Record a turn around any command.
 
-    Its exit status and signals are passed on. With --json its standard output goes to standard error. Makes the store
-    when there is none.
+    The command's exit status and signals are passed on. With --json, its standard output goes to standard error.
+    Creates the store if there is none.
     """
     session = context.recording(create=True)
     with session.store:

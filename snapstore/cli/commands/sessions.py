@@ -15,7 +15,7 @@ from snapstore.timeline.history.agent_sessions import SessionLine, about, drawn,
 def sessions(context: Context) -> int:
     """List the sessions recorded here.
 
-    Below each the agent's own: which was forked from which, and after which turn.
+    Each with its agent sessions: which was forked from which, and after which turn.
     """
     with context.store() as store:
         active = store.active_session()

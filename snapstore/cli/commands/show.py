@@ -22,8 +22,8 @@ from snapstore.timeline.moves.caveats import beside
 def show(context: Context, *, turn: str | None) -> int:
     """Show one turn, with its patch.
 
-    Also its prompt and replies, and what was left out. TURN is a number (0 is before the first), `#12` by sequence, a
-    branch, `branch:5`, a checkpoint, `@` where you are (the default), or a commit hash.
+    Also shows its prompt and replies, and what was left out. TURN is a number (0 is before the first), `#12` by
+    sequence, a branch, `branch:5`, a checkpoint, `@` where you are (the default), or a commit hash.
     """
     session = context.reading()
     with session.store as store:

@@ -15,7 +15,7 @@ from snapstore.surface.stats import Stats, read_stats
 def stats(context: Context) -> int:
     """Show how the store is used.
 
-    How many sessions went back, branches a session, moves and how many were taken back.
+    How many sessions went back, branches per session, moves, and how many of them were undone.
     """
     with context.store() as store:
         found = read_stats(store)

@@ -35,9 +35,9 @@ from snapstore.surface.status import ConversationStatus, Status, read_status
 @click.command()
 @common_options
 def status(context: Context) -> int:
-    """Show where you are and what changed since.
+    """Show where you are and what has changed since.
 
-    Also open turns, files left out, and where the store is.
+    Also shows open turns, files left out, and where the store is.
     """
     try:
         session = context.reading()

@@ -34,7 +34,8 @@ _STYLES = {
 def tree(context: Context, *, all: bool, ascii: bool, interactive: bool) -> int:
     """Draw all branches of the session, newest on top.
 
-    `@` is where you are; `Turn 5 ⑂ 2` has two ways on from it. Long runs are folded and archived branches left out.
+    `@` is where you are; from `Turn 5 ⑂ 2` two branches continue. Long runs are folded, and archived branches are
+    hidden.
     """
     if interactive:
         return show_tree(context, ascii=ascii)

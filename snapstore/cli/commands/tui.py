@@ -28,8 +28,8 @@ LOOKS = ("auto", "dark", "light")
 def tui(context: Context, *, look: str, ascii: bool) -> int:
     """Walk through the tree in the terminal, with Vim's keys.
 
-    Look at turns and differences, undo, redo, go anywhere; `?` lists the keys. What others record appears as they do.
-    Needs the extra: pip install 'snapstore[tui]'.
+    Look at turns and differences, undo, redo, go anywhere; `?` lists the keys. New turns appear as they are
+    recorded. Needs the extra: pip install 'snapstore[tui]'.
     """
     return show_tree(context, look=look, ascii=ascii)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.group(cls=CommandGroup)
 @level_options
 def turn() -> None:
-    """Bracket a turn by hand, or from an agent's hooks."""
+    """Record a turn step by step, by hand or from an agent's hooks."""
 
 
 @turn.command()
@@ -36,7 +36,7 @@ def turn() -> None:
 def begin(context: Context, *, prompt: str | None, agent: str | None) -> int:
     """Begin a turn.
 
-    What changed since the last one is recorded on its own first. Makes the store when there is none.
+    What changed since the last turn is recorded separately first. Creates the store if there is none.
     """
     session = context.recording(create=True)
     with session.store as store:
@@ -60,9 +60,9 @@ def begin(context: Context, *, prompt: str | None, agent: str | None) -> int:
 @quiet_option
 @common_options
 def touch(context: Context, *, paths: tuple[str, ...], after: bool, shell: bool) -> int:
-    """Name files the open turn is about to write.
+    """Name files that the open turn is about to write.
 
-    A turn whose files are all named need not scan.
+    A turn whose files are all named needs no scan.
     """
     if not paths and not shell:
         raise Usage("nothing to touch", "Name the files, or use --shell if a program may have changed any.")
@@ -84,7 +84,7 @@ def touch(context: Context, *, paths: tuple[str, ...], after: bool, shell: bool)
 def end(context: Context, *, reply: str | None, scan: bool) -> int:
     """End the open turn and record what it changed.
 
-    That is the files named, or what a scan finds.
+    It records the named files, or what a scan finds.
     """
     session = context.recording()
     with session.store:
@@ -105,7 +105,7 @@ def end(context: Context, *, reply: str | None, scan: bool) -> int:
 @quiet_option
 @common_options
 def cancel(context: Context) -> int:
-    """Forget the open turn.
+    """Drop the open turn.
 
     What it changed stays on disk, and is recorded as edits.
     """

@@ -27,8 +27,8 @@ _PATIENCE = "5"  # seconds to wait for a locked store: a person at a page should
 def ui(context: Context, *, port: int | None, no_open: bool) -> int:
     """Open the turns as a page in your browser.
 
-    See them as a conversation with its file changes, and undo, redo and branch by hand. For this machine and this
-    browser only. Needs the extra: pip install 'snapstore[ui]'.
+    Shows them as a conversation with its file changes; you can undo, redo and branch there. For this machine and
+    this browser only. Needs the extra: pip install 'snapstore[ui]'.
     """
     try:
         from snapstore.web.server import Server

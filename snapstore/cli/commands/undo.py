@@ -20,7 +20,7 @@ from snapstore.cli.param_types import COUNT
 def undo(context: Context, *, number: int | None, **options: Any) -> int:
     """Undo the last turn, or the last N.
 
-    Only what these turns changed; your own edits stay. `redo` brings them back.
+    Only what these turns changed is undone; your own edits stay. `redo` brings them back.
     """
     move = AskedMove(
         ["undo", *([str(number)] if number else [])],

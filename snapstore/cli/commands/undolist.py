@@ -22,7 +22,7 @@ from snapstore.timeline.history.graph import Graph
 def undolist(context: Context, *, ascii: bool) -> int:
     """List the last turn of every line, newest first.
 
-    Its number, how many turns lead to it, its branch, age and state. Nothing that was undone is missing here.
+    Shows its number, how many turns lead to it, its branch, age and state. Undone turns are listed too.
     """
     session = context.reading()
     with session.store as store:
