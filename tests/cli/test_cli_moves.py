@@ -291,7 +291,7 @@ def test_a_dash_before_the_number_is_refused_too(told: Path) -> None:
 
 @pytest.mark.parametrize("step", ["0s", "s", "10w", "-3m", "1.5h", "3 m", "9" * 30 + "s"])
 def test_what_is_no_time_is_refused(told: Path, step: str) -> None:
-    assert "Say " in snap(told, "earlier", "--", step, status=2).stderr
+    assert "Write " in snap(told, "earlier", "--", step, status=2).stderr
 
 
 def test_more_than_there_are_says_how_many_there_are(told: Path) -> None:

@@ -153,7 +153,7 @@ def test_words_arrive_as_they_were_typed(words: str, values: dict[str, Any]) -> 
 
 
 def test_a_path_without_two_dashes_is_told_so(run: Run) -> None:
-    assert "Too many words (c): paths come after `--`." in run("diff", "a", "b", "c", status=2)
+    assert "Too many arguments (c): paths come after `--`." in run("diff", "a", "b", "c", status=2)
 
 
 # Mistakes.

@@ -374,7 +374,7 @@ def test_a_checkpoint_is_on_a_node_of_its_session(wood: Grove) -> None:
     wood.store.session("s2").begin("x").end()
     other = wood.store.shadow.refs.read("refs/heads/s2/main")
     assert other is not None
-    with pytest.raises(Usage, match="no node of session s1"):
+    with pytest.raises(Usage, match="not a node of session s1"):
         wood.branches.checkpoint("good", other)
 
 

@@ -28,7 +28,7 @@ def turn(root: Path, prompt: str, *, reply: str = "", **files: str | None) -> No
 
 @pytest.fixture
 def two(root: Path) -> Path:
-    """main and main-2, parted after turn 1."""
+    """main and main-2, diverged after turn 1."""
     write(root / "both", "one\ntwo\n")
     write(root / "alike", "old\n")
     write(root / "gone", "gone\n")
@@ -77,7 +77,7 @@ def test_compare_in_json_is_one_record(two: Path) -> None:
 
 def test_compare_shows_both_sides_and_lets_nothing_act_on_the_terminal(two: Path) -> None:
     out = snap(two, "compare", "main", "main-2").stdout
-    assert out.startswith("main and main-2 parted after turn 1")
+    assert out.startswith("main and main-2 diverged after turn 1")
     assert "Start" in out
     rows = out.splitlines()
     assert any("2  Add a login function" in row and "2  Add a login class" in row for row in rows)

@@ -114,7 +114,7 @@ async def test_the_last_choice_counts_however_long_one_before_it_takes(
         await pilot.press("u")
         await until(pilot, lambda: isinstance(pilot.app.screen, ConflictScreen) and pilot.app.screen.listening)
         await pilot.press("X", "enter")
-        await until(pilot, lambda: "2 files still to be worked out" in screen_text(pilot.app))
+        await until(pilot, lambda: "2 files still being computed" in screen_text(pilot.app))
         await pilot.press("O")
         await until(pilot, lambda: "mine       merges" in screen_text(pilot.app))
         slowly.set()
