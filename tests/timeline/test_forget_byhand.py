@@ -216,6 +216,6 @@ def test_where_processes_are_not_listed_its_files_tell(history: Store) -> None:
 def test_a_head_that_somebody_detached_is_no_damage(root: Path, store: Store) -> None:
     commit = turn(store.session("s"), root, "One", a="1")
     git(store.shadow.git_dir, "update-ref", "--no-deref", "HEAD", commit)
-    assert "whole" in snap(root, "check").stdout
+    assert "intact" in snap(root, "check").stdout
     Path(store.shadow.git_dir, "HEAD").write_text("1" * 40 + "\n")
     assert "HEAD" in snap(root, "check", status=14).stdout

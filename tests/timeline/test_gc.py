@@ -698,7 +698,7 @@ def test_gc_says_what_it_did(root: Path) -> None:
     assert_record(GcRecord, document)
     assert document["packed_by"] == "git"
     assert snap(root, "gc", "--grace", "soon", status=2).stderr
-    assert "whole" in snap(root, "check", "--read-data").stdout
+    assert "intact" in snap(root, "check", "--read-data").stdout
 
 
 def test_without_git_in_the_path_we_pack_ourselves(root: Path, tmp_path: Path) -> None:

@@ -376,6 +376,52 @@ def test_a_move_from_a_turn_that_is_gone_says_so(grove: Grove) -> None:
     assert_whole(grove.store)
 
 
+def a_turn_left_behind(grove: Grove, root: Path) -> tuple[Store, str]:
+    """A move away from a turn, whose branch was then deleted; a second program that has read all of that."""
+    grove.branch("side", "beside")
+    grove.move(grove.session.plan_goto("main"))
+    other = Store.open(root, clock=lambda: grove.now)
+    assert_equal(other, grove.tips["side"], {b"a": (b"100644", b"beside")})
+    other.shadow.objects.read(bytes.fromhex(grove.tips["side"]))  # its pack is open from now on
+    grove.branches.delete("side")
+    return other, grove.tips["side"]
+
+
+def let_go(grove: Grove) -> None:
+    grove.days(91)
+    grove.prune()
+    gc.collect(grove.store, grace=0, git="")
+
+
+def test_another_program_does_not_go_back_to_a_turn_that_is_gone(grove: Grove, root: Path) -> None:
+    """G-16: it still has the removed pack open, so it could read the turn; a ref to the turn would lead to nothing."""
+    other, gone = a_turn_left_behind(grove, root)
+    with other:
+        let_go(grove)
+        before = all_refs(grove.store)
+        with pytest.raises(Unknown, match="pruned since"):
+            other.session("s").plan_ops_undo(_last_move(other))
+        assert not other.shadow.objects.contains(bytes.fromhex(gone))
+        assert all_refs(grove.store) == before
+        assert_whole(grove.store)
+
+
+def test_a_plan_is_refused_if_its_turn_is_gone_by_the_time_of_the_move(grove: Grove, root: Path) -> None:
+    other, _ = a_turn_left_behind(grove, root)
+    with other:
+        plan = other.session("s").plan_ops_undo(_last_move(other))
+        let_go(grove)
+        before = all_refs(grove.store)
+        with pytest.raises(Unknown, match="pruned since"):
+            other.session("s").move(plan)
+        assert all_refs(grove.store) == before
+        assert_whole(grove.store)
+
+
+def _last_move(store: Store) -> int:
+    return next(one.number for one in Operations(store).newest_first() if one.kind == "goto")
+
+
 @pytest.mark.parametrize("gone_before", [True, False], ids=["lost before gc", "lost after gc"])
 def test_a_session_whose_note_is_lost_stands_on_a_branch_that_is_there(grove: Grove, gone_before: bool) -> None:
     """DESIGN: state that can be made again may go at any time."""
@@ -541,7 +587,7 @@ def test_prune_on_the_command_line(root: Path) -> None:
     said = snap(root, "prune", "--older", "0s").stdout
     assert "Pruned 1 branch" in said
     assert "`snapstore ops undo" in said
-    assert "whole" in snap(root, "check").stdout
+    assert "intact" in snap(root, "check").stdout
     snap(root, "config", "set", "prune_after_days", "0")
     assert "prune_after_days is 0" in snap(root, "prune").stdout
 

@@ -103,7 +103,8 @@ class Objects:
     def contains(self, oid: bytes, *, fresh: bool = True) -> bool:
         """Return whether the object exists.
 
-        `fresh=False` may miss an object that another process packed just now.
+        `fresh=False` may miss an object that another process packed just now, and may find one in a pack that another
+        process removed. It is for hints and for reading; whatever a ref is about to lead to needs the fresh answer.
         """
         if not fresh:
             try:
@@ -119,6 +120,7 @@ class Objects:
                 return self._loose_folders[first] and os.path.exists(self.loose_path(oid))
             except FileNotFoundError:  # another process repacked meanwhile
                 pass
+        self.refresh()
         try:
             self._find(oid, lambda: self._is_there(oid))
         except Missing:

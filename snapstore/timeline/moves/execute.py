@@ -9,7 +9,7 @@ import os
 import time
 
 from snapstore.base.text import files_text, listed, timestamp, turns_text
-from snapstore.errors import Busy, Conflict, SnapstoreError
+from snapstore.errors import Busy, Conflict, SnapstoreError, Unknown
 from snapstore.git.ref_names import archive_ref, branch_ref, cursor_ref
 from snapstore.git.refs import RefValue
 from snapstore.store.background import start_push
@@ -139,6 +139,13 @@ class Mover:
             raise stale("the session has moved since the plan was made")
         if graph.branch != plan.start_branch or (graph.tip_of(plan.branch) is None and not plan.ref_moves):
             raise stale("its branches have changed since the plan was made")
+        # A gc may have removed, since the plan was made, a turn that only the list of operations still named.
+        commits = [plan.target, *(value for _, _, value in plan.ref_moves if isinstance(value, bytes))]
+        if not all(self._shadow.objects.contains(oid) for oid in commits):
+            raise Unknown(
+                "a turn that this leads to was pruned since the plan was made",
+                "`snapstore goto` goes to any turn that is left; `snapstore ops` lists what happened.",
+            )
 
     # Journal, write, refs, done.
 
