@@ -38,6 +38,7 @@ CONVERSATION_FOLDERS = {
     "claude": (
         ConversationFolder(".claude", "projects", ("*.jsonl", "sessions-index.json"), variable="CLAUDE_CONFIG_DIR"),
     ),
+    "cline": (ConversationFolder(".cline/data", "sessions", variable="CLINE_DATA_DIR"),),
     "codex": (
         ConversationFolder(".codex", "sessions", variable="CODEX_HOME"),
         ConversationFolder(".codex", "archived_sessions", variable="CODEX_HOME"),

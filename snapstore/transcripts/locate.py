@@ -199,6 +199,11 @@ def _gemini_session(path: str) -> str | None:
     return found[1].decode() if found else None
 
 
+def _cline(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> tuple[str, Iterator[str]]:
+    (base,) = conversation_folders("cline", user, environ)
+    return base, iter([os.path.join(base, id, f"{id}.messages.json")])
+
+
 def _copilot(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -> tuple[str, Iterator[str]]:
     (base,) = conversation_folders("copilot", user, environ)
     return base, iter([os.path.join(base, id, "events.jsonl")])
@@ -224,6 +229,7 @@ def _opencode(user: str, environ: Mapping[str, str], id: str, cwd: str | None) -
 
 _LAYOUTS = {
     "claude": _claude,
+    "cline": _cline,
     "codex": _codex,
     "copilot": _copilot,
     "cursor": _cursor,

@@ -24,11 +24,12 @@ _WRITES = {"write", "write_file", "create", "create_file", "writefile", "write_t
 _SHELLS = {
     *("bash", "shell", "shell_command", "powershell", "run_shell_command", "exec_command", "local_shell"),
     *("run_terminal_cmd", "run_in_terminal", "unified_exec", "container.exec", "write_stdin", "execute_command"),
+    "run_commands",
 }
 _PATH = ("file_path", "filePath", "path", "notebook_path", "target_file", "absolute_path")
-_OLD = ("old_string", "oldString", "old_str")
-_NEW = ("new_string", "newString", "new_str", "new_source")
-_CONTENT = ("content", "file_text", "contents")
+_OLD = ("old_string", "oldString", "old_str", "old_text")
+_NEW = ("new_string", "newString", "new_str", "new_source", "new_text")
+_CONTENT = ("content", "file_text", "contents", "new_text")
 
 
 def classify(id: str | None, name: str, input: Any) -> list[ToolCall]:
@@ -43,6 +44,8 @@ def classify(id: str | None, name: str, input: Any) -> list[ToolCall]:
     command = fields.get("command")
     if kind == "str_replace_editor" and command in ("create", "view"):  # one tool with several operations
         kind = "write" if command == "create" else "view"
+    if kind == "editor":  # Cline: without a text to replace, and no line to insert before, the file is written
+        kind = "edit" if fields.get("old_text") or fields.get("insert_line") else "write"
     if kind in _SHELLS:
         return [ToolCall(id, name, input, SHELL)]
     call = ToolCall(id, name, input)

@@ -103,6 +103,7 @@ def test_every_agent_whose_conversations_are_read_is_thought_of(nobodys_home: Pa
     names = {
         "claude": ["projects/-slug/ID.jsonl", "projects/-slug/ID/subagents/agent-1.jsonl"],
         "codex": ["sessions/2026/11/16/rollout-x-ID.jsonl", "archived_sessions/rollout-x-ID.jsonl"],
+        "cline": ["data/sessions/ID/ID.messages.json", "data/sessions/ID/ID.json"],
         "copilot": ["session-state/ID/events.jsonl"],
         "cursor": ["projects/slug/agent-transcripts/ID/ID.jsonl"],
         "gemini": ["tmp/hash/chats/session-x-ID.json"],

@@ -1,4 +1,4 @@
-"""One small conversation as each agent writes it, and that all six are read the same. The builders serve the other
+"""One small conversation as each agent writes it, and that all seven are read the same. The builders serve the other
 tests of transcripts too.
 
 S0-07, S0-10, S0-11, S1-14, S2-09."""
@@ -179,6 +179,42 @@ class GeminiDocument(Gemini):
         return json.dumps({**self.records[0], "messages": self.records[1:]}, indent=2).encode()
 
 
+class Cline(Builder):
+    """One document of messages."""
+
+    agent = "cline"
+
+    def message(self, role: str, content: Any, **fields: Any) -> None:
+        id = f"msg-{len(self.records)}"
+        self.tick()
+        self.put({"id": id, "role": role, "content": content, "ts": 1785578400000 + self.clock * 1000, **fields})
+
+    def prompt(self, text: str) -> None:
+        self.message("user", [{"type": "text", "text": f'<user_input mode="act">{text}</user_input>'}])
+
+    def reply(self, text: str) -> None:
+        self.message("assistant", [{"type": "text", "text": text}])
+
+    def think(self, text: str) -> None:
+        self.message("assistant", [{"type": "thinking", "thinking": text}])
+
+    def call(self, id: str, name: str, input: Any, result: Any) -> None:
+        self.message("assistant", [{"type": "tool_use", "id": id, "name": name, "input": input}])
+        self.message("user", [{"type": "tool_result", "tool_use_id": id, "name": name, "content": result}])
+
+    def edit(self, id: str, path: str, old: str, new: str) -> None:
+        result = json.dumps({"query": f"edit:{path}", "result": "ok", "success": True})
+        self.call(id, "editor", {"path": path, "old_text": old, "new_text": new}, result)
+
+    def shell(self, id: str, command: str, output: str) -> None:
+        result = [{"query": command, "result": output, "success": True}]
+        self.call(id, "run_commands", {"commands": [command]}, result)
+
+    def data(self) -> bytes:
+        about = {"version": 1, "updated_at": at(0), "agent": "lead", "sessionId": SESSION}
+        return json.dumps({**about, "messages": self.records}, indent=2).encode()
+
+
 class Copilot(Builder):
     agent = "copilot"
 
@@ -300,7 +336,7 @@ class OpencodeDatabase(Opencode):
 
 
 LINES = [Claude, Codex, Gemini, Copilot, Cursor]
-ALL = [*LINES, GeminiDocument, Opencode, OpencodeDatabase]
+ALL = [*LINES, Cline, GeminiDocument, Opencode, OpencodeDatabase]
 
 
 def story(builder: Any) -> Any:

@@ -204,7 +204,7 @@ def test_empty_and_meaningless_files(agent: str, tmp_path: Path) -> None:
         try:
             assert all(turn.prompt is None for turn in read_conversation(path, agent).turns)
         except Corrupt:
-            assert agent in ("opencode", "gemini")
+            assert agent in ("cline", "opencode", "gemini")
 
 
 def test_an_unreadable_file_and_an_unknown_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,6 +248,7 @@ def test_each_agents_layout(tmp_path: Path) -> None:
         "claude": place(tmp_path, ".claude", "projects", slug, f"{SESSION}.jsonl"),
         "codex": place(tmp_path, ".codex", "sessions", "2026", "08", "01", f"rollout-2026-08-01T10-{SESSION}.jsonl"),
         "gemini": place(tmp_path, ".gemini", "tmp", "abc", "chats", f"session-2026-08-01T10-00-{SESSION[:8]}.jsonl"),
+        "cline": place(tmp_path, ".cline", "data", "sessions", SESSION, f"{SESSION}.messages.json"),
         "copilot": place(tmp_path, ".copilot", "session-state", SESSION, "events.jsonl"),
         "cursor": place(tmp_path, ".cursor", "projects", "x", "agent-transcripts", SESSION, f"{SESSION}.jsonl"),
         "opencode": place(tmp_path, ".local", "share", "opencode", "opencode.db"),
@@ -270,6 +271,8 @@ def test_other_places(tmp_path: Path) -> None:
     environ = {"CLAUDE_CONFIG_DIR": str(config), "CLAUDE_CODE_PROJECT_DIR_NAME": "mine"}
     assert find_transcript("claude", SESSION, tmp_path, tmp_path, environ) == str(moved)
     deep = tmp_path / ("d" * 150) / ("e" * 150)
+    session = place(config, "sessions", "1785", "1785.messages.json")
+    assert find_transcript("cline", "1785", tmp_path, tmp_path, {"CLINE_DATA_DIR": str(config)}) == str(session)
     hashed = place(tmp_path, ".claude", "projects", claude_slug(str(deep)) + "-1x2y3z", "long.jsonl")
     assert find_transcript("claude", "long", deep, tmp_path, {}) == str(hashed)
     assert [entry["sessionId"] for entry in claude_sessions(str(deep), tmp_path, {})] == ["long"]

@@ -18,6 +18,7 @@ class Event:
 
     __slots__ = (
         "agent",
+        "at",
         "base",
         "cwd",
         "goes_on",
@@ -43,6 +44,7 @@ class Event:
         *,
         cwd: str = "",
         base: str = "",
+        at: float = 0.0,
         prompt: str = "",
         prompt_id: str = "",
         paths: Sequence[str] = (),
@@ -60,6 +62,7 @@ class Event:
         self.session_id = session_id
         self.cwd = cwd  # the project folder if the agent reports one, else the agent's current folder
         self.base = base or cwd  # the folder that relative file paths start from
+        self.at = at  # when the agent says that it happened, in milliseconds: hooks may arrive in another order
         self.prompt = prompt
         self.prompt_id = prompt_id  # distinguishes prompts, if the agent numbers them
         self.paths = paths

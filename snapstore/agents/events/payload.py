@@ -24,6 +24,12 @@ def first(payload: Payload, name: str) -> str:
     return next((value for value in values if isinstance(value, str)), "") if isinstance(values, list) else ""
 
 
+def milliseconds(payload: Payload, name: str) -> float:
+    """Return a time in milliseconds, or 0 if the field holds none."""
+    value = payload.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e15 else 0.0
+
+
 def tool_events(kind: str, name: str, input: Any, common: dict[str, Any]) -> list[Event]:
     """Return the events of a tool call, before (BEFORE) or after (AFTER) it runs.
 
@@ -39,4 +45,4 @@ def tool_events(kind: str, name: str, input: Any, common: dict[str, Any]) -> lis
     return events
 
 
-__all__ = ["AFTER", "BEFORE", "Payload", "first", "text", "tool_events"]
+__all__ = ["AFTER", "BEFORE", "Payload", "first", "milliseconds", "text", "tool_events"]

@@ -12,6 +12,7 @@ _HARMLESS = {
     *(
         "read",
         "read_file",
+        "read_files",
         "read_many_files",
         "readfile",
         "notebookread",
@@ -23,6 +24,7 @@ _HARMLESS = {
     ),
     *("list_directory", "list_files", "list_code_definition_names", "glob", "grep", "grep_search", "file_search"),
     *("search_files", "search_file_content", "codebase_search", "codesearch", "semantic_search", "lsp", "read_lints"),
+    *("search_codebase", "fetch_web_content", "ask_question"),
     *("webfetch", "web_fetch", "websearch", "web_search", "google_web_search", "fetch", "fetch_webpage"),
     *("todowrite", "todoread", "todo_write", "write_todos", "update_plan", "update_todo", "think", "report_intent"),
     *("askuserquestion", "ask_user", "ask_followup_question", "question", "attempt_completion", "plan_mode_respond"),

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from snapstore.agents.events.event import AFTER, BEFORE, END, PROMPT, SHELL, START, STOP, Event
-from snapstore.agents.hooks.paths import OUTSIDE, full_paths, sort_paths
+from snapstore.agents.hooks.open_turn import is_about, is_earlier, told
+from snapstore.agents.hooks.paths import full_paths, sort_paths
 from snapstore.agents.hooks.person import exit_status, shell_session
 from snapstore.agents.known.registry import PERSON, tells_afterwards
 from snapstore.api import Store
@@ -126,6 +127,7 @@ class Hook:
                 "transcript": event.transcript,
                 "cwd": event.cwd,
                 "tells": "afterwards" if tells_afterwards(event.agent) else "before",
+                **({"at": str(event.at)} if event.at else {}),
             },
         )
 
@@ -163,7 +165,8 @@ class Hook:
         if event.prompt_id and turn.origin.get("prompt_id"):
             return turn.origin["prompt_id"] == event.prompt_id
         fresh = self._store.clock() - turn.started_at < _SAME
-        same = turn.prompt == readable(event.prompt[:_LONGEST_PROMPT])
+        # Cline reports the start of a turn and its prompt as two events.
+        same = turn.prompt in ("", readable(event.prompt[:_LONGEST_PROMPT])) or not event.prompt
         return same and fresh and not turn.named and not turn.shell
 
     def _add_prompt(self, session: Session, turn: OpenTurn | None) -> None:
@@ -174,7 +177,7 @@ class Hook:
         more = readable(self._event.prompt).strip()
         if turn is None or not more or self._event.goes_on or f"\n\n{more}\n\n" in f"\n\n{turn.prompt.strip()}\n\n":
             return
-        session.note(f"{turn.prompt.rstrip()}\n\n{more}"[:_LONGEST_PROMPT])
+        session.note(f"{turn.prompt.rstrip()}\n\n{more}".lstrip()[:_LONGEST_PROMPT])
 
     def _is_over(self, state: ConversationState | None) -> bool:
         """Return whether the event's prompt belongs to the last turn, which has ended."""
@@ -223,7 +226,7 @@ class Hook:
     def _is_known(self, turn: OpenTurn) -> bool:
         if self._event.kind == SHELL:
             return turn.shell
-        named = _told(turn)
+        named = told(turn)
         root = os.fsdecode(self._store.root)
         full = full_paths(self._event.paths, self._event.base)
         return all(os.path.relpath(path, root) in named or path in named for path in full)
@@ -240,7 +243,9 @@ class Hook:
             if turn is None or turn.origin.get("session", event.session_id) != event.session_id:
                 self._note_end(name)
                 return
-            if event.prompt_id and not _is_about(turn, event.prompt_id):
+            if is_earlier(self._event, turn):
+                return
+            if event.prompt_id and not is_about(turn, event.prompt_id):
                 self._note_end(name)  # a late stop of an earlier turn, or a stop that arrived before its prompt
                 return
             session = self._store.session(name)
@@ -264,10 +269,10 @@ class Hook:
             session.end_if_changed(exit_status=exit_status(self._event.reply))
             return
         remembered = self._remembered(turn)
-        told = _told(turn)
+        named = told(turn)
         base, top = turn.origin.get("cwd") or self._event.base, f"{os.fsdecode(self._store.root)}/"
         paths = full_paths(dict.fromkeys(remembered.paths), base)
-        fresh, outside = sort_paths(session, [path for path in paths if path.removeprefix(top) not in told], base)
+        fresh, outside = sort_paths(session, [path for path in paths if path.removeprefix(top) not in named], base)
         if fresh or outside:
             session.touch(fresh, after=True, left_out=outside)
         session.end(scan=True if remembered.scans else None, status=status, **remembered.record)
@@ -279,7 +284,7 @@ class Hook:
         if turn.agent == PERSON:
             return Remembered()
         own = turn.origin.get("session") == event.session_id
-        reply = event.reply if event.kind == STOP and own and _is_about(turn, event.prompt_id) else ""
+        reply = event.reply if event.kind == STOP and own and is_about(turn, event.prompt_id) else ""
         return remember(turn.agent, origin_of(turn), turn.prompt, reply, after=self._last_message(turn))
 
     def _last_message(self, turn: OpenTurn) -> str:
@@ -335,7 +340,8 @@ class Hook:
                 self._complete(self._store.session(name), state.at)
             turn = self._own_turn()
             # A new conversation has no turn to close: its start event can arrive late, after its first prompt.
-            if turn is not None and not (self._event.kind == START and self._event.source in _OPENED):
+            opened = self._event.kind == START and self._event.source in _OPENED
+            if turn is not None and not opened and not is_earlier(self._event, turn):
                 self._end(self._store.session(name), self._left_status(turn))
 
     def _captured(self) -> str | None:
@@ -381,17 +387,3 @@ class Hook:
             f"The user took back turns of this conversation with snapstore: the files are now as they were after turn "
             f"{last}. What you remember of later turns was undone; read files again before you edit them."
         )
-
-
-def _told(turn: OpenTurn) -> set[str]:
-    """Return the files the turn has named so far.
-
-    Files that a scan left out are not included: they are captured once they are named.
-    """
-    return {*turn.named, *(path for path, why in turn.left_out.items() if why == OUTSIDE)}
-
-
-def _is_about(turn: OpenTurn, prompt_id: str) -> bool:
-    """Return whether a prompt id belongs to an open turn, as far as both are known."""
-    own = turn.origin.get("prompt_id")
-    return not own or prompt_id in (own, turn.origin.get("also"))

@@ -37,13 +37,17 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
 def is_copilots(payload: Payload, environ: Mapping[str, str]) -> bool:
     """Return whether the payload comes from Copilot.
 
-    Copilot also runs the hooks in a repository's Claude settings. The location of its transcripts identifies Copilot.
+    Copilot also runs the hooks in a repository's Claude settings, and sets Claude Code's variables for them. It is
+    known by the location of its transcripts, and by a variable that it sets for hooks only: a Claude Code that was
+    started from Copilot's shell does not have it.
     """
     transcript = text(payload, "transcript_path", "transcriptPath")
     if "/.copilot/" in transcript or "/session-state/" in transcript:
         return True
-    return not any(name.startswith("CLAUDE") for name in environ) and any(
-        name.startswith("COPILOT_") for name in environ
+    if "/.claude/" in transcript:
+        return False
+    return "COPILOT_PROJECT_DIR" in environ or (
+        not any(name.startswith("CLAUDE") for name in environ) and any(name.startswith("COPILOT_") for name in environ)
     )
 
 

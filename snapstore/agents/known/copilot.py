@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from snapstore.agents.events.event import END, PROMPT, START, STOP, Event
-from snapstore.agents.events.payload import AFTER, BEFORE, text, tool_events
+from snapstore.agents.events.payload import AFTER, BEFORE, milliseconds, text, tool_events
 from snapstore.agents.known.agent import (
     LONG,
     RESUME,
@@ -34,15 +34,19 @@ def events(payload: Payload, environ: Mapping[str, str]) -> list[Event]:
         from snapstore.agents.events.claude_form import claude_events
 
         return claude_events(payload, "copilot", "")
+    caller = text(payload, "parentAgentId")  # a subagent has a session of its own, and works on its caller's turn
     common: dict[str, Any] = {
         "agent": "copilot",
-        "session_id": text(payload, "sessionId"),
+        "session_id": caller or text(payload, "sessionId"),
         "cwd": text(payload, "cwd"),
-        "transcript": text(payload, "transcriptPath"),
+        "at": milliseconds(payload, "timestamp"),
+        "transcript": "" if caller else text(payload, "transcriptPath"),
     }
     if "toolName" in payload:
         kind = AFTER if "toolResult" in payload else BEFORE
         return tool_events(kind, text(payload, "toolName"), _arguments(payload.get("toolArgs")), common)
+    if caller:
+        return []
     # Only the fields show which event this is.
     if "prompt" in payload:
         return [Event(PROMPT, prompt=text(payload, "prompt"), **common)]

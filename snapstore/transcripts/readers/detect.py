@@ -25,6 +25,8 @@ def detect_agent(path: str | os.PathLike[str]) -> str | None:
                 break
     if b'"projectHash"' in head or (b'"sessionId"' in head and b'"startTime"' in head):
         return "gemini"
+    if b'"agent"' in head and b'"sessionId"' in head and b'"messages"' in head:
+        return "cline"
     if b'"info"' in head and b'"messages"' in head:
         return "opencode"
     return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from snapstore.transcripts.outline import Outline, Span
 
-AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode")
+AGENTS = ("claude", "cline", "codex", "copilot", "cursor", "gemini", "opencode")
 _FIRST_TAIL = 1 << 20
 _FIRST_LINES = 100
 _ROOM = 4 << 20  # bytes of lines cached between the passes if memory use must stay small
@@ -84,7 +84,7 @@ def last_turns(
 
 def names_parents(agent: str) -> bool:
     """Return whether an agent's conversation names its parent in its first lines."""
-    return agent != "opencode"
+    return agent not in ("cline", "opencode")
 
 
 def forked_from(path: str | os.PathLike[str], agent: str) -> str | None:
@@ -99,7 +99,7 @@ def first_prompt(path: str | os.PathLike[str], agent: str) -> str:
     """Return the first prompt of a conversation, if its first lines contain one."""
     with opened(path) as file:
         source = Source(file)
-        outline = _opening(source, agent)
+        outline = outlined(source, path, agent, None) if agent == "cline" else _opening(source, agent)
         span = next((span for span in outline.line() if span.prompted), None)
         return (filled(source, outline, span, 1).prompt or "") if span is not None else ""
 
@@ -139,6 +139,10 @@ def new_outline(agent: str) -> Outline:
         from snapstore.transcripts.readers.copilot import CopilotOutline
 
         return CopilotOutline()
+    if agent == "cline":
+        from snapstore.transcripts.readers.cline import ClineOutline
+
+        return ClineOutline()
     if agent == "cursor":
         from snapstore.transcripts.readers.cursor import CursorOutline
 
@@ -165,6 +169,12 @@ def outlined(
             from_database(outline, path, session_id)
         else:
             exported(outline, document(file, path))
+    elif agent == "cline":
+        from snapstore.transcripts.readers.cline import ClineOutline
+
+        assert isinstance(outline, ClineOutline)
+        outline.describe(document(file, path))
+        outline.describe_session(os.fsdecode(path))
     elif agent == "gemini" and not _has_lines(file, agent):
         from snapstore.transcripts.readers.gemini import GeminiOutline
 
@@ -235,7 +245,7 @@ def _has_lines(file: BinaryIO, agent: str) -> bool:
 
     Gemini's older chats are one document, usually over many lines.
     """
-    if agent == "opencode":
+    if agent in ("cline", "opencode"):
         return False
     if agent != "gemini":
         return True
