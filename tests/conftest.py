@@ -42,6 +42,16 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("same")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The real programs of agents run with scripts/test --agents, which installs them, and at no other time."""
+    if "SNAPSTORE_AGENTS" in os.environ:
+        return
+    real = [item for item in items if item.get_closest_marker("agents") is not None]
+    if real:
+        config.hook.pytest_deselected(items=real)
+        items[:] = [item for item in items if item not in real]
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the number of power cuts per file system, and the commands that failed."""
     cuts: dict[str, Counter[str]] = {}

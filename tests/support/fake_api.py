@@ -1,4 +1,6 @@
-"""A Messages API on loopback that answers from a script, for the real agent's program.
+"""A model on loopback that answers from a script, for the real programs of agents.
+
+It speaks Anthropic's Messages API, and through `fake_models` those of OpenAI and Gemini.
 
 What it answers depends on the request alone: the last prompt in it picks the scene, the answers since then the line. So
 there is nothing to get out of step with, however often the agent asks again or runs helpers of its own.
@@ -13,6 +15,8 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+import fake_models
 
 Block = dict[str, Any]
 Message = dict[str, Any]
@@ -31,7 +35,7 @@ def think(text: str) -> Block:
     return {"type": "thinking", "thinking": text, "signature": "c2lnbmVk"}
 
 
-def call(name: str, **input: Any) -> Block:
+def call(name: str, /, **input: Any) -> Block:
     return {"type": "tool_use", "name": name, "input": input}
 
 
@@ -82,10 +86,18 @@ class FakeApi:
         if not request.get("tools"):
             return [say("A title")]  # titles, summaries and the like
         self.requests.append(request)
-        prompt, given = _where(request["messages"])
+        texts, given = _where(request["messages"])
+        prompt = self._scene_of(texts)
         answers = self.scenes.get(prompt, [])
         found = answers[given] if given < len(answers) else [say(f"Nothing more is written for {prompt!r}.")]
         return [self._numbered(block) for block in (found() if callable(found) else found)]
+
+    def _scene_of(self, texts: list[str]) -> str:
+        """The scene of a prompt, around which an agent may have put more."""
+        last = texts[-1] if texts else ""
+        if last in self.scenes:
+            return last
+        return max((scene for scene in self.scenes if any(scene in text for text in texts)), key=len, default=last)
 
     def _numbered(self, block: Block) -> Block:
         return {**block, "id": f"toolu_{next(self._numbers):024d}"} if block["type"] == "tool_use" else block
@@ -143,15 +155,15 @@ def unanswered(request: dict[str, Any]) -> set[str]:
     return wrong | expected
 
 
-def _where(messages: list[Message]) -> tuple[str, int]:
-    """Return the last prompt and the number of answers it has had."""
+def _where(messages: list[Message]) -> tuple[list[str], int]:
+    """The texts of the last prompt, and how many answers it has had."""
     given = 0
     for message in reversed(messages):
         if message["role"] == "assistant":
             given += 1
         elif message["role"] == "user" and (texts := said(message)):
-            return texts[-1], given
-    return "", given
+            return texts, given
+    return [], given
 
 
 def _events(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -223,6 +235,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send("".join(lines).encode(), "text/event-stream")
             else:
                 self._send(json.dumps(message).encode())
+        elif kind := fake_models.kind_of(path):
+            request = json.loads(body)
+            stream = request.get("stream") or path.endswith(":streamGenerateContent")
+            common = {"model": request.get("model", "model"), "messages": fake_models.messages(kind, request)}
+            message = self.api.message({**common, "tools": fake_models.tools(kind, request)})
+            self._send(*fake_models.answer(kind, message, bool(stream)))
         else:
             self._refuse()
 
