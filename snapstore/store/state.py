@@ -11,7 +11,6 @@ from xxhash import xxh3_64_hexdigest
 from snapstore.errors import Corrupt, Unsafe
 from snapstore.git.refs import bad_part
 from snapstore.store.settings import BY_NAME, SETTINGS
-from snapstore.worktree.scan.case_folding import spelling_on_disk
 
 T = TypeVar("T")
 
@@ -180,10 +179,12 @@ class Documents:
 
         Both would share the same refs, and each would close the open turns of the other.
         """
-        name = os.fsencode(f"{session}.json")
-        there = spelling_on_disk(os.fsencode(f"{self._state}/sessions/"), name)
-        if there != name:
-            other = os.fsdecode(there)[: -len(".json")]
+        folder, name = f"{self._state}/sessions", f"{session}.json"
+        # Not by comparing inodes: FUSE gives each spelling of a name one of its own.
+        found = all(os.path.lexists(f"{folder}/{one}.json") for one in {session, session.swapcase()})
+        names = os.listdir(folder) if found and session != session.swapcase() else [name]
+        if name not in names:
+            other = next((one[: -len(".json")] for one in names if one.casefold() == name.casefold()), session)
             raise Unsafe(
                 f"there is a session {other} already, and the store's file system does not tell {session} from it",
                 f"Use --session {other}, or another name.",
