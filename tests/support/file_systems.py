@@ -20,6 +20,7 @@ _MAKE = {
     "btrfs": ["mkfs.btrfs", "-q", "-f"],
 }
 KINDS = ("tmpfs", *_MAKE)
+_MAKE["exfat-fuse"] = ["mkfs.exfat"]  # keeps neither permissions nor links, so not for every test
 _SIZE = 320 << 20  # the least that mkfs.xfs makes is 300 MB; the image is sparse
 
 

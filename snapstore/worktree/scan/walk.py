@@ -101,7 +101,9 @@ class Walk:
                 listing.left_out[folder] = (f"{reasons.UNREADABLE}: {error.strerror}", ())
                 continue
             # Mark the inode: no folder has a negative one. A negative time stamp would be valid, for 1969 and before.
-            inode = YOUNG if is_young(st, now) else st.st_ino
+            # Where times are whole seconds (exFAT, SFTP), a file moved into a folder may leave the times of the folder
+            # alone. Such a folder is listed each time (test_coarse_folders.py).
+            inode = YOUNG if st.st_ctime_ns % 1_000_000_000 == 0 or is_young(st, now) else st.st_ino
             listing.folders[folder] = (st.st_mtime_ns, st.st_ctime_ns, inode)
             if whole or folder not in known_folders:
                 listed = [entry.name for entry in entries]
