@@ -780,7 +780,7 @@ def test_what_is_damaged_here_is_not_pushed(tmp_path: Path, how: str) -> None:
     source = Shadow(ours).objects
     with open_remote(str(git_dir)) as remote, pytest.raises(Corrupt) as refused:
         remote.push({MAIN: (None, history.tip)}, [], source)
-    assert "not whole" in refused.value.message and blob in refused.value.message and "check" in refused.value.hint
+    assert "incomplete" in refused.value.message and blob in refused.value.message and "check" in refused.value.hint
     assert all_refs(str(git_dir)) == {} and objects_in(str(git_dir)) == set()
 
 
