@@ -437,14 +437,14 @@ def test_somebodys_git_that_packs_while_the_old_packs_go_loses_nothing(
     """G-17. It would make again the pack that is about to go, and find the new one superfluous."""
     saved = many_turns(session, root, 5)
     plain_git(store.shadow.git_dir, "repack", "-adfq")
-    remove = git_repack._remove
+    remove = git_repack.remove_if_there
 
     def slowly(path: str) -> None:
         if path.endswith(".idx"):
             plain_git(store.shadow.git_dir, "repack", "-adfq")
         remove(path)
 
-    monkeypatch.setattr(git_repack, "_remove", slowly)
+    monkeypatch.setattr(git_repack, "remove_if_there", slowly)
     gc.collect(store, git=way, grace=0)
     for commit, files in saved.items():
         assert_equal(store, commit, files)
@@ -496,14 +496,14 @@ def test_packs_that_somebodys_git_takes_away_meanwhile_fail_nothing(
 def test_small_packs_put_together_are_kept_until_the_old_ones_are_gone(
     root: Path, store: Store, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove = pack_files.remove
+    remove = pack_files.remove_if_there
 
     def slowly(path: str) -> None:
         if path.endswith(".idx"):
             plain_git(store.shadow.git_dir, "repack", "-adq")
         remove(path)
 
-    monkeypatch.setattr(pack_files, "remove", slowly)
+    monkeypatch.setattr(pack_files, "remove_if_there", slowly)
     saved = many_turns(session, root, fold.FOLD_AT + 4)
     for commit, files in saved.items():
         assert_equal(store, commit, files)
