@@ -95,6 +95,7 @@ class Journal:
                 raise stale_ref_error(name, old, found)
         texts = {name: data.decode("utf-8") if data is not None else None for name, data in files.items()}
         plan: dict[str, Any] = {"what": what, "refs": _spelled(refs), "files": texts}
+        plan["before"] = {name: self._text(name) for name in texts}
         stats: dict[bytes, os.stat_result | None] = {}
         if restore is not None and moves:
             plan |= {"tag": restore.tag, "tree": [_spelled_move(move) for move in moves]}
@@ -129,9 +130,27 @@ class Journal:
         self._refs.update_all([move for move in moves if self._refs.value(move[0]) == move[1]])
         self._refs.clear_locks(name for name, _, _ in plan["refs"])
         kept = self._files_of(plan).take_back(_moves(plan)) if plan.get("tree") else []
+        for name, text in plan.get("before", {}).items():  # a version before this one wrote no such list
+            if self._text(name) != text:
+                self._replace(name, text)
         if self.pending():
             self._close(_VOID)
         return kept
+
+    def _text(self, name: str) -> str | None:
+        """Return a state file as it is now; a damaged one is kept byte for byte."""
+        try:
+            with open(f"{self._state}/{name}", encoding="utf-8", errors="surrogateescape", newline="") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def _replace(self, name: str, text: str | None) -> None:
+        path = f"{self._state}/{name}"
+        if text is None:
+            durable.remove(path)
+        else:
+            durable.write(path, text.encode("utf-8", "surrogateescape"), make_folder=True)
 
     def is_staged(self) -> bool | None:
         """Return whether all temporary files of the unfinished change were on disk.
@@ -207,11 +226,7 @@ class Journal:
 
     def _finish(self, plan: dict[str, Any]) -> None:
         for name, text in plan["files"].items():
-            path = f"{self._state}/{name}"
-            if text is None:
-                durable.remove(path)
-            else:
-                durable.write(path, text.encode("utf-8"), make_folder=True)
+            self._replace(name, text)
         if plan.get("then") and self._follow_up is not None:
             self._follow_up(plan["then"])
             os.truncate(self._path, _HEADER)  # earlier, longer plans have left their ends in the file

@@ -263,6 +263,20 @@ def kill_on_the_way_back(lab: MoveLab, points: Iterable[tuple[str, int]]) -> Non
 
 
 @needs_strace
+@pytest.mark.parametrize("verb", ["undo", "forced undo", "revert"])
+def test_a_move_of_which_only_the_mark_is_missing_can_still_be_taken_back_S0_47(verb: str) -> None:
+    """The record of the operation and the session's state are new already: they go back with files and refs."""
+    with laboratory(verb) as lab:
+        done = lab.strike("pwrite64", lab.calls["pwrite64"], "signal=SIGKILL")
+        assert done.status == -signal.SIGKILL and lab.pending
+        assert Whole(lab.home, lab.root).documents == lab.after.documents
+        with Store.open(lab.root, home=str(lab.home), recover=False) as store:
+            store.recover(back=True)
+        assert lab.side() == "old"
+        lab.assert_all_there()
+
+
+@needs_strace
 @pytest.mark.parametrize("verb", ["undo", "revert"])
 def test_killed_on_the_way_back_it_ends_one_way_or_the_other_S0_47(verb: str) -> None:
     """Some is new, some old again: the next command still makes it exactly one of the two."""
