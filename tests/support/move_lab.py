@@ -181,7 +181,7 @@ class Whole:
         self.folders = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_dir()}
         store = next(path for path in home.iterdir() if not path.name.startswith("."))
         git_dir = str(store / "store.git")
-        self.refs = all_refs(git_dir)
+        self.refs = _refs_as_git_reads_them(git_dir)
         self.head = Path(git_dir, "HEAD").read_text()
         state = store / "state"
         self.documents = {
@@ -189,12 +189,25 @@ class Whole:
             for kind in ("ops", "sessions", "open")
             for path in state.glob(f"{kind}/**/*.json")
         }
-        for name in self.refs:
-            if name.startswith("refs/snapstore/cursor/"):
-                self.refs[name] += " " + git(git_dir, "symbolic-ref", name, may_fail=True).decode().strip()
 
     def key(self) -> tuple[object, ...]:
         return self.files, self.modes, self.folders, self.refs, self.head, self.documents
+
+
+_READ_BY_GIT: dict[tuple[tuple[str, bytes], ...], dict[str, str]] = {}
+
+
+def _refs_as_git_reads_them(git_dir: str) -> dict[str, str]:
+    """Return all refs, and where a symbolic one leads. git is not asked twice about the same bytes."""
+    places = [Path(git_dir, "packed-refs"), *sorted(Path(git_dir, "refs").rglob("*"))]
+    written = tuple((str(path.relative_to(git_dir)), path.read_bytes()) for path in places if path.is_file())
+    if written not in _READ_BY_GIT:
+        refs = all_refs(git_dir)
+        for name in refs:
+            if name.startswith("refs/snapstore/cursor/"):
+                refs[name] += " " + git(git_dir, "symbolic-ref", name, may_fail=True).decode().strip()
+        _READ_BY_GIT[written] = refs
+    return _READ_BY_GIT[written]
 
 
 class MoveLab:
