@@ -25,7 +25,7 @@ MOST = 64 << 20  # bytes per push that gitleaks searches
 LARGEST = 4 << 20  # bytes of one file
 MANY = 5000  # files
 _LEFT_OUT = frozenset({"generic-api-key"})  # any long word after a `key`: finds something in every second file
-_NEWER = (8, 19)  # the version from which on the command is `dir`
+_HAS_DIR = re.compile(rb"^ +dir ", re.MULTILINE).search  # a command listed by the help from 8.19 on
 _SAFE = re.compile(rb"(?!\.git)[A-Za-z0-9_.@+-]{1,100}").fullmatch
 
 
@@ -96,7 +96,9 @@ class Gitleaks:
     def _leaks(self) -> Iterator[Leak]:
         report = f"{self._folder}/report.json"
         source = f"{self._folder}/files"
-        command = ["dir", source] if self._version() >= _NEWER else ["detect", "--no-git", "--source", source]
+        # The help tells the commands. The version does not help: Debian's builds have none.
+        has_dir = _HAS_DIR(self._run("--help").stdout)
+        command = ["dir", source] if has_dir else ["detect", "--no-git", "--source", source]
         options = ["--report-format", "json", "--report-path", report, "--no-banner", "--log-level", "error"]
         done = self._run(*command, *options, "--exit-code", "0")
         if done.returncode != 0:
@@ -107,11 +109,6 @@ class Gitleaks:
             leak = _leak(item, source)
             if leak is not None:
                 yield leak
-
-    def _version(self) -> tuple[int, ...]:
-        """Return the version; a build without one counts as new."""
-        said = re.search(rb"(\d+)\.(\d+)", self._run("version").stdout)
-        return (int(said[1]), int(said[2])) if said else _NEWER
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         assert self._program is not None
