@@ -23,7 +23,7 @@ def main() -> int:
     from snapstore.cli.main import main as run
 
     status = run()
-    if client.may_leave_one(arguments):
+    if client.leaves_warm_process(arguments):
         try:
             from snapstore.cli.warm import preload
         except ImportError:  # a library is missing, as the command has said

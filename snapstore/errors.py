@@ -1,12 +1,12 @@
-"""Every refusal: a class with a name, an exit status and a hint on the next step.
+"""The exceptions for refusals: each has a name, an exit status and a hint on the next step.
 
 SnapstoreError
-├── Usage        2   the request itself makes no sense
-├── Conflict    10   files changed since; nothing was written
+├── Usage        2   the request makes no sense
+├── Conflict    10   files have changed; nothing was written
 ├── Busy        11   a turn is open, or another process holds the store
 ├── Interrupted 12   an unfinished move that could not be finished automatically
 ├── NoStore     13   this folder has no store
-├── Corrupt     14   integrity or format mismatch; nothing was written
+├── Corrupt     14   stored data is damaged or has another format; nothing was written
 ├── Unsafe      15   a path or name that must not be followed
 ├── Unknown     16   no such turn, branch, session, checkpoint or remote
 ├── Remote      17   the server refused or cannot be reached
@@ -18,15 +18,13 @@ Failed, status 1: nothing was recorded, and the files are unchanged.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 
 class SnapstoreError(Exception):
-    """The base of all refusals.
+    """The base class of all refusals.
 
-    `message` says what is wrong and `hint` what to do next. `details` go into the JSON form.
+    `message` says what is wrong, and `hint` what to do next. `details` are extra fields of the JSON document.
     """
 
     name = "failed"
@@ -77,7 +75,7 @@ class NoStore(SnapstoreError):
 class Corrupt(SnapstoreError):
     name = "corrupt"
     status = 14
-    hint = "Run `snapstore check` for the whole picture."
+    hint = "Run `snapstore check` to see everything that is damaged."
 
 
 class Unsafe(SnapstoreError):
@@ -115,9 +113,9 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(names: Iterable[str], otherwise: str) -> str:
-    """Return a hint that asks whether one of `names` was meant.
+    """Return a "Did you mean" hint that ends with `otherwise`.
 
-    The hint ends with `otherwise`. Without names the hint is `otherwise` alone.
+    Without names, return `otherwise` alone.
     """
     question = " or ".join(f"`{name}`" for name in names)
     return f"Did you mean {question}? {otherwise}" if question else otherwise

@@ -1,7 +1,7 @@
-"""Where agents keep their conversations: the folders, and the names of the files in them.
+"""The folders where agents keep conversations, and the names of the files in them.
 
-`transcripts.locate` looks there for a conversation, `agents.known` tells by them whose a file is, and `worktree.ignore`
-never captures what is there.
+`transcripts.locate` searches these folders, `agents.known` tells from them which agent wrote a file, and
+`worktree.ignore` never captures these files.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Mapping
 class ConversationFolder:
     """A folder of one agent that holds conversations.
 
-    `home` is the agent's folder below the user's home folder; the environment variable `variable`, if set, replaces it.
-    `inside` is the path below either. `names` are patterns of the conversations in it, in `.gitignore` syntax.
+    `home` is the agent's own folder, relative to the user's home folder. The environment variable `variable`, if set,
+    overrides `home`. `inside` is the path of the conversations below the agent's folder. `names` are patterns for the
+    conversation files, in `.gitignore` syntax.
     """
 
     __slots__ = ("home", "inside", "names", "variable")
@@ -27,7 +28,7 @@ class ConversationFolder:
 
     @property
     def usual(self) -> str:
-        """Return the path below the user's home folder if no variable is set."""
+        """Return the default path, relative to the user's home folder."""
         return f"{self.home}/{self.inside}"
 
     def path(self, user: str, environ: Mapping[str, str]) -> str:
@@ -53,5 +54,5 @@ CONVERSATION_FOLDERS = {
 
 
 def conversation_folders(agent: str, user: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the folders where an agent keeps conversations."""
+    """Return the paths of the folders where an agent keeps conversations."""
     return [folder.path(user, environ) for folder in CONVERSATION_FOLDERS[agent]]

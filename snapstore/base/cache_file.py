@@ -1,7 +1,7 @@
-"""Cache files for data that can be computed again and never becomes stale.
+"""Cache files for data that can be recomputed and never becomes stale.
 
-A file whose checksum does not match, or that another Python version wrote, counts as missing. Losing a cache file costs
-only time, so cache files are not synced.
+A file with a wrong checksum, or one that another Python version wrote, counts as missing. Cache files are not synced,
+because losing one costs only time.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ import marshal
 import os
 import sys
 from _thread import get_ident
+from typing import Any
 
 from xxhash import xxh3_64_digest
 
 from snapstore.base.files import remove_quietly
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _PYTHON = sys.implementation.cache_tag
 
@@ -36,17 +33,14 @@ def read(path: str, what: str) -> Any:
 
 
 def write(path: str, what: str, found: Any) -> None:
-    """Write a cache file, ignoring failures.
-
-    After a failure (a full or read-only disk) the data is computed again next time.
-    """
+    """Write a cache file, ignoring failures such as a full or read-only disk."""
     body = marshal.dumps(found)
     replace(path, _mark(what) + xxh3_64_digest(body) + body)
 
 
 def replace(path: str, data: bytes) -> bool:
-    """Replace a file atomically and return whether that worked."""
-    temporary = f"{path}.{os.getpid()}.{get_ident()}"  # unique per thread: a server reads on several threads
+    """Replace a file atomically and return whether the replacement succeeded."""
+    temporary = f"{path}.{os.getpid()}.{get_ident()}"  # unique per thread: the web server has several
     try:
         with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             file.write(data)

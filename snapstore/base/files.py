@@ -1,8 +1,8 @@
 """Durable writes of snapstore's own small files.
 
-After `write` returns, the file holds all of `data`, even after a power cut. If `write` is interrupted, the file holds
-either all of the old or all of the new data. `write` does not protect against two concurrent writers: the store's lock
-does.
+After `write` returns, the file holds the new data, even after a power cut. If `write` is interrupted, the file holds
+either all of the old data or all of the new data. `write` does not handle concurrent writers; callers hold the store's
+lock.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def remove(path: str) -> None:
 
 
 def remove_if_there(path: str) -> bool:
-    """Remove a file that does no harm if it comes back after a power cut; return whether it existed."""
+    """Remove a file without syncing, and return whether the file existed.
+
+    After a power cut the file may be back.
+    """
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -54,7 +57,7 @@ def remove_if_there(path: str) -> bool:
 
 
 def remove_quietly(path: str) -> None:
-    """Remove a file, if possible."""
+    """Remove a file, ignoring errors."""
     try:
         os.unlink(path)
     except OSError:
@@ -62,10 +65,10 @@ def remove_quietly(path: str) -> None:
 
 
 def close_quietly(fd: int) -> None:
-    """Close a descriptor and ignore errors.
+    """Close a descriptor, ignoring errors.
 
-    Use this only for a descriptor whose data is already synced, or that was only a lock. Linux frees the descriptor
-    even if `close` reports an error, so the error says nothing about the data.
+    Use this only if the data is already synced, or if the descriptor only held a lock. Linux frees the descriptor even
+    if `close` reports an error.
     """
     try:
         os.close(fd)
@@ -74,9 +77,9 @@ def close_quietly(fd: int) -> None:
 
 
 def sync_data(fd: int) -> None:
-    """Sync bytes that were written over existing bytes of a file.
+    """Sync bytes that overwrote existing bytes of a file.
 
-    The file's times may be lost. The file's size must not have changed.
+    The file's size must not have changed. The file's times need not reach the disk.
     """
     if hasattr(os, "fdatasync"):
         os.fdatasync(fd)
@@ -87,7 +90,7 @@ def sync_data(fd: int) -> None:
 def make_folders(path: str, mode: int = 0o700) -> None:
     """Make a folder and its missing parents durably.
 
-    The name of each folder is on disk before anything is put into the folder.
+    Each folder's name is on disk before anything is put into the folder.
     """
     if os.path.isdir(path):
         return
@@ -113,7 +116,7 @@ def sync_folder(path: str) -> None:
 def sync_open_folder(fd: int) -> None:
     """Sync an open folder, or everything if the file system cannot sync folders.
 
-    Some network file systems cannot sync a folder. Syncing everything takes longer.
+    Some network file systems cannot.
     """
     try:
         os.fsync(fd)

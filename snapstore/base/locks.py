@@ -1,7 +1,7 @@
 """Kernel locks, and checks whether a process is still running.
 
-The kernel releases a lock when its holder dies. A process is identified by its number and its start time, because
-numbers are reused.
+The kernel releases a lock when its holder dies. A process is identified by its id and start time, because ids are
+reused.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 
 
 def try_lock(fd: int) -> bool:
-    """Take an exclusive lock and return whether that worked.
+    """Take an exclusive lock without waiting, and return whether the lock was free.
 
-    Raise `Failed` if the file system does not support locks: without locks nothing keeps two programs apart.
+    Raise `Failed` if the file system does not support locks: two programs could then write at the same time.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -28,24 +28,24 @@ def try_lock(fd: int) -> bool:
         if error.errno not in _NO_LOCKS:
             raise
         raise Failed(
-            f"the file system that the store is on cannot lock files: {error.strerror}",
-            "Nothing was recorded and no file was changed. Put the stores on another file system: set SNAPSTORE_HOME.",
+            f"the store's file system cannot lock files: {error.strerror}",
+            "Nothing was recorded and no file was changed. Set SNAPSTORE_HOME to a folder on another file system.",
         ) from error
     return True
 
 
 def lock_work_folder(fd: int) -> None:
-    """Take an exclusive lock on the open folder of work under way, which keeps a sweep away.
+    """Lock an open work folder, so that no clean-up removes it while it is in use.
 
-    Wait for a process that is just looking. A program that is started inherits the lock.
+    Wait for a process that is only checking the lock. Child processes inherit the lock.
     """
     fcntl.flock(fd, fcntl.LOCK_EX)
 
 
-def is_abandoned(fd: int) -> bool:
-    """Return whether nobody works in an open folder; if so, take its lock.
+def lock_if_abandoned(fd: int) -> bool:
+    """Lock an open work folder if no process uses it, and return whether it is locked.
 
-    If the file system cannot tell, somebody may be at work.
+    If the file system does not support locks, the folder may be in use.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -54,8 +54,8 @@ def is_abandoned(fd: int) -> bool:
     return True
 
 
-def is_at_work(fd: int) -> bool:
-    """Return whether somebody may work in an open folder, without taking its lock."""
+def is_in_use(fd: int) -> bool:
+    """Return whether a process may be using an open work folder."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
@@ -66,7 +66,7 @@ def is_at_work(fd: int) -> bool:
 def process_started(pid: int) -> str | None:
     """Return the start time of a process, or None if there is no such process.
 
-    The start time distinguishes the process from a later process with the same number.
+    The start time distinguishes the process from a later process with the same id.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -84,12 +84,12 @@ def process_started(pid: int) -> str | None:
 
 
 def is_alive(process: str) -> bool:
-    """Return whether a process written as "number" or "number start-time" is alive.
+    """Return whether a process, given as "id" or "id start-time", is alive.
 
-    Without a start time only the number is checked.
+    Without a start time only the id is checked.
     """
-    number, _, began = process.partition(" ")
-    if not (number.isascii() and number.isdecimal() and len(number) < 10):
+    pid, _, began = process.partition(" ")
+    if not (pid.isascii() and pid.isdecimal() and len(pid) < 10):
         return False
-    started = process_started(int(number))
+    started = process_started(int(pid))
     return started is not None and began in ("", started)

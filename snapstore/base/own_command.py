@@ -1,8 +1,8 @@
 """The command line that starts snapstore again, isolated from the environment.
 
-`-I` ignores PYTHONPATH and every other PYTHON variable, the current folder and the user's site-packages: a `json.py` in
-the project is not imported. `-c` with one line saves a third of the interpreter's start time compared with `-m`, which
-imports `runpy` and `pkgutil` first.
+`-I` ignores the PYTHON* variables, the current folder and the user's site-packages, so a `json.py` in the project is
+not imported. `-c` with one line saves a third of the interpreter's start time compared with `-m`, which imports `runpy`
+and `pkgutil` first.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 ENTRY = ("-c", "from snapstore.__main__ import main; raise SystemExit(main())")
 ISOLATED = ("-I",)
 WITH_USER_SITE = ("-E", "-P")  # like -I, but finds packages that `pip install --user` installed
-FORMER_ENTRY = ("-m", "snapstore")  # written by earlier versions
-ENTRIES = (ENTRY, FORMER_ENTRY)
+OLD_ENTRY = ("-m", "snapstore")  # written by earlier versions
+ENTRIES = (ENTRY, OLD_ENTRY)
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def own_command() -> list[str]:
-    """Return the arguments that start this program again, without testing them."""
+    """Return the command line that starts this program again, without testing it."""
     return [sys.executable, *_own_flags(), *ENTRY]
 
 
@@ -32,18 +32,15 @@ def _own_flags() -> tuple[str, ...]:
 
 
 def _is_in_prefix() -> bool:
-    """Return whether the package is installed in the interpreter's own prefix.
-
-    `-I` searches that prefix.
-    """
+    """Return whether the package is in the interpreter's prefix, where `-I` searches."""
     parent = os.path.dirname(PACKAGE)
     return parent.startswith(os.path.join(sys.prefix, "")) and parent not in os.environ.get("PYTHONPATH", "").split(":")
 
 
 def checked_command() -> list[str] | None:
-    """Return the strictest arguments that start this program, after testing them.
+    """Return the strictest command line that starts this program, after testing it.
 
-    Return None if no arguments work.
+    Return None if none works.
     """
     for flags in (ISOLATED, WITH_USER_SITE):
         if sys.executable and _finds_us(flags):
@@ -52,7 +49,7 @@ def checked_command() -> list[str] | None:
 
 
 def _finds_us(flags: tuple[str, ...]) -> bool:
-    """Return whether an interpreter with these flags imports this same package."""
+    """Return whether an interpreter with these flags imports this very package."""
     import subprocess
 
     code = "import os, snapstore; os.write(1, os.fsencode(os.path.dirname(os.path.abspath(snapstore.__file__))))"
@@ -66,18 +63,15 @@ def _finds_us(flags: tuple[str, ...]) -> bool:
 
 
 def starts_snapstore(arguments: list[str]) -> bool:
-    """Return whether these interpreter arguments start snapstore.
-
-    The forms that this version and earlier versions write are recognized.
-    """
+    """Return whether these interpreter arguments start any version of snapstore."""
     entry = tuple(arguments[-2:])
     return entry in ENTRIES and all(flag in ("-I", "-E", "-P") for flag in arguments[:-2])
 
 
 def compile_bytecode() -> None:
-    """Write the package's bytecode, so that no hook has to.
+    """Compile the package to bytecode, so that no hook has to.
 
-    Failures are ignored: without bytecode everything still works, but more slowly.
+    Failures are ignored: without bytecode everything works, only more slowly.
     """
     import compileall
 

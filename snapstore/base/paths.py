@@ -1,21 +1,21 @@
-"""Names that must not be captured or written: all that may mean `.git`."""
+"""Names that must never be captured or written: everything that a file system may take for `.git`."""
 
 from __future__ import annotations
 
 # Code points that HFS+ ignores when it compares names (U+200C and similar).
 _HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF], None)
 
-
 LONGEST_PATH = 4095  # bytes; the longest path that the operating system accepts
 
-# Possible first bytes of such a name: one lookup rules out most names.
+# The possible first bytes of a spelling of `.git`: one lookup rules out most names.
 GIT_BEGINNINGS = frozenset(b".gG\xe2\xef")
 
 
 def is_git(name: bytes) -> bool:
-    """Return whether a name means `.git` on any file system.
+    """Return whether some file system takes a name for `.git`.
 
-    Variants are other case, trailing dots and spaces, a short name, an NTFS stream, and code points that HFS+ ignores.
+    Variants are upper case, trailing dots and spaces, the short name `git~1`, an NTFS stream, and code points that HFS+
+    ignores.
     """
     if len(name) < 4 or name[0] not in GIT_BEGINNINGS:
         return False

@@ -1,7 +1,7 @@
-"""Text for one line of a terminal, regardless of who wrote it.
+"""Text that is safe on one line of a terminal: prompts, paths, counts, sizes and times.
 
 Prompts, paths and names come from untrusted sources. None of their control characters, escape sequences or direction
-marks may reach a terminal: every surface shows such text through `safe`.
+marks may reach a terminal, so every surface passes such text through `safe`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import os
 import time
 from collections.abc import Sequence
 
-_FIRST_SECOND = -62_135_596_800  # of the year 1; some file systems hold earlier times
-_LAST_SECOND = 253_402_300_799  # of the year 9999: a commit's time is text that anyone can write
+_FIRST_SECOND = -62_135_596_800  # the year 1; some file systems hold earlier times
+_LAST_SECOND = 253_402_300_799  # the year 9999; a commit may claim any time
 
 
 def safe(text: str) -> str:
@@ -28,9 +28,37 @@ def first_line(text: str) -> str:
     return next((safe(line.strip()) for line in text.split("\n") if line.strip()), "")
 
 
-def path_text(path: str | bytes) -> str:
+def one_line(text: str) -> str:
+    """Return text without control characters, escape sequences or direction marks.
 
+    The result is safe in a terminal and in a header.
+    """
+    kept = "".join(c if c.isprintable() else " " for c in text)
+    return kept.encode("utf-8", "replace").decode("utf-8").strip()
+
+
+def path_text(path: str | bytes) -> str:
     return quote(os.fsencode(path))
+
+
+def quote(path: bytes) -> str:
+    """Return a path on one terminal line, C-quoted as git does where necessary."""
+    try:
+        text = path.decode("utf-8")
+    except UnicodeDecodeError:
+        text = ""
+    if text.isprintable() and not any(c in text for c in '"\\') and text == text.strip() and text:
+        return text
+    special = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
+    out = []
+    for byte in path:
+        if byte in special:
+            out.append("\\" + special[byte])
+        elif 32 <= byte < 127:
+            out.append(chr(byte))
+        else:
+            out.append(f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
 
 
 def _mark(character: str) -> str:
@@ -87,7 +115,7 @@ def turns_text(number: int) -> str:
 
 
 def and_more(total: int, shown: int) -> str:
-    """Return what follows the first few of many: "… and 12 more", empty if all are shown."""
+    """Return "… and 12 more", or an empty text if all are shown."""
     return f"… and {total - shown:,} more" if total > shown else ""
 
 
@@ -119,10 +147,7 @@ def duration_text(seconds: float) -> str:
 
 
 def age(seconds: float, now: float) -> str:
-    """Return how long ago something happened.
-
-    Return a date for moments in the future or more than 30 days ago.
-    """
+    """Return how long ago a moment was; a date after 30 days or if in the future."""
     passed = now - seconds
     if abs(passed) < 2:
         return "just now"
@@ -142,10 +167,7 @@ def date_text(stamp: str) -> str:
 
 
 def seconds_of(stamp: str) -> float | None:
-    """Return the time of a record's time stamp, or None if it is malformed.
-
-    Another program may have written the record.
-    """
+    """Return the time of a record's time stamp, or None if the stamp is malformed."""
     from calendar import timegm
 
     try:
@@ -154,38 +176,6 @@ def seconds_of(stamp: str) -> float | None:
         return moment + float("0." + (rest.rstrip("Z") or "0"))
     except (ValueError, OverflowError):
         return None
-
-
-def quote(path: bytes) -> str:
-    """Return a path on one terminal line, C-quoted as git does where necessary."""
-    try:
-        text = path.decode("utf-8")
-    except UnicodeDecodeError:
-        text = ""
-    if text.isprintable() and not any(c in text for c in '"\\') and text == text.strip() and text:
-        return text
-    special = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
-    out = []
-    for byte in path:
-        if byte in special:
-            out.append("\\" + special[byte])
-        elif 32 <= byte < 127:
-            out.append(chr(byte))
-        else:
-            out.append(f"\\{byte:03o}")
-    return '"' + "".join(out) + '"'
-
-
-def one_line(text: str) -> str:
-    """Return text without control characters, escape sequences or direction marks.
-
-    The result is safe in a terminal and in a header.
-    """
-    kept = "".join(c if c.isprintable() else " " for c in text)
-    return kept.encode("utf-8", "replace").decode("utf-8").strip()
-
-
-# Times.
 
 
 def timestamp(seconds: float) -> str:

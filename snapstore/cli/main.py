@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from json import dumps
 
-from snapstore.daemon.client import SAID_IN
+from snapstore.daemon.client import TERMINAL_ENCODING
 
 _NOT_FOR_HOOKS = {"-h", "--help", "--debug"}
 
@@ -59,13 +59,13 @@ def _speak_utf8() -> None:
     other files. Only the standard streams keep the terminal's encoding.
     """
     if sys.getfilesystemencoding() != "utf-8" and sys.executable:
-        said = f"{SAID_IN}={sys.stdout.encoding}"
-        os.execv(sys.executable, [sys.executable, "-X", "utf8", "-X", said, *sys.orig_argv[1:]])
-    said_in = sys._xoptions.get(SAID_IN)
-    if isinstance(said_in, str):
+        option = f"{TERMINAL_ENCODING}={sys.stdout.encoding}"
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", "-X", option, *sys.orig_argv[1:]])
+    encoding = sys._xoptions.get(TERMINAL_ENCODING)
+    if isinstance(encoding, str):
         for stream in (sys.stdin, sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
-                stream.reconfigure(encoding=said_in, errors=stream.errors)
+                stream.reconfigure(encoding=encoding, errors=stream.errors)
 
 
 def _open_standard_streams() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 
-from snapstore.base import platform
+from snapstore.base import locks
 from snapstore.base.files import remove_if_there
 from snapstore.daemon import client
 from snapstore.errors import Failed
@@ -19,12 +19,12 @@ class AddressUnavailable(Exception):
 
 
 def lock_path(path: str) -> str:
-    """Return the lock of a socket's path."""
+    """Return the path of the lock file that belongs to a socket."""
     return path.removesuffix(".sock") + ".lock"
 
 
 class ServerAddress:
-    """The server's socket, and the lock that is held while the server is alive."""
+    """The server's socket, and the lock that the server holds while it is alive."""
 
     def __init__(self) -> None:
         folder = client.runtime_folder()
@@ -43,13 +43,13 @@ class ServerAddress:
         except OSError as error:
             raise AddressUnavailable(str(error)) from error
         try:
-            locked = platform.try_lock(self.lock)
+            locked = locks.try_lock(self.lock)
         except (OSError, Failed) as error:
             os.close(self.lock)
             raise AddressUnavailable(str(error)) from error
         if not locked:
             os.close(self.lock)
-            raise AddressUnavailable("another warm process runs")
+            raise AddressUnavailable("another warm process is running")
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._bind()
@@ -58,10 +58,7 @@ class ServerAddress:
             raise AddressUnavailable(f"{self.path}: {error.strerror or error}") from error
 
     def _bind(self) -> None:
-        """Bind the socket, replacing one that a dead server left behind.
-
-        The socket does not listen yet.
-        """
+        """Bind the socket without listening, replacing one that a dead server left behind."""
         remove_if_there(self.path)
         self.socket.bind(self.path)
         self.socket.setblocking(False)
@@ -70,7 +67,7 @@ class ServerAddress:
     def is_kept(self) -> bool:
         """Return whether the address still leads to this socket.
 
-        The file may be gone because something cleaned up /tmp.
+        Programs that clean up /tmp may have removed the file.
         """
         try:
             return os.path.samestat(os.lstat(self.path), self._bound)
@@ -80,8 +77,8 @@ class ServerAddress:
     def leave(self) -> None:
         """Remove the address and release the lock.
 
-        The address is removed before the lock is released, so that the next server finds both free. The address is
-        left alone if it belongs to another server, which happens when the runtime folder was removed and recreated.
+        The address is removed first, so that a server that takes the lock finds the address free. If the runtime folder
+        was removed and recreated, the address may belong to another server and is left alone.
         """
         if self.is_kept():
             os.unlink(self.path)

@@ -1,8 +1,8 @@
 """Run one request in a process forked from the warm process.
 
-The child reads the request, checks the caller, takes over the caller's streams, directory, environment, umask, limits
-and signal settings, sends READY, and waits for GO. Then the child runs the ordinary command. Any failure before GO
-ends the child, and the caller runs the command itself.
+The child reads the request, checks the caller, and takes over the caller's streams, directory, environment, umask,
+limits and signal settings. Then the child sends READY, waits for GO, and runs the ordinary command. Any failure before
+GO ends the child, and the caller runs the command itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Run = Callable[[list[str]], int]
 
 _LIMITS = {getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
 
-_PATIENCE = 2.0  # seconds for a request to arrive: by then the caller has long run the command itself
+_PATIENCE = 2.0  # seconds to wait for a request; by then the caller has given up and runs the command itself
 _LARGEST = 64 << 20  # bytes of a request; the arguments and environment of a process are far smaller
 _DESCRIPTORS = 4  # three streams and the directory
 _UNFLUSHED = 120  # the interpreter's exit status when standard output cannot be flushed
@@ -40,7 +40,7 @@ _UNFLUSHED = 120  # the interpreter's exit status when standard output cannot be
 
 @dataclass
 class ServerInfo:
-    """The server's facts about itself, as a forked child inherits them."""
+    """What the server knows about itself; a forked child inherits a copy."""
 
     pid: int
     identity: bytes
@@ -52,11 +52,11 @@ class ServerInfo:
 
 
 class Refused(Exception):
-    """The caller must run the command itself: here it would behave differently."""
+    """The caller must run the command itself: it would behave differently here."""
 
 
 def serve(connection: socket.socket, facts: ServerInfo, run: Run) -> NoReturn:
-    """Serve the request of a connection in this process, then exit."""
+    """Serve one connection's request in this process, then exit."""
     status = 1
     try:
         connection.settimeout(_PATIENCE)
@@ -73,27 +73,27 @@ def serve(connection: socket.socket, facts: ServerInfo, run: Run) -> NoReturn:
             connection.sendall(client.READY)
             connection.settimeout(None)
             if connection.recv(1) == client.GO:
-                _notice_the_callers_end(connection)
-                status = _carry_out(run, arguments)
+                _watch_caller(connection)
+                status = _run_command(run, arguments)
                 connection.sendall(client.DONE + bytes([status & 0xFF]))
         else:
             connection.sendall(_answer(parts, facts))
     except (OSError, Refused, ValueError, EOFError):
-        pass  # the caller is gone, or must not be served
+        pass  # the caller is gone or was refused
     finally:
         os._exit(status)
 
 
 def stamp(path: str) -> tuple[int, int, int]:
-    """Return the values that change when a file is replaced."""
+    """Return stat values that change when a file is replaced."""
     st = os.stat(path)
     return st.st_ino, st.st_mtime_ns, st.st_size
 
 
 def is_replaced(files: dict[str, tuple[int, int, int]]) -> bool:
-    """Return whether the program was upgraded or removed since it was loaded.
+    """Return whether the program was upgraded or removed since this process loaded it.
 
-    A command run by this process would then mix old and new code.
+    Commands run by this process would then mix old and new code.
     """
     try:
         return any(stamp(path) != known for path, known in files.items())
@@ -125,10 +125,7 @@ def _more(connection: socket.socket) -> bytes:
 
 
 def _check(pid: int, parts: list[bytes], facts: ServerInfo) -> None:
-    """Refuse a caller from another installation or with other rights.
-
-    Rights differ where the caller or this process is in a sandbox.
-    """
+    """Refuse a caller from another installation or with other rights, as in a sandbox."""
     if len(parts) < 2 or parts[1] != facts.installation:
         raise Refused("another installation")
     if sys.platform == "linux" and client.identity(pid) != facts.identity:
@@ -136,10 +133,7 @@ def _check(pid: int, parts: list[bytes], facts: ServerInfo) -> None:
 
 
 def _take_over(parts: list[bytes], descriptors: list[int], pid: int, connection: socket.socket) -> list[str]:
-    """Take over everything of the caller that a command can see.
-
-    Returns the command's arguments.
-    """
+    """Take over the caller's state that a command can see, and return its arguments."""
     _, _, parent, umask, ignored, streams, program, count, *rest = parts
     if len(descriptors) != _DESCRIPTORS:
         raise Refused("no streams")
@@ -168,10 +162,7 @@ def _take_over(parts: list[bytes], descriptors: list[int], pid: int, connection:
 
 
 def _take_limits(pid: int) -> None:
-    """Take over the caller's resource limits and priority.
-
-    Raises Refused if setting them needs rights that this process lacks.
-    """
+    """Take over the caller's resource limits and priority, or raise Refused."""
     try:
         if resource is not None and hasattr(resource, "prlimit"):
             for number in _LIMITS:
@@ -208,14 +199,14 @@ class _Terminal(FileIO):
             self._reading = False
 
     def ask_again(self, *_: object) -> None:
-        """Ask again after a stop: the job may have been continued in the background."""
+        """Ask again after the job was stopped: it may continue in the background."""
         if self._reading:
             self._ask()
 
     def _wait(self) -> None:
         """Wait for input, and hang up if the caller is killed meanwhile.
 
-        A signal alone is not enough: it could arrive right before a plain read, which would then block forever.
+        A signal handler is not enough: a signal right before a plain read would leave the read blocked forever.
         """
         poll = select.poll()
         poll.register(0, select.POLLIN)
@@ -233,10 +224,7 @@ class _Terminal(FileIO):
 
 
 def _open_streams(described: list[str], terminal: _Terminal | None) -> None:
-    """Open the standard streams as the interpreter does when it starts.
-
-    Encodings and buffering are the caller's.
-    """
+    """Open the standard streams with the caller's encodings and buffering."""
     for number, (name, text) in enumerate(zip(("stdin", "stdout", "stderr"), described, strict=True)):
         encoding, errors, unbuffered = text.split(":")
         raw = terminal if number == 0 and terminal else FileIO(number, "r" if number == 0 else "w", closefd=False)
@@ -260,23 +248,23 @@ def _reset_signals(ignored: list[str]) -> None:
         signal.signal(number, signal.SIG_IGN if name in ignored else normal)
 
 
-def _notice_the_callers_end(connection: socket.socket) -> None:
-    """Ask the kernel for SIGIO when the caller is killed.
+def _watch_caller(connection: socket.socket) -> None:
+    """Have the kernel send SIGIO when the caller is killed.
 
-    With a terminal as standard input, this process then hangs up: it must not go on reading from that terminal.
-    Without a terminal, the command still finishes, because an agent whose hook timed out wants its turn recorded. The
-    output streams are released, because the agent may be waiting for their end.
+    If standard input is a terminal, this process then hangs up, because it must not go on reading from that terminal.
+    Otherwise the command still finishes, because an agent whose hook timed out wants its turn recorded. The output
+    streams are released, because the agent may be waiting for them to close.
     """
-    asked = os.isatty(0)
+    has_terminal = os.isatty(0)
 
-    def look(*_: object) -> None:
+    def check(*_: object) -> None:
         if _is_gone(connection):
-            _hang_up() if asked else _let_go_of_output()
+            _hang_up() if has_terminal else _release_output()
 
-    signal.signal(signal.SIGIO, look)
+    signal.signal(signal.SIGIO, check)
     fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(connection, fcntl.F_SETFL, fcntl.fcntl(connection, fcntl.F_GETFL) | os.O_ASYNC)
-    look()
+    check()
 
 
 def _is_gone(connection: socket.socket) -> bool:
@@ -294,14 +282,14 @@ def _hang_up() -> None:
     os.kill(os.getpid(), signal.SIGHUP)
 
 
-def _let_go_of_output() -> None:
+def _release_output() -> None:
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     for number in (1, 2):
         os.dup2(null, number)
     os.close(null)
 
 
-def _carry_out(run: Run, arguments: list[str]) -> int:
+def _run_command(run: Run, arguments: list[str]) -> int:
     """Run the command as the console script does, including the final flush."""
     try:
         status = run(arguments)

@@ -5,10 +5,10 @@ This module runs at the start of every command and hook, so it imports built-in 
 the same functions without the enumerations (test_daemon.py, test_the_client_imports_built_in_modules_only).
 
 The protocol: connect; wait for a child's HELLO with its process id; send the request with the descriptors of the
-standard streams and of the working directory; wait for READY; send GO; wait for the status. Before GO nothing has been
-done, and the caller can still run the command itself. A child that never receives GO exits without having done
-anything, so a request cannot run twice. No descriptor is sent before a child has answered: otherwise the queue of a
-stopped server would hold an agent's pipe open.
+standard streams and of the working directory; wait for READY; send GO; wait for the status. Until GO the child does
+nothing, and the caller can still run the command itself. A child that never receives GO exits, so a request cannot run
+twice. No descriptor is sent before a child has answered: otherwise the queue of a stopped server would hold an agent's
+pipe open.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ else:
 
 _PATIENCE = 0.2  # seconds to wait for a server that does not answer; SNAPSTORE_DAEMON_PATIENCE overrides this
 HELLO, READY, GO, DONE = b"H", b"R", b"G", b"D"
-TERMINAL = b"T"  # from a child: may I read from the terminal? The same byte as the answer means yes
+TERMINAL = b"T"  # a child asks whether it may read from the terminal; the same byte in reply means yes
 RUN, STATUS, STOP, ENDED = b"run", b"status", b"stop", b"ended"
 HEADER = 8  # bytes: the length of the request that follows
 
-# These commands run as long as a person works with them, or start the user's own command, which needs the caller's
-# terminal. (The git and ssh processes of a push ask through snapstore: see git/remote/questions.py.)
-_ALONE = frozenset(("run", "tui", "ui", "mcp", "git", "daemon"))
-_ALONE_WITH = frozenset(("--exec",))
+# Commands and options that the warm process does not serve. They run as long as a person works with them, or start the
+# user's own command, which needs the caller's terminal. (The git and ssh processes of a push ask through snapstore: see
+# git/remote/questions.py.)
+_NOT_SERVED = frozenset(("run", "tui", "ui", "mcp", "git", "daemon"))
+_NOT_SERVED_WITH = frozenset(("--exec",))
 _STARTERS = frozenset(("hook", "turn"))  # the commands that leave a warm process behind
-SAID_IN = "snapstore_said_in"  # the interpreter's -X option that holds the encoding of the caller's terminal
-_VALUED = frozenset(("-C", "--session"))  # the options before the command word that take a value
+TERMINAL_ENCODING = "snapstore_terminal_encoding"  # the name of an -X option of the interpreter (cli/main.py)
+_WITH_VALUE = frozenset(("-C", "--session"))  # the options before the command word that take a value
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LINUX = sys.platform == "linux"
 _NAMESPACES = ("mnt", "pid", "net", "user")
-# The lines of /proc/<pid>/status that tell a process's user and rights. A sandboxed caller must not escape through the
-# server, and must not be served only in part.
+# The lines of /proc/<pid>/status with a process's user and rights. A sandboxed caller must not escape its sandbox
+# through the server, or be served with fewer rights than it has.
 _RIGHTS = ("Uid:", "Gid:", "Groups:", "Cap", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:")
 _FORWARDED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
 MAY_BE_IGNORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
@@ -66,7 +67,7 @@ def command_word(arguments: Sequence[str]) -> str:
     """Return the command word of a command line, or "" if there is none."""
     words = iter(arguments)
     for word in words:
-        if word in _VALUED:
+        if word in _WITH_VALUE:
             next(words, None)
         elif not word.startswith("-"):
             return word
@@ -76,29 +77,29 @@ def command_word(arguments: Sequence[str]) -> str:
 def can_be_served(arguments: Sequence[str]) -> bool:
     """Return whether the warm process can run this command as the caller would."""
     word = command_word(arguments)
-    # A process in another encoding restarts itself in UTF-8, with an option that names the encoding (cli/main.py).
-    if not word or word in _ALONE or sys.getfilesystemencoding() != "utf-8" or SAID_IN in sys._xoptions:
+    # A process in another encoding restarts itself in UTF-8, with an option that names the terminal's encoding.
+    if not word or word in _NOT_SERVED or sys.getfilesystemencoding() != "utf-8" or TERMINAL_ENCODING in sys._xoptions:
         return False
     return not any(
-        argument.partition("=")[0] in _ALONE_WITH or "/dev/fd/" in argument or "/proc/self/" in argument
+        argument.partition("=")[0] in _NOT_SERVED_WITH or "/dev/fd/" in argument or "/proc/self/" in argument
         for argument in arguments
     )
 
 
-def may_leave_one(arguments: Sequence[str]) -> bool:
+def leaves_warm_process(arguments: Sequence[str]) -> bool:
     """Return whether this command leaves a warm process behind for the next one."""
     return not is_off() and command_word(arguments) in _STARTERS
 
 
 def identity(pid: int | None = None) -> bytes:
-    """Describe a process's user, rights, namespaces and root directory.
+    """Describe the user, rights, namespaces and root directory of a process.
 
-    Without `pid`, the process is the calling one. A server serves only clients whose identity equals its own.
+    Without `pid`, describe this process. A server serves only clients with its own identity.
     """
     if not _LINUX:
         return b"" if pid is not None else repr((os.getuid(), os.geteuid(), os.getgid(), os.getgroups())).encode()
     if pid == 0:  # the kernel reports 0 for a process in another pid namespace
-        raise ProcessLookupError("a process that cannot be seen from here")
+        raise ProcessLookupError("a process in another pid namespace")
     process = f"/proc/{pid or 'self'}"
     found = [line for line in _read(f"{process}/status").decode("ascii", "replace").splitlines() if _is_right(line)]
     for name in _NAMESPACES:
@@ -156,7 +157,7 @@ def is_private(folder: str) -> bool:
 def socket_path() -> str | None:
     """Return the server's address for this user and installation.
 
-    Returns None if the folder of the address cannot be trusted.
+    Return None if the address's folder cannot be trusted.
     """
     folder = runtime_folder()
     if not is_private(folder):
@@ -202,7 +203,7 @@ def pack(parts: Iterable[bytes]) -> bytes:
 def ask(arguments: Sequence[str]) -> int | None:
     """Run a command in the warm process and return its exit status.
 
-    Returns None if the caller has to run the command itself.
+    Return None if the caller has to run the command itself.
     """
     if is_off() or not can_be_served(arguments):
         return None
@@ -236,9 +237,9 @@ def ask(arguments: Sequence[str]) -> int | None:
 
 
 def _hand_over(connection: _socket.socket, arguments: Sequence[str]) -> int | None:
-    """Send the request to a child, wait for READY, and return the child's pid.
+    """Send the request to a child, wait for READY, and return the child's process id.
 
-    Returns None if the child did not take the request.
+    Return None if the child did not take the request.
     """
     deadline = time.monotonic() + patience()
     hello = connection.recv(5)
@@ -284,7 +285,7 @@ def _parts(arguments: Sequence[str]) -> list[bytes]:
 def _wait(connection: _socket.socket) -> int | None:
     """Return the exit status, or None if the child died without sending one.
 
-    Never raises: the command has begun and must not run again.
+    Raise nothing: the command has begun and must not run again.
     """
     try:
         while (answer := connection.recv(1)) == TERMINAL:
@@ -311,7 +312,7 @@ def _may_read_terminal() -> bool:
 def _signaller(pid: int) -> Callable[[int], None]:
     """Return a function that sends a signal to the child.
 
-    A pidfd, unlike a process id, can never come to mean another process.
+    A pidfd always refers to the same process; a process id may be reused.
     """
     descriptor = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
 
@@ -354,10 +355,7 @@ def _restore_signals(before: dict[int, Any]) -> None:
 
 
 def _die_like(pid: int, path: str) -> int:
-    """End this process by the signal that killed the child.
-
-    The server, which reaped the child, knows the signal.
-    """
+    """End this process with the signal that killed the child; the server knows it."""
     deadline = time.monotonic() + patience()
     number = 0
     while not number and time.monotonic() < deadline:
@@ -375,7 +373,7 @@ def _die_like(pid: int, path: str) -> int:
 def question(path: str, *parts: bytes, at_least: float = 0.0) -> bytes:
     """Ask the server about itself and return its answer.
 
-    The server has at least `at_least` seconds to answer.
+    The timeout is at least `at_least` seconds.
     """
     connection = connect(path)
     connection.settimeout(max(patience(), at_least))

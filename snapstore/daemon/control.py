@@ -11,7 +11,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 
-from snapstore.base import platform
+from snapstore.base import locks, platform
 from snapstore.daemon import client
 from snapstore.daemon.address import lock_path
 from snapstore.errors import Failed
@@ -57,10 +57,9 @@ def running_pid() -> int | None:
 
 
 def stop() -> bool:
-    """Stop the server and return whether there was one.
+    """Stop the server, wait until its address is free, and return whether one ran.
 
-    Waits until the server's address is free. A server that does not answer is killed: it holds nothing that could be
-    lost, and its children go on working.
+    A server that does not answer is killed: no data is lost, and its children go on working.
     """
     path = client.socket_path()
     if path is None:
@@ -81,6 +80,7 @@ def stop() -> bool:
 
 
 def _asked(path: str, question: bytes) -> bytes | None:
+    """Return the server's answer, or None if the server does not answer."""
     try:
         return client.question(path, question, at_least=_ANSWERING) or None
     except OSError:
@@ -97,13 +97,13 @@ def _silent(path: str) -> int | None:
 
 
 def _is_starting(path: str) -> bool:
-    """Return whether a server holds the address but does not listen yet, because it is still loading the program."""
+    """Return whether a server holds the address but is still loading the program."""
     try:
         lock = os.open(lock_path(path), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        return not platform.try_lock(lock)
+        return not locks.try_lock(lock)
     except (OSError, Failed):
         return False
     finally:

@@ -23,23 +23,23 @@ from snapstore.daemon.address import AddressUnavailable, ServerAddress
 from snapstore.daemon.child import Run, ServerInfo, is_replaced, serve, stamp
 
 IDLE = 15 * 60.0  # seconds without a request
-_MOST = 32  # children at once; further clients wait until their timeout, then run their command themselves
+_MOST = 32  # children at once; further clients time out and run their commands themselves
 _REMEMBERED = 64  # killed children whose signal the server still remembers
 _BACKLOG = 64
-_LOOK = 30.0  # seconds between two checks of an idle server that its address and its program still exist
-_BREATH = 0.05  # seconds until the next try when no descriptor or process is free
+_CHECK = 30.0  # seconds between an idle server's checks that its address and its program still exist
+_RETRY = 0.05  # seconds until the next try when no descriptor or process is free
 
 
 class Server:
     """One warm process.
 
-    `run` runs a command line in a child and returns its exit status. `clock` counts the time that the computer sleeps.
+    `run` runs a command line in a child and returns its exit status. `clock` must go on while the computer sleeps.
     """
 
     def __init__(
-        self, place: ServerAddress, run: Run, *, idle: float = IDLE, clock: Callable[[], float] = time.time
+        self, address: ServerAddress, run: Run, *, idle: float = IDLE, clock: Callable[[], float] = time.time
     ) -> None:
-        self._place = place
+        self._address = address
         self._run = run
         self._idle = idle
         self._clock = clock
@@ -47,9 +47,9 @@ class Server:
         self._leaving = False
         files = {**dict(_program_files()), **dict(_library_files())}
         self._facts = ServerInfo(os.getpid(), client.identity(), client.installation(), files, time.time())
-        self._listening: socket.socket | None = place.socket
+        self._listening: socket.socket | None = address.socket
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe()
-        place.socket.listen(_BACKLOG)
+        address.socket.listen(_BACKLOG)
 
     def work(self) -> None:
         """Serve requests until the server has to exit."""
@@ -62,16 +62,16 @@ class Server:
         last = self._clock()
         while not self._leaving:
             now = self._clock()
-            last = min(last, now)  # a clock that was set back must not keep the server for longer
+            last = min(last, now)  # a clock that was set back must not keep the server alive longer
             waiting = last + self._idle - now
             if waiting <= 0 and not self._children:
                 break
-            if self._poll(min(max(waiting, 1.0), _LOOK)):
+            if self._poll(min(max(waiting, 1.0), _CHECK)):
                 last = self._clock()
-            elif not self._place.is_kept():
+            elif not self._address.is_kept():
                 break  # no client can connect any more, and the held lock would keep another server from starting
             elif is_replaced(self._facts.files):
-                break  # after a removal no client will come to notice it
+                break  # if the program was removed, no client will come and notice
         self._close()
         while self._children:
             self._poll(60.0)
@@ -83,7 +83,7 @@ class Server:
         """Stop listening."""
         if self._listening is not None:
             self._listening = None
-            self._place.leave()
+            self._address.leave()
 
     def _poll(self, seconds: float) -> bool:
         """Wait for an event, handle it, and return whether it was a request."""
@@ -106,15 +106,15 @@ class Server:
         except BlockingIOError:
             return
         except OSError:  # no descriptor is free
-            time.sleep(_BREATH)
+            time.sleep(_RETRY)
             return
         try:
             if client.peer(connection)[1] != os.geteuid():
                 return
             self._facts.served += 1
             pid = os.fork()
-        except OSError:  # no process is free: the client sees its connection closed
-            time.sleep(_BREATH)
+        except OSError:  # no process is free: the client's connection is closed
+            time.sleep(_RETRY)
             return
         else:
             if pid == 0:
@@ -130,7 +130,7 @@ class Server:
                 signal.signal(number, signal.SIG_DFL)
             if self._listening is not None:
                 self._listening.close()
-            for descriptor in (self._place.lock, self._woken, self._wake):
+            for descriptor in (self._address.lock, self._woken, self._wake):
                 os.close(descriptor)
             serve(connection, self._facts, self._run)
         finally:
@@ -153,9 +153,9 @@ class Server:
 
 
 def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Yield the program's files whose change reveals an upgrade.
+    """Yield the program's files whose change reveals an upgrade, with their stamps.
 
-    For an installed program these are the `__init__.py` files. For a source checkout they are all modules.
+    In an installed program these are the `__init__.py` files; in a source checkout, all modules.
     """
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     installed = f"{os.sep}site-packages{os.sep}" in package
@@ -167,7 +167,7 @@ def _program_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
 
 
 def _library_files() -> Iterator[tuple[str, tuple[int, int, int]]]:
-    """Yield the top-level file of each installed library that is loaded."""
+    """Yield the top-level file of each loaded library, with its stamp."""
     for name, module in list(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if "." not in name and path and f"{os.sep}site-packages{os.sep}" in path:
@@ -190,10 +190,10 @@ def _drain(descriptor: int) -> None:
 
 
 def is_clean_interpreter() -> bool:
-    """Return whether this interpreter loads modules from the installation only.
+    """Return whether this interpreter has default flags and a clean import path.
 
-    Also requires the interpreter's usual flags. `-m` searches the current folder, and PYTHONPATH any other folder: a
-    `shlex.py` found there would serve every project of this user.
+    `-m` also searches the current folder, and PYTHONPATH any folder. The warm process would then run a project's
+    `shlex.py` for all of this user's projects.
     """
     flags = sys.flags
     if sys.warnoptions or flags.dev_mode or flags.optimize:
@@ -207,40 +207,40 @@ def is_clean_interpreter() -> bool:
 def fork_server(run: Run, load: Callable[[], None], start: Callable[[], list[str]]) -> None:
     """Fork a warm process for later commands, and return at once.
 
-    `start` returns the command that starts a warm process in a new interpreter. The fork runs that command if this
-    interpreter must not serve others (see `is_undisturbed`).
+    `load` imports the program. `start` returns the command that starts a warm process in a new interpreter; the fork
+    runs that command if this interpreter must not serve other commands (see `is_clean_interpreter`).
     """
     if threading.active_count() > 1:  # a fork copies only the calling thread
         return
     try:
-        place = ServerAddress()
+        address = ServerAddress()
     except AddressUnavailable:
         return
     try:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         if os.fork():
-            place.close()
+            address.close()
             return
     except OSError:
-        place.close()
+        address.close()
         return
     try:
-        _detach(place.lock, place.socket.fileno())
+        _detach(address.lock, address.socket.fileno())
         if not is_clean_interpreter():
-            place.close()
+            address.close()
             words = start()
             os.execv(words[0], words)
         load()
-        Server(place, run).work()
+        Server(address, run).work()
     finally:
         os._exit(0)
 
 
 def _detach(*keep: int) -> None:
-    """Release everything that belongs to the caller.
+    """Release everything that belongs to the caller, except the descriptors to keep.
 
-    The streams go first, because another process may be reading them to their end.
+    The streams go first, because another process may be waiting for them to close.
     """
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from snapstore.base import platform
+from snapstore.base import locks
 from snapstore.base.files import remove_if_there
 from snapstore.errors import SnapstoreError
 from snapstore.share.push import push
@@ -27,7 +27,7 @@ def run(store: StoreHandle) -> None:
     while os.path.exists(mark):
         fd = os.open(f"{store.state}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if not platform.try_lock(fd):
+            if not locks.try_lock(fd):
                 return
             while remove_if_there(mark):
                 _push(store)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from snapstore.base import platform
+from snapstore.base import locks
 from snapstore.base.text import timestamp
 from snapstore.store.handle import StoreHandle
 from snapstore.store.state import check_name, encode
@@ -178,7 +178,7 @@ class Conversations:
         if not known.process:
             return False
         pid, started = known.process
-        return started is not None and platform.process_started(int(pid)) == started
+        return started is not None and locks.process_started(int(pid)) == started
 
     def is_gone(self, id: str) -> bool:
         """Return whether the agent that last used its session is known to have exited."""

@@ -11,7 +11,6 @@ import sys
 
 from xxhash import xxh3_64_hexdigest
 
-from snapstore.base import platform
 from snapstore.errors import Unsafe, Usage
 from snapstore.worktree.usergit import repository
 
@@ -101,7 +100,7 @@ def refuse_root(home: str, root: bytes) -> None:
 def refuse_foreign(folder: str) -> None:
     """Raise Unsafe for a store that another user owns or could have written to."""
     st = os.stat(folder)
-    if st.st_uid != platform.owner():
+    if st.st_uid != os.geteuid():
         raise Unsafe(
             f"the store {folder} belongs to another user",
             "Log in as that user, or set SNAPSTORE_HOME to a folder of your own.",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
-from snapstore.base import platform
+from snapstore.base import locks
 from snapstore.base.files import close_quietly
 from snapstore.base.text import one_line
 from snapstore.errors import Busy
@@ -97,7 +97,7 @@ class StoreLock:
         try:
             told = False
             pause, start = 0.002, time.monotonic()
-            while not platform.try_lock(fd):
+            while not locks.try_lock(fd):
                 if not told and self._waiting and time.monotonic() - start > 0.5:
                     self._waiting(self._holder(fd))
                     told = True

@@ -12,7 +12,7 @@ from helpers import git
 from machines import Machine, bare, prompts
 from remotes import silence
 
-from snapstore.base import platform
+from snapstore.base import locks
 from snapstore.share import auto_push
 
 
@@ -31,7 +31,7 @@ def at_rest(machine: Machine) -> bool:
             return False
         fd = os.open(f"{store.state}/autopush.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            return platform.try_lock(fd)
+            return locks.try_lock(fd)
         finally:
             os.close(fd)
 

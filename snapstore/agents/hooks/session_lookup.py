@@ -173,7 +173,7 @@ def agent_process() -> list[object] | None:
 
     Return None if the system does not provide the information.
     """
-    from snapstore.base import platform
+    from snapstore.base import locks, platform
 
     pid = platform.parent_pid()
     for _ in range(3):
@@ -182,7 +182,7 @@ def agent_process() -> list[object] | None:
             return None
         name, parent = found
         if name not in _SHELLS:
-            return [pid, platform.process_started(pid)]
+            return [pid, locks.process_started(pid)]
         pid = parent
     return None
 

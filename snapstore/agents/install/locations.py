@@ -156,7 +156,7 @@ def is_outdated(command: str) -> bool:
     The caller's environment can break such a command.
     """
     words = json.loads(command) if command.startswith("[") else shlex.split(command)
-    return own_program.FORMER_ENTRY in itertools.pairwise(words)
+    return own_program.OLD_ENTRY in itertools.pairwise(words)
 
 
 def tells(command: str) -> bool:

@@ -55,7 +55,7 @@ def is_at_work(objects: Objects, folder: str = WORK) -> bool:
     except OSError:
         return False
     try:
-        return locks.is_at_work(fd)
+        return locks.is_in_use(fd)
     finally:
         os.close(fd)
 

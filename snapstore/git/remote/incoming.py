@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from snapstore.base.files import remove_quietly, sync_folder
-from snapstore.base.locks import is_abandoned, lock_work_folder
+from snapstore.base.locks import lock_if_abandoned, lock_work_folder
 from snapstore.errors import Corrupt, Remote
 from snapstore.git.objects.ids import BLOB, TREE, Missing
 from snapstore.git.objects.pack import Pack
@@ -293,7 +293,7 @@ def sweep(objects: Objects) -> None:
         except OSError:
             continue
         try:
-            if is_abandoned(fd):
+            if lock_if_abandoned(fd):
                 _remove(folder)
         finally:
             os.close(fd)

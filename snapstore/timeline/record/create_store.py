@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from snapstore.base import files as durable
-from snapstore.base import platform
+from snapstore.base import locks
 from snapstore.base.text import size_text
 from snapstore.errors import Interrupted, NoStore, SnapstoreError, Unknown, Unsafe
 from snapstore.git import repository
@@ -67,7 +67,7 @@ def create_store(
         # Locked before the rename: another creation takes an unlocked `building` file for the rest of a killed process.
         lock = os.open(f"{building}/starting", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            platform.try_lock(lock)
+            locks.try_lock(lock)
             os.rename(f"{building}/starting", f"{building}/building")
             for name in ("state", "state/open", "state/sessions", "log"):
                 os.mkdir(f"{building}/{name}", 0o700)
@@ -232,7 +232,7 @@ def sweep(home: str) -> None:
                 shutil.rmtree(path, ignore_errors=True)
             continue
         try:
-            if platform.try_lock(fd):
+            if locks.try_lock(fd):
                 shutil.rmtree(path, ignore_errors=True)
         finally:
             os.close(fd)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
-from snapstore.base import platform
+from snapstore.base import locks
 from snapstore.errors import Busy, Unknown, Unsafe
 from snapstore.store.background import start_push
 from snapstore.store.conversations import AgentSession
@@ -52,7 +52,7 @@ class RecordingSession(SessionHandle):
                     agent=readable(agent),
                     started_at=store.clock(),
                     before=step.cursor.hex(),
-                    owner=[os.getpid(), platform.process_started(os.getpid())] if hold else None,
+                    owner=[os.getpid(), locks.process_started(os.getpid())] if hold else None,
                     left_out=step.left_out(),
                     scan=step.scans(),
                     user_git=step.observe(),
@@ -278,4 +278,4 @@ def is_held(turn: OpenTurn) -> bool:
     if not turn.owner:
         return False
     pid, started = turn.owner
-    return started is not None and platform.process_started(int(pid)) == started
+    return started is not None and locks.process_started(int(pid)) == started
