@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 from file_systems import mounted
-from helpers import in_commit, touched, write
+from helpers import in_commit, on_disk, touched, write
 
-from snapstore import Store
+from snapstore import Conflict, Store
+from snapstore.surface.status import read_status
 
 
 def test_what_is_moved_into_a_folder_is_seen_on_exfat(tmp_path: Path) -> None:
@@ -32,3 +33,43 @@ def test_what_is_moved_into_a_folder_is_seen_on_exfat(tmp_path: Path) -> None:
             commit = turn.end(scan=True)
             assert touched(store, commit) == {b"folder/file": "A", b"more/deep": "A"}
             assert in_commit(store, commit).keys() == {b"folder/a", b"folder/file", b"more/deep"}
+
+
+def test_a_rename_of_the_case_alone_goes_and_comes_back_on_exfat_G_35(tmp_path: Path) -> None:
+    """There README and readme are one file, and each spelling has an inode of its own."""
+    with mounted("exfat-fuse", tmp_path) as place:
+        root = place / "project"
+        write(root / "README", "precious\n")
+        before = on_disk(root)
+        with Store.open(root, create=True, home=str(tmp_path / "stores"), session="s") as store:
+            session = store.session("s")
+            turn = session.begin("renames")
+            os.rename(root / "README", root / "readme")
+            commit, after = turn.end(scan=True), on_disk(root)
+            assert touched(store, commit) == {b"README": "D", b"readme": "A"}
+            for _ in range(2):
+                session.move(session.plan_undo())
+                assert on_disk(root) == before
+                session.move(session.plan_redo())
+                assert on_disk(root) == after
+                assert read_status(session).edits == []
+
+
+def test_a_folder_renamed_in_case_alone_is_recorded_on_exfat_and_its_undo_loses_nothing_G_35(tmp_path: Path) -> None:
+    """The kernel goes on finding a folder by a name that it had a moment ago, so an undo may be refused."""
+    with mounted("exfat-fuse", tmp_path) as place:
+        root = place / "project"
+        write(root / "Src/a", "a\n")
+        before = on_disk(root)
+        with Store.open(root, create=True, home=str(tmp_path / "stores"), session="s") as store:
+            session = store.session("s")
+            turn = session.begin("renames")
+            os.rename(root / "Src", root / "src")
+            commit, after = turn.end(scan=True), on_disk(root)
+            assert touched(store, commit) == {b"Src/a": "D", b"src/a": "A"}
+            try:
+                session.move(session.plan_undo())
+            except Conflict:
+                assert on_disk(root) == after
+            else:
+                assert on_disk(root) == before

@@ -2,8 +2,8 @@
 
 On such a file system a name that no folder lists is found all the same, in any spelling. After a rename that changes
 only case, the old name would therefore seem to exist still, and removing one of the two names would remove both. So
-each name that is found is looked up again with swapped case. Only if both lookups reach the same file is the folder
-listed to learn the spelling.
+each name that is found is looked up again with swapped case. Only if both lookups seem to reach one file is the folder
+listed to learn the spelling. Inodes alone do not tell that: exFAT through FUSE gives every spelling one of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def swapcase_stat(name: bytes, folder: int | bytes) -> os.stat_result | None:
 
     The folder is a descriptor, or a path with a trailing slash.
     """
-    other = _swapped(name)
+    other = swapped(name)
     if not other:
         return None
     try:
@@ -31,9 +31,18 @@ def swapcase_stat(name: bytes, folder: int | bytes) -> os.stat_result | None:
 
 
 def has_twin(name: bytes, st: os.stat_result, folder: int | bytes) -> bool:
-    """Return whether a file found by a name is also found with swapped case."""
+    """Return whether a file found by a name seems to be found with swapped case too."""
     twin = swapcase_stat(name, folder)
-    return twin is not None and os.path.samestat(twin, st)
+    return twin is not None and may_be_one(twin, st)
+
+
+def may_be_one(a: os.stat_result, b: os.stat_result) -> bool:
+    """Return whether two lookups may have reached one file; the folder's listing decides."""
+    return os.path.samestat(a, b) or _all_but_inode(a) == _all_but_inode(b)
+
+
+def _all_but_inode(st: os.stat_result) -> tuple[int, ...]:
+    return st.st_dev, st.st_mode, st.st_size, st.st_mtime_ns, st.st_ctime_ns
 
 
 def spelling_on_disk(top: bytes, path: bytes) -> bytes:
@@ -90,8 +99,8 @@ def _listed_name(folder: bytes, name: bytes) -> bytes:
     return next((other for other in names if folded(other) == folded(name)), name)
 
 
-def _swapped(name: bytes) -> bytes:
-    """Return the name with swapped case, or nothing if that changes nothing."""
+def swapped(name: bytes) -> bytes:
+    """Return the name with swapped case, or nothing if it has no case."""
     text = os.fsdecode(name)
     swapped = text.swapcase()
     return os.fsencode(swapped) if swapped != text else b""

@@ -13,7 +13,7 @@ from snapstore.base.platform import is_young
 from snapstore.worktree.ignore.policy import CapturePolicy
 from snapstore.worktree.ignore.rules import RuleBook
 from snapstore.worktree.scan import blob_reader as reasons
-from snapstore.worktree.scan.case_folding import has_twin
+from snapstore.worktree.scan.case_folding import has_twin, swapped
 from snapstore.worktree.scan.rule_reader import RuleReader
 from snapstore.worktree.scan.stat_cache import YOUNG, FileStat, FolderStat, StatCache
 
@@ -144,10 +144,12 @@ class Walk:
 
     def _is_folding(self, below: bytes, entries: Sequence[os.DirEntry[bytes]]) -> bool:
         """Return whether a folder has new names that may be known ones in other case."""
+        listed = {entry.name for entry in entries}
         for entry in entries:
             name = entry.name
             known = below + name in self._known_files or below + name in self._known_folders
-            if not known and os.fsdecode(name).swapcase() != os.fsdecode(name):
+            other = b"" if known else swapped(name)
+            if other and other not in listed:
                 try:
                     return has_twin(name, entry.stat(follow_symlinks=False), self._prefix + below)
                 except OSError:

@@ -22,7 +22,7 @@ from snapstore.base.platform import READ_FLAGS, is_mtime_young, is_young
 from snapstore.errors import Unsafe
 from snapstore.git.objects.ids import BLOB, CHUNK, LINK, Entry, file_mode, object_id
 from snapstore.git.objects.store import LARGE
-from snapstore.worktree.scan.case_folding import swapcase_stat
+from snapstore.worktree.scan.case_folding import may_be_one, swapcase_stat
 
 # States of a path that is neither empty nor a file that a move could have written. The states are texts, which equal no
 # entry.
@@ -155,12 +155,11 @@ class SafeDirs:
         self, name: bytes, st: os.stat_result, twin: os.stat_result | None, folder: bytes, fd: int
     ) -> bool:
         """Return whether the file found by `name` is spelled otherwise in its folder."""
-        if twin is None or not os.path.samestat(twin, st):
+        if twin is None or not may_be_one(twin, st):
             return False
-        names = self._names.get(folder)
-        if names is None:
-            names = self._names[folder] = set(map(os.fsencode, os.listdir(fd)))
-        return name not in names
+        if name not in self._names.get(folder, ()):  # it may have been made since the folder was listed
+            self._names[folder] = set(map(os.fsencode, os.listdir(fd)))
+        return name not in self._names[folder]
 
     def _open_root(self) -> int:
         try:
