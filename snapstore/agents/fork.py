@@ -99,7 +99,7 @@ class ConversationFork:
             known = self._new(state, None, str(uuid.uuid4()))
             forked.known = known
             forked.command = able.fresh.format(known.id).split()
-            self._write(state, self._conversations.known_as(known))
+            self._write(state, self._conversations.agent_session_file(known))
         else:
             forked.command = able.fresh.split()
             self._await(forked, state, None)
@@ -142,7 +142,7 @@ class ConversationFork:
         known.alias = rewind_alias(forked.parent, known.created, self._aliases())
         known.transcript, known.title = self._from_transcript(forked, known, last) or self._from_records(known, last)
         try:
-            self._write(state, self._conversations.known_as(known))
+            self._write(state, self._conversations.agent_session_file(known))
         except BaseException:
             os.unlink(known.transcript)  # our own file, written just now; nothing refers to it yet
             raise
@@ -203,7 +203,7 @@ class ConversationFork:
         )
 
     def _write(self, state: ConversationState, files: dict[str, bytes | None]) -> None:
-        files |= self._conversations.written(state)
+        files |= self._conversations.state_file(state)
         self._store.journal.carry_out([], files, what=f"fork of the conversation in session {state.session}")
 
     def _record(self, node: GraphNode) -> dict[str, Any]:

@@ -102,14 +102,14 @@ class Shadow:
         data = commits.encode(tree, [*parents], SNAPSTORE, SNAPSTORE, seconds, "Records of turns\n")
         return writer.add(COMMIT, data)
 
-    def is_of_former_version(self) -> bool:
-        """Return whether the store was made by a version that dulwich cannot open."""
+    def needs_upgrade(self) -> bool:
+        """Return whether an earlier version made the store in a form dulwich cannot open."""
         return dulwich_repo.has_units(self.git_dir)
 
-    def bring_up_to_date(self) -> None:
-        """Convert the store so that dulwich can open it. Call under the store's lock."""
-        # Former versions wrote lines about peeled tags below a header that did not declare them. dulwich refuses such a
-        # file.
+    def upgrade(self) -> None:
+        """Upgrade the store so that dulwich can open it. Call under the store's lock."""
+        # Earlier versions wrote peeled tags into packed-refs without declaring them in its header, and dulwich refuses
+        # such a file.
         self.refs.container.add_packed_refs({})
         dulwich_repo.write_out_units(self.git_dir)
 

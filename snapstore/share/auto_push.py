@@ -44,10 +44,10 @@ def _push(store: StoreHandle) -> None:
                     store.log(f"push to {remote.name}: {remark}")
             except SnapstoreError as error:
                 text = f"push to {remote.name}: {error.message} {error.hint}"
-                log.stand(f"{store.folder}/log", f"push-{remote.name}", text, store.clock())
-        log.settle(f"{store.folder}/log", "push")
+                log.set_notice(f"{store.folder}/log", f"push-{remote.name}", text, store.clock())
+        log.clear_notice(f"{store.folder}/log", "push")
     except SnapstoreError as error:
-        log.stand(f"{store.folder}/log", "push", f"push after a turn: {error.message}", store.clock())
+        log.set_notice(f"{store.folder}/log", "push", f"push after a turn: {error.message}", store.clock())
     except Exception as error:  # nobody would see it
         store.log(f"push after a turn: {type(error).__name__}: {error}")
 

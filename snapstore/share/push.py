@@ -72,7 +72,7 @@ def push(
             try:
                 refused = attempt.run()
                 if not refused:
-                    log.settle(f"{store.folder}/log", f"push-{remote.name}")
+                    log.clear_notice(f"{store.folder}/log", f"push-{remote.name}")
                     return pushed
                 error: RemoteError | Missing = _refused(connection.shown, refused)
             except (RemoteError, Missing) as found:

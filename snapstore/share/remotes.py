@@ -120,7 +120,7 @@ class Remotes:
 
     def _hush(self, name: str) -> None:
         """Clear the notice about failed automatic pushes; there will be no more pushes."""
-        log.settle(f"{self._store.folder}/log", f"push-{name}")
+        log.clear_notice(f"{self._store.folder}/log", f"push-{name}")
 
     def _follow(self) -> None:
         """Update the `auto_push` setting, which every turn reads, from the remotes."""

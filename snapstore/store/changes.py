@@ -1,7 +1,7 @@
-"""Detect changes of a store from the modification times of a few folders.
+"""Detects changes of a store from the modification times of a few folders.
 
-Every change that counts ends with a rename into a folder of refs or state, so the folders' times are enough to decide
-whether reading is worthwhile. Nothing is locked or opened.
+Every change of refs or state renames a file into one of these folders, so the folders' times tell whether the store
+must be read again. Nothing is locked or opened.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Folders:
         self._again = True
 
     def changed(self) -> bool:
-        """Return whether the store changed, or may have, since the last call.
+        """Return whether the store may have changed since the last call.
 
-        An OSError means that the store is in no state to be read.
+        Raise OSError if the store cannot be read at the moment.
         """
         stamps = {folder: stamp(folder) for folder in self._stamps}
         if stamps == self._stamps and not self._again and stamps:
@@ -37,7 +37,7 @@ class Folders:
         return True
 
     def look_again(self) -> None:
-        """Make the next call of `changed` return True: the change could not be read."""
+        """Make the next call of `changed` return True, because reading the store failed."""
         self._again = True
 
     def forget(self) -> None:

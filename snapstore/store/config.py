@@ -1,8 +1,8 @@
-"""The settings of a store: `config.toml` for people, a copy in the header.
+"""The settings of a store: `config.toml` for people, and a copy in the header.
 
-A hook cannot afford to read TOML. So the header holds the values together with the stat of the file that they were read
-from, and the file is read again only if its stat differs. A file with errors stops nothing: the errors are reported and
-the last good values are used.
+Reading TOML is too slow for a hook. So the header holds the values and the stat of the file they came from, and the
+file is read again only if its stat differs. Errors in the file stop no command: they are reported, and the last good
+values are used.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from snapstore.base import files
+from snapstore.base.text import counted
 from snapstore.errors import Failed, Unknown, Usage, similar
 from snapstore.store.settings import BY_NAME, SETTINGS, shown
 from snapstore.store.state import Header
@@ -25,13 +26,13 @@ Judge = Callable[[dict[str, Any]], dict[str, str]]
 
 FILE = "config.toml"
 _LARGEST = 1 << 16
-_DOTS = 64  # per line, outside quotes: the TOML reader's time grows with their square
-_STRANGERS = 10  # unknown keys that are reported one by one
+_DOTS = 64  # per line, outside quotes: the TOML reader's time grows with the square of their number
+_MOST_UNKNOWN = 10  # unknown keys that are reported one by one
 _WIDTH = 100
 
 
 class Problem:
-    """A part of the file that cannot be used, and a hint what could replace it."""
+    """A part of the file that cannot be used, with a hint on how to fix it."""
 
     __slots__ = ("hint", "key", "line", "message")
 
@@ -47,7 +48,7 @@ class Problem:
 
 
 class Configured(Protocol):
-    """The store that the settings are for: its handle."""
+    """The part of a store's handle that this module needs."""
 
     folder: str
     state: str
@@ -60,9 +61,9 @@ def path_of(store: Configured) -> str:
 
 
 def faults(data: dict[str, Any]) -> dict[str, str]:
-    """Return what is wrong, by key; an empty message for an unknown key.
+    """Return an error message per invalid key, an empty one for an unknown key.
 
-    `surface.records.config` checks the same with pydantic. This function is for callers that cannot wait for pydantic.
+    `surface.records.config` does the same with pydantic, which takes too long to load for a hook.
     """
     found: dict[str, str] = {}
     for key, value in data.items():
@@ -77,21 +78,21 @@ def faults(data: dict[str, Any]) -> dict[str, str]:
 
 
 def read(folder: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the file's good values, and what is wrong with the rest."""
+    """Return the file's valid values, and the problems of the others."""
     try:
         text = _text(folder)
     except OSError as error:
-        return {}, [Problem(f"it cannot be read: {error.strerror}", "Make it a file that you can read.")]
+        return {}, [Problem(f"the file cannot be read: {error.strerror}", "Replace it with a file that you can read.")]
     except ValueError:
-        return {}, [Problem("it is not text in UTF-8", "Write it again: `snapstore config` lists the settings.")]
+        return {}, [Problem("the file is not UTF-8 text", "Save it as UTF-8; `snapstore config` lists the settings.")]
     return parse(text, judge)
 
 
 def parse(text: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Problem]]:
-    """Parse the text of the file. Always ends soon: a turn waits for it."""
+    """Parse the text of the file, whatever its content, within a short time."""
     import tomllib
 
-    hint = "It is TOML: `key = value`, text in quotes, `#` before a remark."
+    hint = "The file is TOML: `key = value`, text in quotes, comments after `#`."
     bare = re.sub(r"""\"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?""", "", text)
     if any(line.count(".") > _DOTS for line in bare.splitlines()):
         return {}, [Problem("a key is too long", hint)]
@@ -105,30 +106,30 @@ def parse(text: str, judge: Judge = faults) -> tuple[dict[str, Any], list[Proble
         number = int(line[1]) if line else len(text.splitlines())  # otherwise at the end of the file
         return {}, [Problem(message.lower()[:_WIDTH], hint, line=number)]
     except RecursionError:
-        return {}, [Problem("it is nested too deeply", hint)]
+        return {}, [Problem("a value is nested too deeply", hint)]
     except Exception as error:  # a number with too many digits, for example: no turn may fail because of this file
-        return {}, [Problem(f"it cannot be understood: {error}", hint)]
+        return {}, [Problem(f"the file cannot be parsed: {error}", hint)]
     return values, _problems(text, wrong)
 
 
 def _problems(text: str, wrong: dict[str, str]) -> list[Problem]:
     found: list[Problem] = []
     lines = text.splitlines()
-    strangers = [key for key in wrong if key not in BY_NAME]
-    for key in [key for key in wrong if key in BY_NAME] + strangers[:_STRANGERS]:
+    unknown = [key for key in wrong if key not in BY_NAME]
+    for key in [key for key in wrong if key in BY_NAME] + unknown[:_MOST_UNKNOWN]:
         setting = BY_NAME.get(key)
         message = f"{key}: {wrong[key]}" if setting else f"there is no setting {shown(key)}"
-        hint = f"Unless set it is {setting.spell(setting.default) or 'empty'}." if setting else nearest(key)
+        hint = f"The default is {setting.spell(setting.default) or 'empty'}." if setting else suggestion(key)
         found.append(Problem(message, hint, line=_line_of(lines, key), key=key))
     found.sort(key=lambda problem: problem.line or len(lines))
-    if len(strangers) > _STRANGERS:
-        more = f"there are {len(strangers) - _STRANGERS:,} more keys that are no settings"
-        found.append(Problem(more, nearest(""), key=strangers[_STRANGERS]))
+    if len(unknown) > _MOST_UNKNOWN:
+        more = f"{counted(len(unknown) - _MOST_UNKNOWN, 'more unknown key')}"
+        found.append(Problem(more, suggestion(""), key=unknown[_MOST_UNKNOWN]))
     return found
 
 
 def refresh(store: Configured, found: list[int] | None) -> list[Problem]:
-    """Load the file, which now has this stat, and return its unusable parts."""
+    """Load the file, whose stat is `found`, into the header; return its problems."""
     header = store.header
     values, problems = read(store.folder) if found is not None else ({}, [])
     broken = {problem.key for problem in problems}
@@ -138,19 +139,18 @@ def refresh(store: Configured, found: list[int] | None) -> list[Problem]:
                 setattr(header, setting.name, values.get(setting.name, setting.default))
     header.config = found
     for problem in problems:
-        store.say(f"{problem}. {problem.hint} The previous settings stay in force.")
+        store.say(f"{problem}. {problem.hint} The previous value stays in force.")
     return problems
 
 
 class TooLarge(Usage):
-    """The file would exceed the size that is read."""
+    """The file would exceed the maximum size."""
 
 
 def change(store: Configured, values: Mapping[str, Any]) -> bytes:
     """Return the file's text with some settings changed; None sets the default.
 
-    All other text stays, including comments. A new file gets every setting that is set already, and an explanation of
-    every setting.
+    All other text is kept, including comments. A new file explains every setting.
     """
     try:
         text = _text(store.folder)
@@ -161,25 +161,25 @@ def change(store: Configured, values: Mapping[str, Any]) -> bytes:
         raise Failed(f"{path_of(store)} cannot be read: {why}", "Move it away, then run this again.") from None
     before, problems = parse(text)
     if any(problem.key is None for problem in problems):
-        raise Usage(f"{problems[0]}", f"Mend {path_of(store)} first: {problems[0].hint}", line=problems[0].line)
+        raise Usage(f"{problems[0]}", f"Fix {path_of(store)} first. {problems[0].hint}", line=problems[0].line)
     for key, value in values.items():
         text = _put(text, key, None if value is None else f"{key} = {_toml(BY_NAME[key].spell, value)}")
     if len(text.encode()) > _LARGEST:
         raise TooLarge(f"{path_of(store)} would be larger than {_LARGEST:,} bytes", "Set fewer or shorter values.")
     wanted = {key: value for key, value in {**before, **values}.items() if value is not None}
-    if parse(text)[0] != wanted:  # written in a way that `_put` cannot change
+    if parse(text)[0] != wanted:  # a layout that `_put` cannot change
         raise Failed(
-            f"{path_of(store)} could not be changed: it is written in an unusual way",
-            f"Set {', '.join(values)} there by hand.",
+            f"{path_of(store)} could not be changed automatically, because of its unusual layout",
+            f"Set {', '.join(values)} in that file by hand.",
         )
     return text.encode()
 
 
-def placed(store: Configured, text: bytes) -> dict[str, bytes | None]:
+def journal_entry(store: Configured, text: bytes) -> dict[str, bytes | None]:
     """Return the file for the journal, by its real path if it is a link.
 
-    Replacing the file with its own content is tried first: a change that is in the journal and cannot be finished would
-    stop every turn.
+    First replace the file with its own content, as a test: a change in the journal that cannot be finished would stop
+    every turn.
     """
     path = os.path.realpath(path_of(store))
     try:
@@ -192,38 +192,39 @@ def placed(store: Configured, text: bytes) -> dict[str, bytes | None]:
     except OSError as error:
         raise Failed(
             f"{path_of(store)} cannot be written: {error.strerror}",
-            "Nothing was changed. Make it a file that can be replaced, or change the file it comes from.",
+            "Nothing was changed. Make the file and its folder writable, then run this again.",
         ) from None
     return {os.path.relpath(path, store.state): text}
 
 
-def known(key: str) -> str:
-    """Return the name of a setting; raise Unknown with the nearest name."""
+def setting_name(key: str) -> str:
+    """Return the name of the setting for a key; raise Unknown with a suggestion."""
     plain = key.strip().replace("-", "_")
     if plain not in BY_NAME:
-        raise Unknown(f"there is no setting {shown(key)}", nearest(key), key=key)
+        raise Unknown(f"there is no setting {shown(key)}", suggestion(key), key=key)
     return plain
 
 
-def nearest(key: str) -> str:
+def suggestion(key: str) -> str:
     found = similar(key.lower().replace("-", "_"), BY_NAME)
-    return f"Did you mean {found[0]}?" if found else f"There are {', '.join(BY_NAME)}."
+    return f"Did you mean {found[0]}?" if found else f"The settings are {', '.join(BY_NAME)}."
 
 
 def _text(folder: str) -> str:
-    """Read the file; raise ValueError or OSError. Never blocks on a special file."""
+    """Read the file; raise ValueError or OSError. Never block on a special file."""
     fd = os.open(f"{folder}/{FILE}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is no file")
+            raise OSError(errno.EINVAL, "not a regular file")
         data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        raise OSError(errno.EFBIG, f"it is larger than {_LARGEST:,} bytes")
+        raise OSError(errno.EFBIG, f"larger than {_LARGEST:,} bytes")
     return data.decode("utf-8")
 
 
 def template(header: Header) -> str:
-    lines = ["# Settings of this store. `snapstore config` lists them, with what is in force."]
+    """Return the text of a new file, which explains every setting."""
+    lines = ["# The settings of this store. `snapstore config` lists the values in force."]
     for setting in SETTINGS:
         lines += ["", *_folded(setting.help)]
         value = getattr(header, setting.name)
@@ -250,7 +251,7 @@ def _quoted(text: str) -> str:
 
 
 def _put(text: str, key: str, row: str | None) -> str:
-    """Return the text with a key's line replaced, or commented out without a row."""
+    """Return the text with a key's line replaced by a row, or commented out."""
     lines = text.splitlines()
     at = _place(lines, rf"{re.escape(key)}\s*=")
     if at is None:
@@ -274,7 +275,7 @@ def _place(lines: list[str], pattern: str) -> int | None:
 
 
 def _end(lines: list[str], at: int) -> int:
-    """Return the line after a value; a list may span several lines."""
+    """Return the number of the line after a value; a list may span several lines."""
     import tomllib
 
     for end in range(at + 1, len(lines) + 1):

@@ -1,11 +1,11 @@
-"""What a session knows of its agent's conversation: id, position, next step.
+"""What a session knows about its agent's conversation: its id, its last turn, and whether it must be forked.
 
-An agent's conversation only grows: it cannot be told to forget. So an undo leaves the conversation as it is and notes
-that it must be *forked* (S4): the next prompt belongs in a new conversation that ends at the session's cursor. The note
-is used once. Undoing the very first prompt needs no fork: the next conversation starts afresh.
+An agent's conversation only grows; nothing can be removed from it. So an undo leaves the conversation unchanged and
+notes that a fork is pending (S4): the next prompt belongs in a new conversation that ends at the session's cursor. Each
+note is used once. Undoing the very first prompt needs no fork, because the next conversation starts empty.
 
-Nothing is stored here that the tree of turns tells already. The turns after the cursor are undone. The turns' records
-tell which turns an agent session holds.
+Nothing is stored here that can be read from the tree of turns, such as which turns are undone (those after the cursor)
+or which turns an agent session holds (their records say).
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class ConversationState:
         self.stopped_prompt = stopped_prompt  # a prompt whose answer was reported before the prompt itself
         self.left = left or {}  # other agent sessions used here, each with the last turn that it knows of
 
-    def take_up(self, known: AgentSession) -> bool:
-        """Switch to the agent session that speaks (S4-09); return if state changed.
+    def switch_to(self, known: AgentSession) -> bool:
+        """Switch to the agent session in use (S4-09); return whether that is another one.
 
-        Another id than before is the fork that was pending, or an old conversation that was resumed.
+        Another agent session is either the pending fork, or an old conversation that was resumed.
         """
         if self.id == known.id and self.agent == known.agent:
             return False
@@ -75,16 +75,17 @@ class ConversationState:
         return True
 
     def prompted(self) -> None:
-        """Note a new prompt: a pending fork is used once (S4-08), undone turns are left."""
+        """Note a new prompt, after which no fork is pending any more (S4-08)."""
         self.materialized, self.pending_fork, self.awaiting = True, False, None
 
     def answered(self, commit: bytes, prompt_id: str) -> None:
+        """Note that a turn ended with this commit."""
         self.at, self.ended_prompt = commit.hex(), prompt_id
 
-    def stand(self, last: bytes | None) -> None:
-        """Note that the session moves to where commit `last` is its last turn.
+    def moved_to(self, last: bytes | None) -> None:
+        """Note that a move made commit `last` the session's last turn, None for no turn.
 
-        A fork is pending if the agent session knows another last turn (S4-05, S4-06).
+        A fork is pending if the agent session's last turn is another one (S4-05, S4-06).
         """
         self.materialized = last is not None
         self.pending_fork = last is not None and last.hex() != self.at
@@ -131,7 +132,7 @@ class AgentSession:
         self.agent = agent
         self.session = session
         self.created = created
-        self.parent = parent  # the agent session that it was forked from
+        self.parent = parent  # the agent session that this one was forked from
         self.fork_turn = fork_turn  # the turn after which it was forked
         self.fork_commit = fork_commit
         self.forked_at = forked_at
@@ -139,14 +140,11 @@ class AgentSession:
         self.title = title
         self.transcript = transcript
         self.cwd = cwd
-        self.process = process  # pid and start mark of the agent's process, as its hooks last saw it
+        self.process = process  # id and start time of the agent's process, as its hooks last saw it
 
 
 class Conversations:
-    """The conversations of a store.
-
-    Changes are returned as state files, to go through the journal with the change that they belong to.
-    """
+    """Reads a store's conversations, and encodes changed ones for the journal."""
 
     def __init__(self, store: StoreHandle) -> None:
         self._store = store
@@ -171,9 +169,9 @@ class Conversations:
                 yield found
 
     def is_running(self, known: AgentSession) -> bool:
-        """Return whether the agent process that last used the session still runs.
+        """Return whether the agent process that last used the session is still running.
 
-        A running agent remembers turns that are undone by now (G-06).
+        A running agent remembers turns that have been undone since (G-06).
         """
         if not known.process:
             return False
@@ -188,16 +186,16 @@ class Conversations:
         return not self.is_running(known)
 
     def waiting(self, agent: str) -> Iterator[ConversationState]:
-        """Yield conversations with a requested fork whose id only the agent will know."""
+        """Yield the agent's conversations with a requested fork whose id is not known yet."""
         for name in _names(f"{self._store.state}/conversations"):
             found = self.state(name[:-5])
             if found is not None and found.agent == agent and found.awaiting is not None:
                 yield found
 
-    def written(self, state: ConversationState) -> dict[str, bytes | None]:
+    def state_file(self, state: ConversationState) -> dict[str, bytes | None]:
         return {f"conversations/{state.session}.json": encode(state)}
 
-    def known_as(self, known: AgentSession) -> dict[str, bytes | None]:
+    def agent_session_file(self, known: AgentSession) -> dict[str, bytes | None]:
         return {f"agents/{known.id}.json": encode(known)}
 
     def now(self) -> str:

@@ -1,8 +1,8 @@
 """Disk usage of a store by session, branch, path and file.
 
-Every object is counted once, with the bytes that it takes in its pack. The refs that hold a commit are one number with
-one bit per ref, passed down from the tips. Trees are opened only where a ref reaches them for the first time. So the
-cost grows with what is stored, not with the number of branches times what is stored.
+Every object is counted once, with the bytes that it takes in its pack. The set of refs that hold a commit is a bit mask
+with one bit per ref; masks are passed down from the tips. A tree is read only when a ref reaches it for the first time.
+So the cost grows with the number of objects, not with the number of branches times objects.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _PLACES = {
     SAFETY: "safety",
     TAGS: "checkpoint",
 }
-_OF_SHARING = (MACHINES, STORES, REMOTES)
+_SHARING = (MACHINES, STORES, REMOTES)
 _LARGEST = 20
-_DEPTH = 2  # path components that are told apart
+_DEPTH = 2  # path components of the folders that are counted separately
 
 
 class Holder:
-    """A ref, the bytes that it alone holds, and the bytes that it shares."""
+    """A ref, with the bytes that only this ref holds and the bytes that it shares."""
 
     __slots__ = ("exclusive", "name", "ref", "session", "shared", "state", "tip")
 
@@ -66,7 +66,7 @@ class DiskUse:
         self.store = store
         self._objects = store.shadow.objects
         self.sizes: dict[bytes, int] = {}
-        self.borrowed = 0  # in packs that are hard links to the user's
+        self.borrowed = 0  # in packs that are hard links to packs of the user's repository
         self.index = 0  # pack indexes
         self.loose = 0
         self.total = folder_size(store.folder)
@@ -79,29 +79,29 @@ class DiskUse:
         self._masks: dict[bytes, int] = {}
 
     def measure(self, only: Iterable[str] | None = None) -> DiskUse:
-        """Measure everything; with `only`, tell apart these refs and merge the rest."""
-        self._weigh()
+        """Measure everything; with `only`, count the other refs together."""
+        self._measure_objects()
         refs = self.store.shadow.refs.list("refs/")
-        told = None if only is None else set(only)
+        separate = None if only is None else set(only)
         bits: list[tuple[bytes, int]] = []
-        said: list[bytes] = []
+        records: list[bytes] = []
         for name, oid in sorted(refs.items()):
-            if name in notes.REFS or name.startswith(_OF_SHARING):
-                said.append(oid)
+            if name in notes.REFS or name.startswith(_SHARING):
+                records.append(oid)
                 continue
-            if name.startswith(tuple(_PLACES)) and (told is None or name in told):
+            if name.startswith(tuple(_PLACES)) and (separate is None or name in separate):
                 self.holders.append(Holder(name, oid))
                 bits.append((oid, 1 << len(self.holders)))
-            elif told is not None or not name.startswith((CURSORS, DISK_REF)):
+            elif separate is not None or not name.startswith((CURSORS, DISK_REF)):
                 bits.append((oid, 1))  # held, but by no branch
-        self._hand_down(bits)
+        self._pass_down(bits)
         self._add_up()
-        self._count_records(said)
+        self._count_records(records)
         counted = sum(self.sizes[oid] for oid in self._masks if oid in self.sizes)
         self.unreferenced = max(sum(self.sizes.values()) - counted - self.records, 0)
         return self
 
-    def _weigh(self) -> None:
+    def _measure_objects(self) -> None:
         for pack in self._objects.packs():
             try:
                 linked = is_linked(os.stat(f"{pack.base}.pack"))
@@ -122,8 +122,8 @@ class DiskUse:
             self.loose += size
             self.sizes.setdefault(oid, size)
 
-    def _hand_down(self, bits: list[tuple[bytes, int]]) -> None:
-        """Pass masks from tips to commits, then to trees, most widely held first."""
+    def _pass_down(self, bits: list[tuple[bytes, int]]) -> None:
+        """Pass masks from tips to commits, then to trees, those with the most refs first."""
         masks: dict[bytes, int] = {}
         trees: dict[bytes, bytes] = {}
         parents: dict[bytes, tuple[bytes, ...]] = {}
@@ -211,7 +211,7 @@ class DiskUse:
                     self.sessions[session] = (exclusive + size * alone, shared + size * (not alone))
 
     def _count_records(self, tips: Iterable[bytes]) -> None:
-        """Count turn records, and what machines publish about themselves and turns."""
+        """Count the records of turns, and what machines publish about themselves."""
         shadow = self.store.shadow
         found: set[bytes] = set()
         commits, trees = list(tips), []
@@ -254,17 +254,17 @@ class DiskUse:
         return sum(self.sizes.get(oid, 0) for oid, mask in self._masks.items() if not mask & ~bits)
 
     def saved(self) -> tuple[int, int]:
-        """Return how many states forced moves saved, and the bytes only these hold."""
+        """Return the number of safety commits, and the bytes that only these hold."""
         refs = [holder.ref for holder in self.holders if holder.state == "safety"]
         return len(refs), self.freed_by(refs) if refs else 0
 
     def files_size(self) -> int:
-        """Return the bytes of everything that refs hold, without conversations."""
+        """Return the bytes of all objects that refs hold, without records."""
         return sum(self.sizes.get(oid, 0) for oid in self._masks)
 
 
 def folder_size(folder: str) -> int:
-    """Return the bytes on disk of this store alone; hard links cost nothing."""
+    """Return the bytes on disk of a folder; files with other hard links count as zero."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:

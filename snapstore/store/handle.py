@@ -1,4 +1,4 @@
-"""The handle of one root's store: opened, checked, locked."""
+"""The handle of one root's store: opens, checks, recovers and locks the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from snapstore.git.dulwich_repo import Repository as Repo
 from snapstore.git.objects.commits import Identity
 from snapstore.git.ref_names import CURSORS, cursor_ref
 from snapstore.git.repository import Shadow
-from snapstore.store import branch_titles, locations, root_index
+from snapstore.store import branch_titles, config, locations, root_index
 from snapstore.store import log as logbook
 from snapstore.store.journal import Journal, Recovery, RefMove
 from snapstore.store.lock import StoreLock
@@ -29,9 +29,6 @@ from snapstore.worktree.usergit.user_repo import UserRepo
 from snapstore.worktree.write.safe_dirs import Known
 from snapstore.worktree.write.writer import Writer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from snapstore.store.config import Problem
 DEFAULT_SESSION = "shell"
 
 Say = Callable[[str], None]
@@ -68,11 +65,11 @@ class StoreHandle:
         self._header_is_written = True
         self._policy: CapturePolicy | None = None
         self._others: list[str] | None = None  # patterns of files that other programs keep below the root, once read
-        self._unsaid: list[Problem] = []  # problems in `config.toml` that are not logged yet
+        self._unlogged: list[config.Problem] = []  # problems in `config.toml` that are not logged yet
         self._look_at_config()
         self.shadow = Shadow(f"{folder}/store.git")
         self.cache = StatCache(self.state)
-        self.journal = Journal(self.state, self.shadow.refs, self.restorer, self.follow_up, self._refs_moved)
+        self.journal = Journal(self.state, self.shadow.refs, self.writer, self.follow_up, self._refs_moved)
         self.lock = StoreLock(f"{self.state}/lock", lambda who: self.say(f"waiting for {who}"))
 
     @classmethod
@@ -86,9 +83,10 @@ class StoreHandle:
         progress: Progress | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Open the store of a folder, found by walking up from the folder.
+        """Open the store that covers a folder, found by walking up from the folder.
 
-        An interrupted change is finished first, unless `recover` is false because the caller wants to inspect it.
+        An interrupted change is finished first, unless `recover` is false because the caller wants to inspect the
+        change.
         """
         try:
             home = home or locations.home_folder()
@@ -98,7 +96,7 @@ class StoreHandle:
             store = cls._at(home, root, say, progress, clock)
             if recover:
                 store.recover()
-                store._bring_up_to_date()
+                store._upgrade()
             return store
         except OSError as error:
             raise failed(error) from error
@@ -115,7 +113,7 @@ class StoreHandle:
         store = cls(home, root, locations.store_folder(home, root), say=say, progress=progress, clock=clock)
         if store.header.root_hash != locations.root_hash(root):
             raise Corrupt(
-                f"the store {store.folder} was made for another folder ({store.header.root})",
+                f"the store {store.folder} belongs to another folder ({store.header.root})",
                 "If that folder moved here, run `snapstore init --adopt`.",
             )
         root_index.mark(home, root)
@@ -125,7 +123,7 @@ class StoreHandle:
     def repo(self) -> Repo:
         """Return the shadow repository as dulwich's `Repo`, closed with the store.
 
-        Reading is always safe. The store's lock does not cover writes: write within `changing` only.
+        Reading is always safe. Write within `changing` only, which holds the store's lock.
         """
         return self.shadow.repo
 
@@ -135,24 +133,24 @@ class StoreHandle:
         return parts[2] if len(parts) == 4 and parts[:2] == ["refs", "heads"] else DEFAULT_SESSION
 
     def sessions(self) -> list[str]:
-        """Return every session recorded here, and those of other machines.
+        """Return the sessions recorded here and those of other machines.
 
-        Any other branch without a cursor is somebody's own.
+        Other branches without a cursor were made by hand with git.
         """
         return sorted({*self.own_sessions(), *self.foreign().sessions()})
 
     def own_sessions(self) -> list[str]:
-        """Return the sessions that have a cursor here."""
+        """Return the sessions with a cursor in this store."""
         return sorted(name.rpartition("/")[2] for name in self.shadow.refs.list(CURSORS))
 
     def foreign(self) -> Owners:
-        """Return which of the store's refs belong to other machines, as of now."""
+        """Return which of the store's refs belong to other machines."""
         return read_foreign(self.documents)
 
     def open_turn(self, session: str) -> OpenTurn | None:
-        """Return the session's open turn.
+        """Return the session's open turn, or None.
 
-        A document whose session has moved on is left over from a turn that ended.
+        A document of an open turn counts only while the session's cursor is where the turn began.
         """
         turn = self.documents.open_turn(session)
         if turn is None:
@@ -165,13 +163,13 @@ class StoreHandle:
         found = [self.open_turn(name) for name in names if name != besides]
         return [turn for turn in found if turn is not None]
 
-    def restorer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Writer:
+    def writer(self, tag: str, keep: list[bytes], known: Known | None = None) -> Writer:
         """Return a writer of the user's files; `known` holds states already read."""
         return Writer(self.root, self.shadow.objects, tag, keep, known, policy=self.policy, stage=self.journal)
 
     @property
     def policy(self) -> CapturePolicy:
-        """Return what decides which paths may be captured or written, as the settings are now."""
+        """Return the policy on which paths may be captured or written."""
         if self._policy is None or self._policy.never_capture != self.header.never_capture:
             if self._others is None:
                 self._others = patterns_below(self.root)
@@ -182,12 +180,12 @@ class StoreHandle:
         return self._policy
 
     def left_out(self) -> dict[bytes, str]:
-        """Return what the last scan left out and should report, with the reasons."""
+        """Return the paths that the last scan left out and should report, with reasons."""
         found: Any = (self.cache.coverage or {}).get("left_out", {})
         return {path: why for path, (why, _) in sorted(found.items()) if not self.policy.is_others(path)}
 
     def recover(self, *, back: bool = False) -> Recovery | None:
-        """Finish a change that a killed process left half done; with `back`, undo it.
+        """Finish a change that a killed process left half done, or with `back` undo it.
 
         Every command does this first.
         """
@@ -199,10 +197,10 @@ class StoreHandle:
             self.shadow.objects.refresh()
             recovery = self.journal.recover(back=back)
             if recovery is not None:
-                self.header = self.documents.header()  # the change may have replaced it
+                self.header = self.documents.header()  # the change may have replaced the file
                 self._look_at_config()
                 self.recovered = recovery.what
-                done = "finished" if recovery.finished else "took back"
+                done = "finished" if recovery.finished else "undid"
                 self.say(f"{done} an interrupted change: {recovery.what}")
                 for path in recovery.kept:
                     self.say(f"kept your edit of {os.fsdecode(path)}, made after the interruption")
@@ -213,30 +211,30 @@ class StoreHandle:
             with self.lock:
                 self.journal.sweep_after_boot()
         except (OSError, SnapstoreError) as error:  # costs a leftover file; the next command tries again
-            self.log(f"temporaries of the last change were not looked for: {error}")
+            self.log(f"leftover temporary files of the last change could not be removed: {error}")
 
-    def _bring_up_to_date(self) -> None:
-        """Upgrade a store of a former version so that dulwich opens it.
+    def _upgrade(self) -> None:
+        """Upgrade a store that an earlier version made, so that dulwich can open it.
 
         If another process holds the lock, that process or the next command does the upgrade.
         """
-        if self.shadow.is_of_former_version():
+        if self.shadow.needs_upgrade():
             try:
                 with self.lock.if_free() as held:
                     if held:
-                        self.shadow.bring_up_to_date()
+                        self.shadow.upgrade()
             except (OSError, SnapstoreError) as error:
-                self.log(f"the store's git configuration could not be brought up to date: {error}")
+                self.log(f"the store's git configuration could not be upgraded: {error}")
 
     def follow_up(self, what: str) -> None:
-        """Carry out the last part of a change, by name; `api.Store` knows the names."""
+        """Do the last part of a change, by name; `api.Store` knows the names."""
         raise NotImplementedError(what)
 
     def after_commit(self, *, folded: bool) -> None:
-        """Handle new commits; `folded`: so many small packs existed that they were folded."""
+        """React to new commits; `folded` tells whether small packs were folded into one."""
 
     def _refs_moved(self, moves: list[RefMove]) -> None:
-        """Move branch descriptions with created or removed refs; an advance is free."""
+        """Move branch descriptions along when refs are created or removed."""
         if any(old is None or new is None for _, old, new in moves):
             branch_titles.follow(self.shadow, self.log, moves)
 
@@ -258,7 +256,7 @@ class StoreHandle:
         logbook.note(f"{self.folder}/log", text, self.clock())
 
     def user_repo(self) -> UserRepo | None:
-        """Return the user's own git checkout around the root, which is only read."""
+        """Return the user's own git checkout around the root; snapstore only reads it."""
         return repository.find_repo(self.root)
 
     @property
@@ -267,19 +265,17 @@ class StoreHandle:
         return Identity(name, self.header.user_email or f"{name}@localhost")
 
     def configure(self, **settings: Any) -> None:
-        """Change some settings; None restores a default, the others stay."""
-        from snapstore.store import config
-
+        """Change some settings; None restores the default."""
         with self.changing():
-            files = config.placed(self, config.change(self, settings))
+            files = config.journal_entry(self, config.change(self, settings))
             for name, value in settings.items():
                 default = BY_NAME[name].default
                 setattr(self.header, name, default if value is None else value)
-            self.header.config = None  # read again at the next look: the stat is known only once the file is written
+            self.header.config = None  # the file's new stat is not known yet: the next check reads the file again
             files["format"] = encode(self.header)
             self.journal.carry_out([], files, what=f"setting of {', '.join(settings)}")
         if "auto_push" in settings and not self.header.auto_push:
-            logbook.settle(f"{self.folder}/log", "push")
+            logbook.clear_notice(f"{self.folder}/log", "push")
 
     def _look_at_config(self) -> None:
         """Load `config.toml` if its stat changed."""
@@ -291,24 +287,22 @@ class StoreHandle:
         except OSError as error:  # a symbolic link loop, for example
             found = [0, 0, -(error.errno or 1)]
         if found != self.header.config:
-            from snapstore.store.config import refresh
-
-            self._unsaid = refresh(self, found)
+            self._unlogged = config.refresh(self, found)
             self._header_is_written = False
 
     def _write_header(self) -> None:
-        """Write the header, to spare the next opening a look at `config.toml`.
+        """Write the header, so that the next command need not read `config.toml`.
 
-        No turn fails because of an error here.
+        Errors are only logged, so that no turn fails because of them.
         """
         try:
             durable.write(f"{self.state}/format", encode(self.header))
             self._header_is_written = True
-            for problem in self._unsaid:
+            for problem in self._unlogged:
                 self.log(f"{problem}. {problem.hint}")
-            self._unsaid = []
+            self._unlogged = []
         except OSError as error:
-            self.log(f"the header could not be written: {error.strerror}")
+            self.log(f"the settings could not be saved in the store: {error.strerror}")
 
     def close(self) -> None:
         self.shadow.close()
@@ -321,9 +315,9 @@ class StoreHandle:
 
 
 class SessionHandle:
-    """A session by name: one conversation, or one person at a shell.
+    """A session by name: one conversation with an agent, or one person at a shell.
 
-    A session owns one tree of turns.
+    Each session owns one tree of turns.
     """
 
     def __init__(self, store: StoreHandle, name: str) -> None:
@@ -333,7 +327,7 @@ class SessionHandle:
 
 
 def failed(error: OSError) -> SnapstoreError:
-    """Return a SnapstoreError for a system error: nothing was recorded."""
+    """Return the refusal for a system error after which nothing was recorded."""
     where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
     return Failed(f"{error.strerror or error}{where}")
 

@@ -1,24 +1,25 @@
-"""The journal: the one point at which a change happens.
+"""The journal: the one commit point of every change.
 
-The end of a turn moves several refs and state files; an undo also changes files of the user. Each of these steps is
-atomic, all together are not. So the whole change is written down before it is carried out. The order is: make the
-objects durable, write the journal, change the user's files, the refs and the state files, mark the journal done. A kill
-before the journal is complete leaves the old state. After a later kill, the next command finishes the change from the
-journal, or undoes it if it cannot be finished.
+The end of a turn moves several refs and state files; an undo also changes the user's files. Each of these steps is
+atomic, but all of them together are not. So the whole change is written to the journal before it is executed. The order
+is: make the objects durable, write the journal, change the user's files, the refs and the state files, mark the journal
+done. A kill before the journal is complete leaves the old state. After a later kill, the next command finishes the
+change from the journal, or undoes the change if it cannot be finished.
 
-The file is overwritten in place and synced. No name changes, so one sync replaces two syncs and a rename. A torn write
-does not match its checksum, and in that case nothing has been moved yet.
+The file is overwritten in place. No name changes, so one sync replaces two syncs and a rename. A torn write does not
+match its checksum, and then nothing has been changed yet.
 
 The first word is the state: `open`, then `done`, or `void` if the change was undone. The header's last byte is the
-stage of an open change. Unstaged: no file of the user has been touched, and only temporary files may lie beside them.
-Staged: all temporary files are on disk, so files may have been swapped (worktree/write/temp_files.py). The stage is
-white space, which an older version skips and writes as a blank. So an older version can still finish our change, and in
-the older version's own changes the stage reads as unknown. Every change of these marks is synced. An undo whose `done`
-was lost in a power cut would be carried out a second time, over what the user saved since (test_powercut.py).
+stage of an open change. Unstaged: none of the user's files has been touched, but temporary files may lie beside them.
+Staged: all temporary files are on disk, so files may have been swapped (worktree/write/temp_files.py). The stage is a
+whitespace character, which earlier versions ignore and write as a blank. So an earlier version can still finish a
+change of this version, and in changes of earlier versions the stage reads as unknown. Every change of these marks is
+synced. Otherwise an undo whose `done` mark was lost in a power cut would be executed a second time, over files that the
+user saved since (test_powercut.py).
 
-A change that is over carries the first characters of the boot id before the stage. After a reboot its temporary files
-are searched for once more: btrfs can bring back a temporary file that was removed and synced, when the file it was
-swapped with is synced again (test_powercut.py, "undo beside an open turn").
+In a `done` or `void` journal the first characters of the boot id precede the stage. After a reboot the change's
+temporary files are searched for once more: btrfs can bring back a temporary file that was removed and synced, when the
+file it was swapped with is synced again (test_powercut.py, "undo beside an open turn").
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from snapstore.worktree.write.writer import Writer
 
 RefMove = tuple[str, RefValue, RefValue]
 
-_OPEN, _DONE, _VOID = b"open", b"done", b"void"  # of one length: each overwrites the other
+_OPEN, _DONE, _VOID = b"open", b"done", b"void"  # of equal length, because each overwrites another
 _UNSTAGED, _STAGED = b"\v", b"\t"
 _HEADER = 64  # state, length and checksum of the body, stage: one line
 _STAGE_AT = _HEADER - 2
-_BOOT_AT = _STAGE_AT - 5  # leaves room before it for the length of any body
+_BOOT_AT = _STAGE_AT - 5  # leaves enough room for the length of any body
 _PAGE = 4096
 _GIT_AT_WORK = 0.5  # seconds; git holds a ref's lock for milliseconds
 
@@ -54,22 +55,23 @@ class Journal:
         self,
         state: str,
         refs: Refs,
-        restore: Callable[[str, list[bytes]], Writer],
+        make_writer: Callable[[str, list[bytes]], Writer],
         follow_up: Callable[[str], None] | None = None,
         moved: Callable[[list[RefMove]], None] | None = None,
     ) -> None:
         self._state = state
         self._path = f"{state}/journal"
         self._refs = refs
-        self._restore = restore  # makes a writer of the user's files from a tag and folders to keep
-        self._follow_up = follow_up  # does what a change names as its last part; may be called again
+        self._make_writer = make_writer  # makes a writer of the user's files from a tag and the folders to keep
+        self._follow_up = follow_up  # does the last part of a change, by name; may be called again after a kill
         self._moved = moved  # called after refs have moved; a kill may cause a second call or none
 
     def pending(self) -> bool:
+        """Return whether there is an unfinished change."""
         return self._read() is not None
 
     def read(self) -> dict[str, Any] | None:
-        """Return the plan of an unfinished change, None if there is none."""
+        """Return the plan of the unfinished change, or None."""
         body = self._read()
         return None if body is None else dict(json.loads(body))
 
@@ -80,14 +82,14 @@ class Journal:
         *,
         what: str,
         moves: Sequence[FileMove] = (),
-        restore: Writer | None = None,
+        writer: Writer | None = None,
         then: str | None = None,
     ) -> dict[bytes, os.stat_result | None]:
-        """Change files of the user, refs and state files, all or nothing.
+        """Change the user's files, refs and state files, all or nothing.
 
-        `restore` has checked the file moves. A state file of None is removed. Objects must be durable already. Returns
-        the stats of the files written. `then` names a last part that follows all this and cannot be undone: the change
-        is not done before the last part is.
+        `writer` executes the file moves, and has already checked them. A state file of None is removed. Objects must
+        already be durable. `then` names a last part that runs after all the rest and cannot be undone; the change is
+        done only when its last part is. Return the stats of the files written.
         """
         for name, old, _ in refs:
             found = self._refs.value(name)
@@ -97,19 +99,19 @@ class Journal:
         plan: dict[str, Any] = {"what": what, "refs": _spelled(refs), "files": texts}
         plan["before"] = {name: self._text(name) for name in texts}
         stats: dict[bytes, os.stat_result | None] = {}
-        if restore is not None and moves:
-            plan |= {"tag": restore.tag, "tree": [_spelled_move(move) for move in moves]}
-            plan["keep"] = [os.fsdecode(folder) for folder in sorted(restore.keep_folders | restore.standing(moves))]
+        if writer is not None and moves:
+            plan |= {"tag": writer.tag, "tree": [_spelled_move(move) for move in moves]}
+            plan["keep"] = [os.fsdecode(folder) for folder in sorted(writer.keep_folders | writer.standing(moves))]
         if then is not None:
             plan["then"] = then
-        fd = self._open()  # if this fails, nothing is written down and nothing must be undone
+        fd = self._open()  # if this fails, there is nothing to undo
         try:
             self._write(fd, json.dumps(plan).encode())
-            if restore is not None and moves:
-                stats = restore.apply(moves)
+            if writer is not None and moves:
+                stats = writer.apply(moves)
             self._refs.update_all(refs)
-        except BaseException as error:  # Ctrl-C too: a change that stays in the journal will be carried out
-            self._take_back(plan, error)
+        except BaseException as error:  # Ctrl-C too: otherwise the next command would finish the change
+            self._undo_failed(plan, error)
             raise
         try:
             self._finish(plan)
@@ -118,19 +120,20 @@ class Journal:
         self._log(plan)
         return stats
 
-    def _take_back(self, plan: dict[str, Any], error: BaseException) -> None:
+    def _undo_failed(self, plan: dict[str, Any], error: BaseException) -> None:
         """Undo a change that failed midway; a ref may have moved if only its sync failed."""
         try:
-            self._back(plan)
+            self._undo(plan)
         except OSError:
             raise _unfinished(plan["what"], error) from error
 
-    def _back(self, plan: dict[str, Any]) -> list[bytes]:
+    def _undo(self, plan: dict[str, Any]) -> list[bytes]:
+        """Undo a change, and return the files that were edited since and kept."""
         moves = [(name, unspell(new), unspell(old)) for name, old, new in reversed(plan["refs"])]
         self._refs.update_all([move for move in moves if self._refs.value(move[0]) == move[1]])
         self._refs.clear_locks(name for name, _, _ in plan["refs"])
-        kept = self._files_of(plan).take_back(_moves(plan)) if plan.get("tree") else []
-        for name, text in plan.get("before", {}).items():  # a version before this one wrote no such list
+        kept = self._writer_of(plan).roll_back(_moves(plan)) if plan.get("tree") else []
+        for name, text in plan.get("before", {}).items():  # earlier versions wrote no such list
             if self._text(name) != text:
                 self._replace(name, text)
         if self.pending():
@@ -138,7 +141,7 @@ class Journal:
         return kept
 
     def _text(self, name: str) -> str | None:
-        """Return a state file as it is now; a damaged one is kept byte for byte."""
+        """Return the text of a state file; a damaged one is preserved byte for byte."""
         try:
             with open(f"{self._state}/{name}", encoding="utf-8", errors="surrogateescape", newline="") as file:
                 return file.read()
@@ -155,7 +158,7 @@ class Journal:
     def is_staged(self) -> bool | None:
         """Return whether all temporary files of the unfinished change were on disk.
 
-        None if an older version wrote the change.
+        Return None if an earlier version wrote the journal.
         """
         return {_STAGED: True, _UNSTAGED: False}.get(self._head()[_STAGE_AT : _STAGE_AT + 1])
 
@@ -163,15 +166,15 @@ class Journal:
         self._mark(_STAGED if staged else _UNSTAGED, _STAGE_AT)
 
     def recover(self, *, back: bool = False) -> Recovery | None:
-        """Finish what a killed process began, or undo it. Call under the lock.
+        """Finish the change of a killed process, or undo it. Call under the store's lock.
 
-        With `back`, or if the change cannot be finished, the change is undone. A file edited since the kill is left as
-        it is. Returns what was done.
+        The change is undone with `back`, or if it cannot be finished. Files edited since the kill are left alone.
         """
         plan = self.read()
         if plan is None:
             return None
-        # The killed process may have left a lock on a ref. Under the store's lock only a running git could hold it now.
+        # The killed process may have left a lock on a ref. Under the store's lock, only a running git could hold such a
+        # lock now.
         patience, self._refs.stale_after = self._refs.stale_after, _GIT_AT_WORK
         try:
             return self._recover(plan, back)
@@ -181,46 +184,47 @@ class Journal:
     def _recover(self, plan: dict[str, Any], back: bool) -> Recovery:
         if not back or plan.get("then"):
             try:
-                return Recovery(str(plan["what"]), self._forward(plan), finished=True)
+                return Recovery(str(plan["what"]), self._redo(plan), finished=True)
             except (Corrupt, OSError) as error:
                 if not plan.get("tree"):
-                    if isinstance(error, OSError):  # its refs may have moved: "nothing was recorded" would be false
+                    if isinstance(error, OSError):  # refs may have moved: "nothing was recorded" would be false
                         raise _unfinished(plan["what"], error) from error
                     raise
                 try:
-                    return Recovery(str(plan["what"]), self._back(plan), finished=False)
+                    return Recovery(str(plan["what"]), self._undo(plan), finished=False)
                 except OSError:
                     raise _unfinished(plan["what"], error) from error
-        return Recovery(str(plan["what"]), self._back(plan), finished=False)
+        return Recovery(str(plan["what"]), self._undo(plan), finished=False)
 
-    def _forward(self, plan: dict[str, Any]) -> list[bytes]:
+    def _redo(self, plan: dict[str, Any]) -> list[bytes]:
+        """Finish a change, and return the files that were edited since and kept."""
         moves = [(name, unspell(old), unspell(new)) for name, old, new in plan["refs"]]
         for name, old, new in moves:
             if self._refs.value(name) not in (old, new):
                 raise Interrupted(
-                    f"an unfinished change ({plan['what']}) wants to move {name}, but something else moved it",
-                    f"Put it back to {spell(old) if old else 'absent'}, or on to {spell(new) if new else 'absent'}, "
-                    "then run any command.",
+                    f"an unfinished change ({plan['what']}) cannot move {name}, because another program moved it",
+                    f"Set it to {spell(old) if old else 'absent'} (as before the change) or to "
+                    f"{spell(new) if new else 'absent'} (as after it), then run any snapstore command.",
                     ref=name,
                 )
-        kept = self._files_of(plan).finish(_moves(plan)) if plan.get("tree") else []
+        kept = self._writer_of(plan).finish(_moves(plan)) if plan.get("tree") else []
         self._refs.update_all([move for move in moves if self._refs.value(move[0]) != move[2]])
         self._refs.clear_locks(name for name, _, _ in moves)
         self._finish(plan)
         self._log(plan)
         return kept
 
-    def _files_of(self, plan: dict[str, Any]) -> Writer:
-        return self._restore(plan["tag"], [os.fsencode(folder) for folder in plan["keep"]])
+    def _writer_of(self, plan: dict[str, Any]) -> Writer:
+        return self._make_writer(plan["tag"], [os.fsencode(folder) for folder in plan["keep"]])
 
     def _log(self, plan: dict[str, Any]) -> None:
         if plan.get("then"):
-            return  # what the refs led to before may be gone
+            return  # the objects that the refs led to before may be gone
         for name, old, new in plan["refs"]:
             try:
                 self._refs.log(name, unspell(old), unspell(new))
             except OSError:
-                pass  # one reflog line less: one more dangling object in `git fsck`, until gc
+                pass  # without its reflog line, `git fsck` reports a dangling commit until the next gc
         if self._moved is not None:
             self._moved([(name, unspell(old), unspell(new)) for name, old, new in plan["refs"]])
 
@@ -229,11 +233,11 @@ class Journal:
             self._replace(name, text)
         if plan.get("then") and self._follow_up is not None:
             self._follow_up(plan["then"])
-            os.truncate(self._path, _HEADER)  # earlier, longer plans have left their ends in the file
+            os.truncate(self._path, _HEADER)  # removes what earlier, longer plans left in the file
         self._close(_DONE)
 
     def is_of_another_boot(self) -> bool:
-        """Return whether the machine was rebooted since the last change was over."""
+        """Return whether the machine was rebooted since the last change ended."""
         head = self._head()
         boot = head[_BOOT_AT:_STAGE_AT].strip()
         return head.split(maxsplit=1)[:1] in ([_DONE], [_VOID]) and bool(boot) and boot != _boot().strip()
@@ -241,7 +245,7 @@ class Journal:
     def sweep_after_boot(self) -> None:
         """Remove temporary files of the last change whose content is in the store.
 
-        Call under the lock.
+        Call under the store's lock.
         """
         if not self.is_of_another_boot():
             return
@@ -249,7 +253,7 @@ class Journal:
         body = self._body(head.split())
         plan = {} if body is None else json.loads(body)
         if plan.get("tree"):
-            self._files_of(plan).sweep_known(_moves(plan))
+            self._writer_of(plan).sweep_known(_moves(plan))
         self._close(head[: len(_DONE)])
 
     def _close(self, state: bytes) -> None:
@@ -258,18 +262,17 @@ class Journal:
     def _mark(self, state: bytes, at: int = 0) -> None:
         fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            former = os.pread(fd, len(state), at)
+            before = os.pread(fd, len(state), at)
             os.pwrite(fd, state, at)
             try:
                 durable.sync_data(fd)
             except OSError:
-                # The mark may never reach the disk, although every program would read it, and a later sync would not
-                # write it (test_fsync_fails.py). Restore the former mark, so that the next command finds the change
-                # unfinished.
-                os.pwrite(fd, former, at)
+                # The new mark can be read, but may never reach the disk, even with a later sync (test_fsync_fails.py).
+                # Restore the old mark, so that the next command finds the change unfinished.
+                os.pwrite(fd, before, at)
                 raise
         finally:
-            durable.close_quietly(fd)  # the mark counts: an error here would report a finished change as failed
+            durable.close_quietly(fd)  # the mark is on disk: an error here would report a finished change as failed
 
     def _open(self) -> int:
         fresh = not os.path.exists(self._path)
@@ -285,7 +288,7 @@ class Journal:
     def _write(self, fd: int, body: bytes) -> None:
         header = b"%s %d %s" % (_OPEN, len(body), _checksum(body))
         data = header.ljust(_STAGE_AT) + _UNSTAGED + b"\n" + body
-        data += b"\n" * (-len(data) % _PAGE)  # whole pages: a shorter plan does not change the file's size
+        data += b"\n" * (-len(data) % _PAGE)  # whole pages, so that the file's size rarely changes
         try:
             view, at = memoryview(data), 0
             while at < len(data):
@@ -295,12 +298,12 @@ class Journal:
             os.close(fd)
 
     def _read(self) -> bytes | None:
-        """Return the body of an unfinished journal, None if there is none."""
+        """Return the body of the journal if the change is unfinished, else None."""
         fields = self._head().split()
         return self._body(fields) if fields[:1] == [_OPEN] else None
 
     def _body(self, fields: list[bytes]) -> bytes | None:
-        """Return the plan if it is complete. `fields` are the header's."""
+        """Return the body if it matches the length and checksum in the header's fields."""
         if len(fields) < 3 or not fields[1].isdigit():
             return None
         with open(self._path, "rb") as file:
@@ -309,7 +312,7 @@ class Journal:
         return body if _checksum(body) == fields[2] else None
 
     def _head(self) -> bytes:
-        """Return the header: state, length, checksum and stage; empty without a journal."""
+        """Return the header (state, length, checksum, stage), or b"" without a journal."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -321,7 +324,7 @@ class Journal:
 
 
 class Recovery:
-    """The outcome of recovery: finished or undone, and later edits that were kept."""
+    """The outcome of a recovery: finished or undone, and which edited files were kept."""
 
     __slots__ = ("finished", "kept", "what")
 
@@ -360,7 +363,7 @@ def _moves(plan: dict[str, Any]) -> list[FileMove]:
 def _unfinished(what: str, error: BaseException) -> Interrupted:
     why = error.strerror if isinstance(error, OSError) else error
     return Interrupted(
-        f"the change ({what}) is written down, but could not be finished: {why}",
+        f"the change ({what}) was begun, but could not be finished: {why}",
         "Fix the problem; the next snapstore command finishes this automatically.",
     )
 

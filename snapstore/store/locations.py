@@ -1,6 +1,7 @@
-"""Where stores live, and which folder a store is for.
+"""Where stores are kept, and which root a store belongs to.
 
-There is no registry: a store is found by the hash of its root's real path, walking up from the current folder.
+There is no registry: a store's folder is named by the hash of its root's real path. The store of a folder is found by
+trying the folder and each of its parents.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from snapstore.worktree.usergit import repository
 def home_folder() -> str:
     """Return $SNAPSTORE_HOME, or `snapstore` in the platform's folder for user data.
 
-    Every command and hook needs the folder, so the rules are written out here: importing platformdirs takes as long as
-    two starts of an interpreter. A test compares the results (test_stores_live_where_platformdirs_says).
+    The rules of platformdirs are written out here, because every hook needs them and importing platformdirs takes twice
+    as long as starting an interpreter. A test compares the results (test_stores_live_where_platformdirs_says).
     """
     chosen = os.environ.get("SNAPSTORE_HOME")
     if chosen:
@@ -47,13 +48,13 @@ def store_folder(home: str, root: bytes) -> str:
 
 
 def stores_below(home: str, root: bytes) -> bytes | None:
-    """Return the stores' folder relative to a root, if it lies below the root."""
+    """Return the stores' folder relative to a root, or None if it lies elsewhere."""
     top, folder = root.rstrip(b"/") + b"/", os.fsencode(home)
     return folder[len(top) :] if folder.startswith(top) else None
 
 
 def find(home: str, start: str) -> bytes | None:
-    """Return the root of the store that covers a folder: the nearest, walking up."""
+    """Return the nearest root, walking up from a folder, that has a store."""
     folder = os.fsencode(os.path.realpath(start))
     while True:
         if os.path.isdir(store_folder(home, folder)):
@@ -65,21 +66,15 @@ def find(home: str, start: str) -> bytes | None:
 
 
 def natural_root(start: str) -> bytes:
-    """Return the default root of a new store: the top of the git checkout, if any.
-
-    Outside a checkout the root is the folder itself.
-    """
+    """Return the default root of a new store: the top of the checkout, or the folder."""
     folder = os.fsencode(os.path.realpath(start))
     repo = repository.find_repo(folder)
     return repo.top if repo is not None else folder
 
 
 def refuse_root(home: str, root: bytes) -> None:
-    """Raise Unsafe for a root that is almost surely a mistake.
-
-    `--anyway` is for users who mean it.
-    """
-    anyway = f"Choose a project folder, or say `snapstore init --anyway {os.fsdecode(root)}` if you mean it."
+    """Raise Unsafe for a root that is almost certainly a mistake."""
+    anyway = f"Choose a project folder, or run `snapstore init --anyway {os.fsdecode(root)}` if you are sure."
     if not os.path.isdir(root):
         raise Unsafe(f"{os.fsdecode(root)} is not a folder", "Choose an existing folder.")
     user_home = os.fsencode(os.path.realpath(os.path.expanduser("~")))
@@ -89,16 +84,16 @@ def refuse_root(home: str, root: bytes) -> None:
     outer = find(home, os.fsdecode(os.path.dirname(root)))
     if outer is not None:
         raise Unsafe(
-            f"{os.fsdecode(root)} lies inside {os.fsdecode(outer)}, which has a store already",
+            f"{os.fsdecode(root)} lies inside {os.fsdecode(outer)}, which already has a store",
             "Use that store (every command finds it from here), or run `snapstore init --anyway .`.",
         )
     real_home = os.fsencode(home)
     if root == real_home or root.startswith(real_home + b"/"):
-        raise Unsafe("this folder belongs to snapstore itself", "Choose a folder outside it.")
+        raise Unsafe("snapstore keeps its stores in this folder", "Choose another folder.")
 
 
 def refuse_foreign(folder: str) -> None:
-    """Raise Unsafe for a store that another user owns or could have written to."""
+    """Raise Unsafe for a store that another user owns or can write to."""
     st = os.stat(folder)
     if st.st_uid != os.geteuid():
         raise Unsafe(
@@ -107,8 +102,8 @@ def refuse_foreign(folder: str) -> None:
         )
     if st.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise Unsafe(
-            f"the store {folder} can be written by other users",
-            f"Check its content, then run `chmod 700 {folder}`.",
+            f"other users can write to the store {folder}",
+            f"Make sure that they have not changed it, then run `chmod 700 {folder}`.",
         )
     if st.st_mode & 0o077:
         os.chmod(folder, 0o700)

@@ -1,4 +1,4 @@
-"""One writer at a time: a kernel lock on the store, with its holder's name."""
+"""The store's lock: a kernel lock that names its holder and admits one writer at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from snapstore.base.files import close_quietly
 from snapstore.base.text import one_line
 from snapstore.errors import Busy
 
-_HOLDER = 250  # bytes for the holder's name
+_HOLDER = 250  # bytes for the process id and command line of the holder
 _LONGEST = 1e6  # seconds: the longest timeout that a thread lock accepts
-PATIENCE = 30.0  # seconds that a command waits for another before it gives up
+PATIENCE = 30.0  # seconds that a command waits for the lock
 
 
 class StoreLock:
@@ -74,10 +74,10 @@ class StoreLock:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Release the lock for a while, so that others can work.
+        """Release the lock for a while, so that other processes can work.
 
-        A lock that was entered more than once is kept: it is held for somebody else. If the lock cannot be taken again,
-        the error is raised and the lock is not held.
+        A lock that was entered more than once is kept, because an outer caller relies on it. If the lock cannot be
+        taken again, the error is raised and the lock is not held.
         """
         if not self.held or self._depth != 1:
             yield

@@ -1,7 +1,7 @@
-"""Messages that could not be printed: hooks must not disturb their agent.
+"""A log of messages that hooks must not print, because they would disturb the agent.
 
-`status` shows the last messages. Nothing here is synced: no decision depends on these files, and a power cut may cost
-the last lines.
+`status` shows the last messages. The files are not synced: a power cut may cost the last lines, and no decision depends
+on them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import os
 from snapstore.base.files import remove_quietly
 from snapstore.base.text import timestamp
 
-_LARGEST = 1 << 20  # bytes; then the older half is dropped
+_LARGEST = 1 << 20  # bytes of the log; a larger log loses its older half
 _LONGEST = 2000
 _SHOWN = 10
-_STANDING = "now-"
+_NOTICE = "now-"  # prefix of the files with notices
 
 
 def note(folder: str, text: str, seconds: float) -> None:
-    """Add a line. Never fails: the disk that is full is most likely this one."""
+    """Add a line to the log, ignoring errors such as a full disk."""
     one_line = " ".join(text.replace("\0", " ").split())[:_LONGEST]
     line = f"{timestamp(seconds)} {one_line}\n".encode("utf-8", "replace")
     try:
@@ -38,16 +38,16 @@ def note(folder: str, text: str, seconds: float) -> None:
         pass
 
 
-def stand(folder: str, about: str, text: str, seconds: float) -> None:
-    """Set a message that stands until `settle`, one per subject.
+def set_notice(folder: str, about: str, text: str, seconds: float) -> None:
+    """Set the notice about a subject, which is shown until `clear_notice`.
 
-    However often the message is set, it is one line with the time of the first. A network that is away for a day must
-    not push the message about a turn that was not recorded out of sight.
+    A notice that is set again replaces the old one and keeps its time. So a network that is down for a day does not
+    push other messages out of sight.
     """
-    path = f"{folder}/{_STANDING}{about}"
+    path = f"{folder}/{_NOTICE}{about}"
     one_line = " ".join(text.replace("\0", " ").split())[:_LONGEST]
     try:
-        since = _standing(path).partition(" ")[0] or timestamp(seconds)
+        since = _notice(path).partition(" ")[0] or timestamp(seconds)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with open(f"{path}.new", "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)) as file:
             file.write(f"{since} {one_line}\n".encode("utf-8", "replace"))
@@ -56,12 +56,12 @@ def stand(folder: str, about: str, text: str, seconds: float) -> None:
         pass
 
 
-def settle(folder: str, about: str) -> None:
-    """Remove a standing message."""
-    remove_quietly(f"{folder}/{_STANDING}{about}")
+def clear_notice(folder: str, about: str) -> None:
+    """Remove the notice about a subject."""
+    remove_quietly(f"{folder}/{_NOTICE}{about}")
 
 
-def _standing(path: str) -> str:
+def _notice(path: str) -> str:
     try:
         with open(path, "rb") as file:
             return file.read(_LONGEST * 4).decode("utf-8", "replace").strip()
@@ -70,12 +70,12 @@ def _standing(path: str) -> str:
 
 
 def last(folder: str) -> list[str]:
-    """Return the newest lines, oldest first, and the standing messages."""
+    """Return the last lines of the log, oldest first, and then the notices."""
     try:
-        names = [name for name in os.listdir(folder) if name.startswith(_STANDING) and not name.endswith(".new")]
+        names = [name for name in os.listdir(folder) if name.startswith(_NOTICE) and not name.endswith(".new")]
     except OSError:
         return []
-    return [*_lines(folder), *(found for name in sorted(names) if (found := _standing(f"{folder}/{name}")))]
+    return [*_lines(folder), *(found for name in sorted(names) if (found := _notice(f"{folder}/{name}")))]
 
 
 def _lines(folder: str) -> list[str]:

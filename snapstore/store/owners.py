@@ -1,7 +1,7 @@
-"""Which branches and checkpoints belong to other machines; these are read only.
+"""Which branches and checkpoints belong to other machines, and are therefore read only.
 
-The document `state/foreign` is small and is written through the journal together with the refs that it describes. A
-store that nothing was pulled into has no such document, so recording a turn costs one failed open.
+The document `state/foreign` is written through the journal together with the refs that it describes. A store without
+pulled refs has no such document.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ DOCUMENT = "foreign"
 
 
 class Owners:
-    """The owners of refs, and the machines.
+    """The owners of pulled refs.
 
-    `refs` tells per local ref its machine and its names elsewhere. `machines` tells per machine its name and its
-    person.
+    `refs` maps a local ref to its machine and its names elsewhere. `machines` maps a machine to its name and person.
     """
 
     __slots__ = ("machines", "refs")
@@ -28,13 +27,13 @@ class Owners:
         self, *, machines: dict[str, dict[str, str]] | None = None, refs: dict[str, list[str]] | None = None
     ) -> None:
         self.machines = machines or {}  # id: {"name", "person", "email"}
-        self.refs = refs or {}  # local ref: [machine id, its ref on that machine, its ref on the server it came from]
+        self.refs = refs or {}  # local ref: [machine id, name of the ref on that machine, its name on the server]
 
     def origins(self) -> dict[str, tuple[str, str, str]]:
         return {ref: (machine, home, there) for ref, (machine, home, there) in self.refs.items()}
 
     def owner(self, ref: str) -> dict[str, str] | None:
-        """Return the machine that a ref belongs to, None for our own."""
+        """Return the machine that a ref belongs to, None for this machine."""
         found = self.refs.get(ref)
         if found is None:
             return None
@@ -47,10 +46,9 @@ class Owners:
         return {part[-2] for part in parts}
 
     def newest(self, shadow: Shadow, session: str) -> tuple[str, bytes] | None:
-        """Return the branch of a session that others used last, and its tip.
+        """Return the session's branch that another machine used last, and its tip.
 
-        A session in which only other machines have turns continues there. A new beginning under the same name would not
-        lead to the turns of those machines.
+        A session without turns of this machine continues from that branch, not from an empty history.
         """
         places = (f"{HEADS}{session}/", f"{ARCHIVE}{session}/")
         tips = {ref: shadow.refs.read(ref) for ref in self.refs if ref.startswith(places)}
@@ -62,8 +60,8 @@ def read_foreign(documents: Documents) -> Owners:
     return documents.read(Owners, DOCUMENT) or Owners()
 
 
-def told(machine: dict[str, str] | None) -> dict[str, Any]:
-    """Return the JSON fields that tell an owner; for our own they are null."""
+def owner_fields(machine: dict[str, str] | None) -> dict[str, Any]:
+    """Return the JSON fields for an owner; they are null for this machine."""
     if machine is None:
         return {"machine": None, "person": None}
     return {"machine": machine["name"], "person": machine.get("person") or None}

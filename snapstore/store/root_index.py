@@ -1,9 +1,9 @@
-"""The roots of all stores, as folders that a shell can test by itself.
+"""An index of all roots that a shell can check without starting a program.
 
-The shell need not start a program. A store's folder is named by a hash, which no shell can compute. So the root
-`/home/ada/garden` has an empty file `.roots/home/ada/garden/.snapstore-root` in the folder of the stores. `shell-init`
-makes this index; whatever creates, adopts or opens a store adds its root. The file `.roots-complete` says that no store
-was missing; without that file a shell asks the program. A mark without a store costs a useless call, nothing else.
+A store's folder is named by a hash, which a shell cannot compute. So in the folder of the stores, the root
+`/home/ada/garden` has the empty file `.roots/home/ada/garden/.snapstore-root`. `shell-init` makes this index; creating,
+adopting or opening a store adds its root. The file `.roots-complete` says that the index lists every store; without
+that file a shell asks the program. A root that is listed without a store only costs a useless call.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ COMPLETE = ".roots-complete"
 
 
 def mark(home: str, root: bytes) -> None:
-    """Add a root to the index, if there is an index.
+    """Add a root to the index, if there is one.
 
-    Never fails: an index with a gap no longer counts as complete.
+    If that fails, the index no longer counts as complete.
     """
     index = f"{home}/{FOLDER}"
     if os.path.exists(f"{index}{os.fsdecode(root)}/{MARK}") or not os.path.isdir(index):
@@ -36,10 +36,9 @@ def mark(home: str, root: bytes) -> None:
 
 
 def build(home: str, roots: Iterable[bytes]) -> None:
-    """Make the index of all roots, unless there is one.
+    """Make the index of all roots, unless there is one, ignoring errors.
 
-    Never fails: without the index a shell asks the program. `roots` is read once the index exists, so a store that is
-    created meanwhile adds its own root.
+    `roots` is read after the index exists, so a store that is created meanwhile adds its own root.
     """
     if os.path.exists(f"{home}/{COMPLETE}"):
         return

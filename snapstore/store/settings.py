@@ -1,6 +1,6 @@
-"""All settings: names, meanings, defaults, and how values are read and written.
+"""All settings: names, help, defaults, and how values are parsed and written.
 
-No pydantic here: a store's header takes its defaults from this module, and every hook opens a store.
+This module must not import pydantic: every hook loads it with a store's header, and pydantic loads slowly.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ def _is_glob(text: object) -> bool:
 def name(value: Any) -> str:
     plain = value.strip() if isinstance(value, str) else None
     if plain is None or len(plain) > 60 or not all(c.isascii() and (c.isalnum() or c in "._-") for c in plain):
-        raise ValueError(f"{shown(value)} is not a name; use letters, digits, `.`, `_` and `-`, at most 60")
+        raise ValueError(f"{shown(value)} is not a name; use at most 60 letters, digits, `.`, `_` and `-`")
     if plain.startswith((".", "-")) or plain.endswith((".", ".lock")) or ".." in plain:
-        raise ValueError(f"{shown(value)} is not a name that git takes; begin and end it with a letter")
+        raise ValueError(f"{shown(value)} is not a name that git accepts; begin and end it with a letter")
     return plain
 
 

@@ -20,12 +20,11 @@ _UNITS = ("s", "m", "h", "d")
 _CHECK = ', "check": "'  # the last field: a checksum of the text before it
 
 
-# Plain classes on purpose: importing dataclasses and building these with it would cost a turn two interpreter starts
-# (20 ms).
+# These are plain classes, because importing dataclasses and building the classes would add 20 ms to every turn.
 
 
 class Header:
-    """What a store is for, and its settings as last read. Checked at every opening."""
+    """The store's format, id and root, with its settings as last read."""
 
     format: int
     id: str
@@ -33,7 +32,7 @@ class Header:
     root_hash: str
     user_name: str
     user_email: str
-    config: list[int] | None  # stat of the file that the settings were read from
+    config: list[int] | None  # stat of `config.toml` when the settings were read
     max_file_size: int
     max_branches: int
     warn_branches: int
@@ -73,10 +72,10 @@ class Header:
 
 
 class SessionState:
-    """What a session stores besides its refs; if lost, it is rebuilt from the refs.
+    """What a session stores besides its refs; if lost, rebuilt from the refs.
 
-    The document is written only when the session starts or leaves a branch. While the session stays on a branch, its
-    last commit has the number.
+    The document is written only when the session starts or changes branches. In between, the branch's last commit has
+    the highest sequence number.
     """
 
     __slots__ = ("branch", "floor", "session")
@@ -135,12 +134,12 @@ class OpenTurn:
         self.prompt = prompt
         self.agent = agent
         self.started_at = started_at
-        self.before = before  # the commit that it started from
-        self.owner = owner  # pid and start mark, if one process holds the turn open
-        self.shell = shell  # a command ran that may have changed any file
-        self.scan = scan  # number of the scan that it began with
+        self.before = before  # the commit that the turn started from
+        self.owner = owner  # process id and start time, if one process holds the turn open
+        self.shell = shell  # whether a command ran that may have changed any file
+        self.scan = scan  # number of the scan at the begin of the turn
         self.named = named or []
-        # What other sessions did meanwhile: commits of turns that ended, and per move its paths and their states.
+        # What other sessions did meanwhile: the commits of ended turns, and the paths and states of moves.
         self.captured_by_others = captured_by_others or []
         self.empty_folders = empty_folders or []  # empty folders that existed before named files in them
         self.first_seen = first_seen or []  # paths whose state before this turn is unknown
@@ -152,7 +151,7 @@ class OpenTurn:
 
 
 class Documents:
-    """Reads the documents of a state folder. Writing goes through the journal."""
+    """Reads the documents of a state folder; writing goes through the journal."""
 
     def __init__(self, state: str) -> None:
         self._state = state
@@ -164,8 +163,8 @@ class Documents:
         number = data.get("format")
         if isinstance(number, int) and number > FORMAT:
             raise Corrupt(
-                f"this store has format {number}; this snapstore knows {FORMAT}",
-                "Update snapstore; nothing was written.",
+                f"this store has format {number}, but this snapstore only supports format {FORMAT}",
+                "Nothing was written. Update snapstore, then run this again.",
                 format=number,
             )
         self._read("format")
@@ -175,18 +174,18 @@ class Documents:
         return self.read(SessionState, f"sessions/{name}.json")
 
     def refuse_other_spelling(self, session: str) -> None:
-        """Refuse a session that the file system takes for another, as Work and work.
+        """Refuse a session name that differs from an existing one only in case.
 
-        Both would share the same refs, and each would close the open turns of the other.
+        On a file system that ignores case, both sessions would share their refs and close each other's open turns.
         """
         folder, name = f"{self._state}/sessions", f"{session}.json"
-        # Not by comparing inodes: FUSE gives each spelling of a name one of its own.
+        # Inodes cannot be compared: FUSE gives each spelling of a name its own inode.
         found = all(os.path.lexists(f"{folder}/{one}.json") for one in {session, session.swapcase()})
         names = os.listdir(folder) if found and session != session.swapcase() else [name]
         if name not in names:
             other = next((one[: -len(".json")] for one in names if one.casefold() == name.casefold()), session)
             raise Unsafe(
-                f"there is a session {other} already, and the store's file system does not tell {session} from it",
+                f"the session {other} exists, and the store's file system cannot tell {session} from {other}",
                 f"Use --session {other}, or another name.",
                 session=other,
             )
@@ -206,7 +205,7 @@ class Documents:
         return self._build(kind, data, name) if data is not None else None
 
     def optional(self, name: str) -> dict[str, Any] | None:
-        """Read a document that only saves work; treat a damaged one as missing."""
+        """Read a document that can be rebuilt; treat a damaged one as missing."""
         try:
             return self._read(name, checked=False)
         except Corrupt:
@@ -241,20 +240,20 @@ class Documents:
             raise self._damaged(name, str(error)) from None
 
     def _damaged(self, name: str, why: str) -> Corrupt:
-        hint = "Every turn is whole in store.git beside it: keep that, and restore this file from a backup."
+        hint = "All turns are intact in store.git: keep that folder, and restore this file from a backup."
         if name.startswith("open/"):
-            hint = f"Move {self._state}/{name} away: what the turn changed is then recorded as edits."
+            hint = f"Move {self._state}/{name} away; the turn's changes will be recorded as edits."
         elif name.startswith("sessions/"):
-            hint = f"Move {self._state}/{name} away: it is made again from the refs."
+            hint = f"Move {self._state}/{name} away; the next command rebuilds it from the refs."
         elif name == "foreign":
-            hint = f"Move {self._state}/{name} away, then `snapstore pull`: the server knows whose each branch is."
+            hint = f"Move {self._state}/{name} away, then run `snapstore pull`, which rebuilds it."
         elif name.startswith(("conversations/", "agents/")):
-            hint = f"Move {self._state}/{name} away: turns and files are whole without it."
+            hint = f"Move {self._state}/{name} away; no turn and no file depends on it."
         return Corrupt(f"the state file {name} is damaged: {why}", hint, file=name)
 
 
 def encode(document: object) -> bytes:
-    """Encode a document for writing: its slots, and a checksum."""
+    """Encode a document as JSON: its slots, and a checksum."""
     fields: tuple[str, ...] = document.__slots__  # type: ignore[attr-defined]
     body = json.dumps({name: getattr(document, name) for name in fields})
     return f'{body[:-1]}{_CHECK}{_checksum(body)}"}}'.encode()
@@ -265,25 +264,25 @@ def _checksum(body: str) -> str:
 
 
 def check_name(name: str, what: str = "session") -> str:
-    """Check a name of a session or branch, which becomes a file and a ref name."""
+    """Check the name of a session or branch, which becomes part of file and ref names."""
     if bad_part(name) or not name.isprintable() or len(os.fsencode(name)) > LONGEST_NAME:
         shown = name if len(name) <= 40 else name[:40] + "…"
         raise Unsafe(
             f"{shown!r} cannot be a {what} name",
-            f"Use letters, digits, `.`, `_` and `-`, at most {LONGEST_NAME}, not starting with `.` or `-`.",
+            f"Use at most {LONGEST_NAME} letters, digits, `.`, `_` and `-`, and begin with a letter or digit.",
         )
     return name
 
 
 def reads_as_address(name: str) -> bool:
-    """Return whether a name looks like a turn, a time or a hash (as `log` prints)."""
+    """Return whether a name looks like a turn number, a time or a hash."""
     number = name[:-1] if name[-1:] in _UNITS else name
     hash_like = 7 <= len(name) <= 40 and not set(name.lower()) - set("0123456789abcdef")
     return number.isdecimal() or name.startswith("#") or hash_like
 
 
 def readable(text: str) -> str:
-    """Decode text that a narrow locale could not decode, as UTF-8."""
+    """Return text that another locale decoded with surrogates, decoded as UTF-8."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8")
     except UnicodeError:

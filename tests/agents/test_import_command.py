@@ -53,7 +53,7 @@ def test_the_command_from_a_file_to_an_undo(root: Path) -> None:
 
 def test_what_hooks_have_recorded_already_is_said(root: Path, store: Store) -> None:
     known = AgentSession(id=SESSION, agent="claude", session="live", created="2026-08-01T10:00:00.000Z")
-    store.journal.carry_out([], Conversations(store).known_as(known), what="test")
+    store.journal.carry_out([], Conversations(store).agent_session_file(known), what="test")
     chat = Told()
     chat.prompt("hello")
     assert "session live already recorded this conversation" in snap(root, "import", str(written(chat, root))).stderr

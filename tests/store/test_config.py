@@ -106,7 +106,7 @@ def test_what_a_person_wrote_stays_to_the_remark(root: Path) -> None:
         ("gc_grace", "2 fortnights", "not a duration"),
         ("prune_after_days", "soon", "number of days"),
         ("machine_name", "a/b", "not a name"),
-        ("machine_name", "x.lock", "git takes"),
+        ("machine_name", "x.lock", "git accepts"),
         ("never_capture", "", "patterns"),
     ],
 )

@@ -344,7 +344,7 @@ def plant_fork(agent: Agent, id: str) -> None:
         known = conversations.agent_session(agent.id)
         assert known is not None
         known.id, known.parent, known.process = id, agent.id, None
-        store.journal.carry_out([], conversations.known_as(known), what="test")
+        store.journal.carry_out([], conversations.agent_session_file(known), what="test")
 
 
 AGENTS: list[type[Agent]] = [Claude, Codex, Gemini, Opencode, Cursor, Copilot, Cline]

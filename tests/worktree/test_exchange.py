@@ -162,7 +162,7 @@ def left_by_a_kill(request: pytest.FixtureRequest, place: Place) -> Iterator[tup
 
 
 @pytest.mark.parametrize("unknown", [False, True], ids=["staged", "begun by an older version"])
-@pytest.mark.parametrize("recover", [Writer.finish, Writer.take_back])
+@pytest.mark.parametrize("recover", [Writer.finish, Writer.roll_back])
 def test_after_a_kill_it_goes_back_to_its_place(
     place: Place, left_by_a_kill: tuple[Files, Files], recover: Callable[..., list[bytes]], unknown: bool
 ) -> None:
@@ -174,7 +174,7 @@ def test_after_a_kill_it_goes_back_to_its_place(
     assert no_temporary(place)
 
 
-@pytest.mark.parametrize("recover", [Writer.finish, Writer.take_back])
+@pytest.mark.parametrize("recover", [Writer.finish, Writer.roll_back])
 def test_after_a_kill_what_was_saved_later_still_stays(
     place: Place, left_by_a_kill: tuple[Files, Files], recover: Callable[..., list[bytes]]
 ) -> None:

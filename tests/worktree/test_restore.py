@@ -266,7 +266,7 @@ def test_a_file_that_comes_back_with_its_folder_takes_nothing_from_another_of_it
     mover = place.restore()
     mover.apply(moves)
     assert place.folders() == set()
-    mover.take_back(moves)
+    mover.roll_back(moves)
     place.assert_is(before)
     assert os.listxattr(place.root / "folder/f") == []
 
@@ -496,7 +496,7 @@ def test_a_disk_that_stays_full_is_finished_or_taken_back_later(place: Place, mo
     strike = Strike(monkeypatch, WRITING)
     strike.error = full_disk
     for nth in itertools.count(1):
-        for recover, end in ((Writer.finish, NEW), (Writer.take_back, OLD)):
+        for recover, end in ((Writer.finish, NEW), (Writer.roll_back, OLD)):
             place.lay_out(OLD | THEIRS)
             strike.arm(nth)
             try:
@@ -521,7 +521,7 @@ def test_killed_anywhere_then_finished_or_taken_back(
     strike = Strike(monkeypatch, WRITING)
     strike.after = after
     for nth in itertools.count(1):
-        for recover, end in ((Writer.finish, NEW), (Writer.take_back, OLD)):
+        for recover, end in ((Writer.finish, NEW), (Writer.roll_back, OLD)):
             place.lay_out(OLD | THEIRS)
             _killed(strike, nth, lambda: place.restore().apply(moves))
             struck = strike.calls >= nth
@@ -541,8 +541,8 @@ def test_a_recovery_may_be_killed_too(place: Place, monkeypatch: pytest.MonkeyPa
     for first, second in itertools.product(range(1, total, 6), range(1, total, 5)):
         for one, other, end in (
             (Writer.finish, Writer.finish, NEW),
-            (Writer.take_back, Writer.take_back, OLD),
-            (Writer.take_back, Writer.finish, NEW),
+            (Writer.roll_back, Writer.roll_back, OLD),
+            (Writer.roll_back, Writer.finish, NEW),
         ):
             place.lay_out(OLD | THEIRS)
             _killed(strike, first, lambda: place.restore().apply(moves))
@@ -596,7 +596,7 @@ def test_interrupted_by_the_user(place: Place, monkeypatch: pytest.MonkeyPatch) 
     place.assert_is(NEW | THEIRS)
 
 
-@pytest.mark.parametrize("recover", [Writer.finish, Writer.take_back])
+@pytest.mark.parametrize("recover", [Writer.finish, Writer.roll_back])
 def test_what_cannot_be_read_is_not_taken_for_an_edit(
     place: Place, monkeypatch: pytest.MonkeyPatch, recover: Callable[..., list[bytes]]
 ) -> None:
@@ -628,7 +628,7 @@ def test_taken_back_in_the_same_process(place: Place) -> None:
     moves = place.moves({b"f": (FILE, b"1")}, {b"empty/x/y": (FILE, b"2")})
     mover = place.restore()
     mover.apply(moves)
-    assert mover.take_back(moves) == []
+    assert mover.roll_back(moves) == []
     assert on_disk(place.root) == {b"f": (FILE, b"1")} and place.folders() == {"empty"}
 
 
@@ -638,14 +638,14 @@ def test_folders_that_stood_are_kept_after_a_kill(place: Place) -> None:
     standing = place.restore().standing(moves)
     assert standing == {b"empty", b""}
     place.restore().apply(moves)
-    assert place.restore(keep_folders=standing).take_back(moves) == []
+    assert place.restore(keep_folders=standing).roll_back(moves) == []
     assert place.folders() == {"empty"}
 
 
 # Third states.
 
 
-@pytest.mark.parametrize("recover", [Writer.finish, Writer.take_back])
+@pytest.mark.parametrize("recover", [Writer.finish, Writer.roll_back])
 def test_an_edit_since_the_crash_is_left_alone(place: Place, recover: Callable[..., list[bytes]]) -> None:
     """G-38, S0-47: neither old nor new: never overwritten, never removed, given back by name."""
     edits: Files = {
@@ -795,7 +795,7 @@ mover = Writer(root, objects, "t")
 mover.check(moves)
 mover.apply(moves)
 assert mover.observe(b"large") == entry
-assert mover.take_back(moves) == []
+assert mover.roll_back(moves) == []
 assert mover.observe(b"large") is None
 # Not ru_maxrss: that has the peak of the process it was started from as well.
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))

@@ -21,7 +21,7 @@ WAYS: list[Callable[[Writer, list[FileMove]], object]] = [
     Writer.check,
     Writer.apply,
     Writer.finish,
-    Writer.take_back,
+    Writer.roll_back,
 ]
 
 
@@ -175,7 +175,7 @@ def test_a_link_in_the_place_of_a_folder(place: Place) -> None:
         with pytest.raises(Unsafe):
             way(place.restore(), moves)
     assert place.restore().observe(b"d/a") == LINK_IN_THE_WAY
-    for recover in (Writer.finish, Writer.take_back):
+    for recover in (Writer.finish, Writer.roll_back):
         assert recover(place.restore(), moves) == sorted(OLD.keys() | NEW.keys())
     assert bit_by_bit(place.root.parent) == before
 
@@ -209,7 +209,7 @@ def test_a_link_swapped_in_during_the_move(place: Place, monkeypatch: pytest.Mon
     else:
         assert calls < nth or call == "fsync"  # at the last sync the move is over: the swap came after it
     assert bit_by_bit(outside(place)) == before
-    for recover in (Writer.finish, Writer.take_back):
+    for recover in (Writer.finish, Writer.roll_back):
         recover(place.restore(), moves)
         assert bit_by_bit(outside(place)) == before
 

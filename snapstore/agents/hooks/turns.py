@@ -259,7 +259,7 @@ class Hook:
         state = self._conversations.state(name)
         if state is not None and self._event.prompt_id and not self._is_over(state):
             state.stopped_prompt = self._event.prompt_id
-            files = self._conversations.written(state)
+            files = self._conversations.state_file(state)
             self._store.journal.carry_out([], files, what=f"stop in session {name}")
 
     def _end(self, session: Session, status: str) -> None:
@@ -353,12 +353,12 @@ class Hook:
         if known is None:
             return None
         state = self._conversations.state(known.session)
-        files = self._conversations.known_as(known)
-        if state is not None and state.take_up(known):
+        files = self._conversations.agent_session_file(known)
+        if state is not None and state.switch_to(known):
             graph = Graph(self._store, known.session)
             last = last_turn(graph, graph.cursor)
-            state.stand(last.oid if last else None)
-            files |= self._conversations.written(state)
+            state.moved_to(last.oid if last else None)
+            files |= self._conversations.state_file(state)
         self._store.journal.carry_out([], files, what=f"session {known.id} of {known.agent}")
         return known.session
 

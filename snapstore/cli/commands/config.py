@@ -62,7 +62,7 @@ def listed(context: Context) -> int:
 @common_options
 def get(context: Context, *, key: str) -> int:
     """Print the value of one setting."""
-    setting = BY_NAME[settings_file.known(key)]
+    setting = BY_NAME[settings_file.setting_name(key)]
     with context.store() as store:
         value = getattr(store.header, setting.name)
         if context.json:
@@ -85,7 +85,7 @@ def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
 
     A value is a size (100MB, 2GiB), a duration (90d), a number, true or false, or patterns, one per argument.
     """
-    name = settings_file.known(key)
+    name = settings_file.setting_name(key)
     setting = BY_NAME[name]
     if not isinstance(setting.default, list) and len(values) > 1:
         raise Usage(f"{name} has one value", f"`snapstore config set {name} VALUE`.")
@@ -102,7 +102,7 @@ def put(context: Context, *, key: str, values: tuple[str, ...]) -> int:
 @common_options
 def unset(context: Context, *, key: str) -> int:
     """Reset a setting to its default."""
-    return _set(context, BY_NAME[settings_file.known(key)], None)
+    return _set(context, BY_NAME[settings_file.setting_name(key)], None)
 
 
 def _set(context: Context, setting: Setting, value: Any) -> int:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from snapstore.agents.capabilities import Capability, capability
 from snapstore.base.text import timestamp
-from snapstore.store.owners import told
+from snapstore.store.owners import owner_fields
 from snapstore.surface.records.base import Change, PathRecord, Record, Text, patch_fields, path_texts
 from snapstore.timeline.history.nodes import path_json
 
@@ -291,7 +291,7 @@ class SessionRecord(Record):
             firstPrompt=line.prompt,
             modified=line.last_active,
             conversations=[AgentSessionRecord.of(found) for found in line.conversations],
-            **told(line.owner),
+            **owner_fields(line.owner),
         )
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from snapstore.api import Session
 from snapstore.base.text import timestamp
-from snapstore.store.owners import told
+from snapstore.store.owners import owner_fields
 from snapstore.surface.records.base import Change, PathRecord, Record, Text, patch_fields
 from snapstore.surface.records.moves import ref_rows
 from snapstore.timeline.history.branch import Branch, Leaf
@@ -74,7 +74,7 @@ class BranchRecord(LeafRecord):
             parted_commit=branch.parted.hex() if branch.parted is not None else None,
             created_at=timestamp(branch.created),
             pinned_by=branch.pinned,
-            **told(branch.owner),
+            **owner_fields(branch.owner),
         )
 
 
@@ -141,7 +141,7 @@ class TreeRecord(Record):
             branch=graph.branch,
             nodes=[],
             branches=[BranchRecord.of(branch, now) for branch in branches],
-            **told(graph.owner),
+            **owner_fields(graph.owner),
         )
 
 

@@ -192,8 +192,8 @@ class Forget:
         return list(dict.fromkeys(found[COMMIT])), found[TREE]
 
     def _on_disk(self, change: DropTurn) -> list[bytes]:
-        restorer = self._store.restorer("look", [])
-        return sorted(path for path, left in change.left.items() if left is not None and restorer.observe(path) == left)
+        writer = self._store.writer("look", [])
+        return sorted(path for path, left in change.left.items() if left is not None and writer.observe(path) == left)
 
     def _run(
         self,
@@ -336,7 +336,7 @@ class Forget:
             return {}
         header.never_capture = patterns
         header.config = None
-        return {**config.placed(self._store, text), "format": encode(header)}
+        return {**config.journal_entry(self._store, text), "format": encode(header)}
 
 
 def follow_up(store: StoreHandle, what: str) -> None:

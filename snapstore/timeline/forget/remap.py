@@ -222,7 +222,7 @@ class Remapping:
         files |= {f"open/{name}.json": None for name in self._store.documents.sessions_with_open_turns()}
         files |= self._conversations()
         files |= self._operations()
-        files |= branch_titles.without(self._store.shadow, self._description())
+        files |= branch_titles.redacted(self._store.shadow, self._description())
         return files
 
     def _description(self) -> Callable[[str], str | None]:
@@ -253,7 +253,7 @@ class Remapping:
                     if isinstance(state.awaiting.get("title"), str):
                         state.awaiting["title"] = self._title(state.awaiting["title"])
                 if encode(state) != before:
-                    files |= conversations.written(state)
+                    files |= conversations.state_file(state)
         for known in conversations.agent_sessions():
             before = encode(known)
             if known.fork_commit:
@@ -265,7 +265,7 @@ class Remapping:
                 known.fork_commit = self._turn(known.fork_commit) or None
             known.title = self._title(known.title)
             if encode(known) != before:
-                files |= conversations.known_as(known)
+                files |= conversations.agent_session_file(known)
         return files
 
     def _title(self, title: str | None) -> str | None:

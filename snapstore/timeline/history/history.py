@@ -107,7 +107,7 @@ class History:
         data = stored(self._shadow, entry)
         if data is not None or self._shadow.objects.contains(entry[1], fresh=False):
             return data
-        return self.store.restorer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
+        return self.store.writer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
 
     def edits(self) -> list[FileChange]:
         """Return the changes from the cursor's tree to the disk."""
@@ -147,7 +147,7 @@ class History:
             large = objects.header(entry[1])[1] > linediff.LARGEST
             data = objects.read(entry[1])[1] if not large else None
         else:  # the content is on disk only
-            disk = self.store.restorer("look", [])
+            disk = self.store.writer("look", [])
             found = disk.read(change.path, linediff.LARGEST + 1, link=entry[0] == LINK)
             if found is None:
                 return None, b"", False

@@ -34,7 +34,7 @@ class ConflictResolver:
         self._store = session.store
         self._graph = graph
         self._plan = plan
-        self._restore = session.store.restorer("plan", [], plan.known)
+        self._restore = session.store.writer("plan", [], plan.known)
         self._made: dict[bytes, bytes] = {}  # blobs that merges made
         self._going: set[str] | None = None  # case-folded paths that the move removes
         self._others: dict[str, Graph] = {}  # graphs of other sessions; each is read once, however many files changed

@@ -58,7 +58,7 @@ class Mover:
             self._saved = save(self._store, plan, self._number, self.what)
             try:
                 tag = f"{self._number}-{os.urandom(3).hex()}"
-                restore = self._store.restorer(tag, self._folders_to_keep(), plan.known)
+                restore = self._store.writer(tag, self._folders_to_keep(), plan.known)
                 restore.folder_modes.update(plan.folder_modes())
                 self._modes = restore.private_above(plan.of(REMOVE))
                 for move in plan.paths:
@@ -117,7 +117,7 @@ class Mover:
             for move in plan.changing
             if move.settled or (isinstance(move.found, tuple) and not contains(move.found[1], fresh=False))
         }
-        restore = self._store.restorer("preview", self._folders_to_keep())
+        restore = self._store.writer("preview", self._folders_to_keep())
         restore.check(plan.file_moves(), unsaved=saved)
         self._look_at_conversation()
         return self._moved
@@ -171,7 +171,7 @@ class Mover:
             self._look_at_conversation()
         self._log()
         moves = plan.file_moves()
-        return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, restore=restore)
+        return store.journal.carry_out(refs, self._files, what=self.what, moves=moves, writer=restore)
 
     def _with_node(self, capture: Capture, restore: Writer, refs: list[RefMove]) -> dict[bytes, os.stat_result | None]:
         """Carry out a move that adds a node, after a node for edits in the same files."""
@@ -247,8 +247,8 @@ class Mover:
         state = conversations.state(self._plan.session)
         if state is not None:
             last = last_turn(Graph(self._store, self._plan.session), self._plan.target)
-            state.stand(last.oid if last else None)
-            self._files |= conversations.written(state)
+            state.moved_to(last.oid if last else None)
+            self._files |= conversations.state_file(state)
             self._moved.pending_fork = state.pending_fork
 
     def _look_at_conversation(self) -> None:
@@ -260,7 +260,7 @@ class Mover:
             state = Conversations(self._store).state(self._plan.session)
             if state is not None and self._plan.scope != FILES and not self._plan.nothing_to_do:
                 last = last_turn(Graph(self._store, self._plan.session), self._plan.target)
-                state.stand(last.oid if last else None)
+                state.moved_to(last.oid if last else None)
         except SnapstoreError:
             return
         self._moved.pending_fork = state is not None and state.pending_fork

@@ -69,13 +69,13 @@ class FileEdit:
         if isinstance(found, str) or found[0] == LINK:
             what = found if isinstance(found, str) else "a link"
             raise Unsafe(f"{self._name!r} is not a regular file: {what} is there", "Only regular files can be edited.")
-        data = self._session.store.restorer("look", []).read(self._path, LARGEST + 1)
+        data = self._session.store.writer("look", []).read(self._path, LARGEST + 1)
         if data is not None and len(data) > LARGEST:
             raise Unsafe(f"{self._name!r} is larger than {LARGEST >> 20} MiB", "Edit it with a program of your own.")
         return data
 
     def _observed(self) -> State | str:
-        return self._session.store.restorer("look", []).observe(self._path)
+        return self._session.store.writer("look", []).observe(self._path)
 
     def _recorded(self) -> State:
         shadow = self._session.store.shadow

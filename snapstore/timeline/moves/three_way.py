@@ -59,7 +59,7 @@ def _data(session: RecordingSession, move: PathMove, state: Found) -> bytes | No
         return None
     objects = session.store.shadow.objects
     if not objects.contains(state[1], fresh=False):  # the content is on disk only
-        return session.store.restorer("look", []).read(move.path, LARGEST + 1, link=state[0] == LINK)
+        return session.store.writer("look", []).read(move.path, LARGEST + 1, link=state[0] == LINK)
     return objects.read(state[1])[1] if objects.header(state[1])[1] <= LARGEST else b"\0"
 
 

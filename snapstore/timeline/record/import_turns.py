@@ -218,7 +218,7 @@ class _Import(Transaction):
             state = ConversationState(session=known.session, agent=known.agent, id=known.id, materialized=True)
             state.answered(last, "")
             self._state = state
-            self._files |= conversations.known_as(known)
+            self._files |= conversations.agent_session_file(known)
 
     def _entry(self, path: bytes, data: bytes | None) -> Entry | None:
         """Return a tree entry for `data`, with the executable bit from the disk.

@@ -187,7 +187,7 @@ class LineWriter:
         stats: dict[bytes, os.stat_result | None] = {}
         try:
             if ref_moves or files:
-                stats = store.journal.carry_out(ref_moves, files, what=what, moves=moves, restore=restore)
+                stats = store.journal.carry_out(ref_moves, files, what=what, moves=moves, writer=restore)
         except BaseException:
             self._discard(pack, ref_moves)
             raise

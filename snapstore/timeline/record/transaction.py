@@ -205,7 +205,7 @@ class Transaction:
     def take_up(self, known: AgentSession) -> None:
         """Continue the conversation with a prompt in this agent session."""
         state = self._conversation() or ConversationState(session=known.session, agent=known.agent, id=known.id)
-        state.take_up(known)
+        state.switch_to(known)
         state.prompted()
         self._state = state
         self._files[f"agents/{known.id}.json"] = encode(known)

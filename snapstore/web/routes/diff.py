@@ -142,7 +142,7 @@ def planned(session: str, history: History, move: PathMove) -> PageDiffRecord:
         change = found[0] if found else change
         after = _side(history, move.path, new)
     else:
-        before = history.store.restorer("look", []).read(move.path, LARGEST + 1) or b""
+        before = history.store.writer("look", []).read(move.path, LARGEST + 1) or b""
         lines = list(patch(move.path, old, new, before, move.merged))
         after = DiffSideRecord(oid=new[1].hex(), size=len(move.merged), type=_TEXT, stored=False)
     before_it = _side(history, move.path, old)
@@ -158,7 +158,7 @@ def _side(history: History, path: bytes, entry: Entry | None) -> DiffSideRecord 
         size = objects.header(entry[1])[1]
         data = objects.read(entry[1])[1] if size <= LARGEST_IMAGE else b"\0"
     else:  # on disk only
-        there = history.store.restorer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
+        there = history.store.writer("look", []).read(path, LARGEST + 1, link=entry[0] == LINK)
         if there is None:
             return None  # deleted since the scan
         data, size = there, len(there)

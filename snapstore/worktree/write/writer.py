@@ -186,7 +186,7 @@ class Writer:
         folders = {above(move.path) for move in moves if move.old is not None}
         return any(self._targets.nearest(folder) != folder for folder in folders)
 
-    def take_back(self, moves: Sequence[FileMove]) -> list[bytes]:
+    def roll_back(self, moves: Sequence[FileMove]) -> list[bytes]:
         """Roll back a killed move: restore `old` where the disk shows `new`.
 
         Paths in neither state are left alone and returned."""
